@@ -1,0 +1,167 @@
+"""The ledger: a folder of finished trial records, the source of truth.
+
+One JSON file per trial, ``<suite folder>/trials/<id>.json``, put in place by an atomic rename: a file is whole or absent,
+whatever kills the driver. Resuming is running again what has no finished record.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from filelock import FileLock, Timeout
+
+from initbench.errors import InitbenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SCHEMA = 1
+Status = Literal["finished", "diverged", "failed"]
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """What came of one trial.
+
+    Errors and accuracies are fractions, durations seconds. A non-finite number is None, with ``<key>_reason`` beside it.
+
+    Attributes:
+        id: the trial's identity, `TrialSpec.id`.
+        spec: the `TrialSpec` as plain data.
+        status: ``diverged`` (a non-finite loss) is a result; ``failed`` (an exception or a lost worker) is tried again.
+        metrics: final numbers by name.
+        history: one entry per epoch, and per ``history_every`` steps.
+        initialization: what the initializer did (`InitializationRecord.to_json`).
+        probes: ``{name, value, conditions}`` for each; the name carries arguments that differ from the defaults.
+        environment: versions, processor, device. Not covered by "bitwise".
+        timing: seconds by stage. Not covered by "bitwise".
+        error: of a failed trial: ``{type, message, traceback}``.
+        schema: the format's version.
+    """
+
+    id: str
+    spec: dict[str, Any]
+    status: Status
+    metrics: dict[str, Any] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    initialization: dict[str, Any] = field(default_factory=dict)
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    environment: dict[str, Any] = field(default_factory=dict)
+    timing: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, Any] | None = None
+    schema: int = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record from plain data.
+
+        Raises:
+            ValueError: the data are not a record of this schema.
+        """
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"schema {data.get('schema')!r}, expected {SCHEMA}")
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the part that is bitwise reproducible: all but environment, timing and an initializer's seconds."""
+        data = self.to_json()
+        del data["environment"], data["timing"]
+        return data
+
+
+def finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `values` with each non-finite float as None and its reason (``nan``, ``inf``) under ``<key>_reason``."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            result[key], result[f"{key}_reason"] = None, str(value)
+        else:
+            result[key] = finite(value) if isinstance(value, dict) else value
+    return result
+
+
+class Ledger:
+    """The records of one suite.
+
+    Args:
+        folder: the suite's folder, ``runs/<suite name>``; made when the first record is written.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.trials = self.folder / "trials"
+
+    def path(self, trial_id: str) -> Path:
+        """Return where a trial's record is or would be."""
+        return self.trials / f"{trial_id}.json"
+
+    def write(self, record: TrialRecord) -> None:
+        """Write a record by atomic rename; one that was there (of a failed attempt) is replaced."""
+        self.trials.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(record.to_json(), allow_nan=False)
+        handle, name = tempfile.mkstemp(dir=self.trials, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(0o644)
+            os.replace(name, self.path(record.id))  # noqa: PTH105  # named as the system call that is atomic
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def read(self, trial_id: str) -> TrialRecord | None:
+        """Return a trial's record, None where there is none.
+
+        Raises:
+            InitbenchError: the file is not a record.
+        """
+        return _read(self.path(trial_id)) if self.path(trial_id).exists() else None
+
+    def records(self) -> Iterator[TrialRecord]:
+        """Yield every record, in the order of the ids.
+
+        Raises:
+            InitbenchError: a file is not a record.
+        """
+        for path in sorted(self.trials.glob("*.json")):
+            yield _read(path)
+
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of every trial that has a record."""
+        return {record.id: record.status for record in self.records()}
+
+    def lock(self) -> FileLock:
+        """Take the lock that admits one driver per ledger, until the returned lock is released.
+
+        Raises:
+            InitbenchError: another driver holds it.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise InitbenchError(f"{self.folder}: another initbench run is writing here; wait for it or stop it") from None
+        return lock
+
+
+def _read(path: Path) -> TrialRecord:
+    try:
+        return TrialRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, AttributeError) as error:
+        raise InitbenchError(f"{path}: not a trial record ({error}); delete it and run the suite again") from error
