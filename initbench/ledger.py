@@ -1,7 +1,7 @@
 """The ledger: a folder of finished trial records, the source of truth.
 
-One JSON file per trial, ``<suite folder>/trials/<id>.json``, put in place by an atomic rename: a file is whole or absent,
-whatever kills the driver. Resuming is running again what has no finished record.
+One JSON file per trial, ``<suite folder>/trials/<id>.json``, put in place by an atomic rename: a file is whole
+or absent, whatever kills the driver. Resuming is running again what has no finished record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Status = Literal["finished", "diverged", "failed"]
 class TrialRecord:
     """What came of one trial.
 
-    Errors and accuracies are fractions, durations seconds. A non-finite number is None, with ``<key>_reason`` beside it.
+    Errors and accuracies are fractions, durations seconds. A non-finite number is None, with ``<key>_reason`` beside.
 
     Attributes:
         id: the trial's identity, `TrialSpec.id`.
@@ -156,7 +156,9 @@ class Ledger:
         try:
             lock.acquire()
         except Timeout:
-            raise InitbenchError(f"{self.folder}: another initbench run is writing here; wait for it or stop it") from None
+            raise InitbenchError(
+                f"{self.folder}: another initbench run is writing here; wait for it or stop it"
+            ) from None
         return lock
 
 

@@ -207,10 +207,25 @@ class Registry(Generic[TraitsT]):
         if name in self._registered and not name.endswith(_FAMILY):
             return self._registered[name]
         prefix, slash, member = name.partition("/")
-        if slash and member and prefix + _FAMILY in self.builtins:
-            importlib.import_module(self.builtins[prefix + _FAMILY])
-            return self._member(self._registered[prefix + _FAMILY], name, member)
+        family = prefix + _FAMILY
+        if slash and member and member != "*":
+            if family in self.builtins:
+                importlib.import_module(self.builtins[family])
+            if family in self._registered:
+                return self._member(self._registered[family], name, member)
         raise UnknownNameError(f"unknown {self.kind} {name!r}{nearest(name, self.names())}")
+
+    def find(self, name: str) -> Component[TraitsT]:
+        """Return a component, or a whole family by its ``prefix/*``.
+
+        Raises:
+            UnknownNameError: no component has this name.
+        """
+        if name.endswith(_FAMILY) and name in self.names():
+            if name in self.builtins:
+                importlib.import_module(self.builtins[name])
+            return self._registered[name]
+        return self.get(name)
 
     def _member(self, family: Component[TraitsT], name: str, member: str) -> Component[TraitsT]:
         members: Iterable[str] = getattr(family.traits, "members", tuple)()
@@ -261,9 +276,13 @@ class DatasetTraits:
     """What a dataset declares.
 
     Attributes:
+        input_shape: (channels, height, width) of a sample; the arguments ``channels`` and ``image_size`` override it.
+        num_classes: the number of classes; an argument of this name overrides it.
         reference: where it comes from, for `initbench describe`.
     """
 
+    input_shape: tuple[int, int, int]
+    num_classes: int
     reference: str = ""
 
 
@@ -375,18 +394,22 @@ def register_architecture(
     return ARCHITECTURES.register(name, version, ArchitectureTraits(schemes, members, reference))
 
 
-def register_dataset(name: str, version: int = 1, *, reference: str = "") -> Callable[[Factory], Factory]:
-    """Register a dataset: a factory that returns an `initbench.data.Dataset`.
+def register_dataset(
+    name: str, version: int = 1, *, input_shape: tuple[int, int, int], num_classes: int, reference: str = ""
+) -> Callable[[Factory], Factory]:
+    """Register a dataset: a factory that returns an `initbench.data.dataset.Dataset`.
 
     Args:
         name: how suites name it.
         version: raise it when the numbers change.
+        input_shape: (channels, height, width); the arguments ``channels`` and ``image_size`` override it.
+        num_classes: the number of classes; an argument of this name overrides it.
         reference: where it comes from.
 
     Raises:
         InitbenchError: the name is taken.
     """
-    return DATASETS.register(name, version, DatasetTraits(reference))
+    return DATASETS.register(name, version, DatasetTraits(input_shape, num_classes, reference))
 
 
 def register_probe(name: str, version: int = 1, *, reference: str = "") -> Callable[[Factory], Factory]:

@@ -40,13 +40,16 @@ def show(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the valid name nearest to `name`, or the valid names where none is near."""
+def nearest(name: str, valid: Iterable[str], *, list_all: bool = True) -> str:
+    """Return `` (did you mean 'x'?)`` for the valid name nearest to `name`.
+
+    Where none is near: `` (valid: a, b, c)`` if `list_all`, else nothing.
+    """
     names = list(valid)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f" (did you mean {close[0]!r}?)"
-    return f" (valid: {', '.join(sorted(names)[:20])})" if names else ""
+    return f" (valid: {', '.join(sorted(names)[:20])})" if names and list_all else ""
 
 
 def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
@@ -70,8 +73,8 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
         return f"must be {words} {context[key]}, got {show(got)}"
     if kind == "literal_error":
         choices = _choices(str(context["expected"]))
-        hint = nearest(got, choices) if isinstance(got, str) else ""
-        return f"must be one of {', '.join(choices)}; got {show(got)}" + (hint if "did you mean" in hint else "")
+        hint = nearest(got, choices, list_all=False) if isinstance(got, str) else ""
+        return f"must be one of {', '.join(choices)}; got {show(got)}{hint}"
     if kind in {"too_short", "string_too_short"}:
         return "must not be empty"
     if kind == "value_error":

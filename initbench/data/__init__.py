@@ -1,0 +1,8 @@
+"""Datasets by name, held on the device."""
+
+from __future__ import annotations
+
+from initbench.data.dataset import Dataset, Split
+from initbench.data.load import data_root, load_dataset
+
+__all__ = ["Dataset", "Split", "data_root", "load_dataset"]

@@ -1,0 +1,1 @@
+"""Trials run, and what comes of them recorded."""

@@ -1,0 +1,1 @@
+"""Initializers: what sets the values of a model's parameters before training."""

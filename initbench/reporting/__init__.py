@@ -1,0 +1,1 @@
+"""Reports from ledgers; imports neither torch nor ray."""

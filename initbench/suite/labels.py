@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 
-
 def component_labels(
     components: Sequence[Mapping[str, Any]],
     ignore: Sequence[Collection[str]] | None = None,

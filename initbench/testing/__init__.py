@@ -1,0 +1,1 @@
+"""What authors of plug-ins test with."""

@@ -1,0 +1,1 @@
+"""MLflow: a view of the ledger, written by the driver."""

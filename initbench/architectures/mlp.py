@@ -1,0 +1,54 @@
+"""A multilayer perceptron."""
+
+from __future__ import annotations
+
+import math
+
+from torch import nn
+
+from initbench.architectures.blocks import Activation, Norm, make_activation, make_dropout, make_norm
+from initbench.registry import register_architecture
+
+
+@register_architecture("mlp")
+def mlp(
+    depth: int = 3,
+    width: int = 256,
+    norm: Norm = "none",
+    activation: Activation = "relu",
+    dropout: float = 0.0,
+    *,
+    input_shape: tuple[int, int, int] = (3, 32, 32),
+    num_classes: int = 10,
+) -> nn.Module:
+    """Linear layers on the flattened input, each but the last followed by norm, activation and dropout.
+
+    Hidden layers have a bias where there is no normalization, which would cancel it.
+
+    Args:
+        depth: number of linear layers, the classifier included.
+        width: features of the hidden layers.
+        norm: none or batch.
+        activation: relu, swish, beta_swish, tanh or linear.
+        dropout: rate of the dropout after each activation.
+        input_shape: channels, height, width.
+        num_classes: outputs.
+
+    Raises:
+        ValueError: depth, width or dropout is impossible.
+    """
+    if depth < 1:
+        raise ValueError(f"depth must be at least 1, got {depth}")
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}")
+    model = nn.Sequential(nn.Flatten())
+    features = math.prod(input_shape)
+    for index in range(1, depth):
+        # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
+        model.add_module(f"linear{index}", nn.Linear(features, width, bias=norm == "none"))
+        model.add_module(f"norm{index}", make_norm(norm, width, 1))
+        model.add_module(f"activation{index}", make_activation(activation))
+        model.add_module(f"dropout{index}", make_dropout(dropout))
+        features = width
+    model.add_module("classifier", nn.Linear(features, num_classes))
+    return model

@@ -1,0 +1,205 @@
+"""Wide residual networks (Zagoruyko & Komodakis, 2016) and the same networks without skips (`plain`)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from initbench.architectures.blocks import Activation, Norm, ScalarMultiplier, make_activation, make_dropout, make_norm
+from initbench.registry import register_architecture
+
+_PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
+
+
+class Block(nn.Module):
+    """Two 3×3 convolutions, each after norm and activation: B(3,3) of the paper, section 2.
+
+    Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4). Where the
+    number of channels changes, a 1×1 convolution of the normalized and activated input takes the skip's place, as in
+    the paper's code.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        stride: of the first convolution and of the projection.
+        residual: whether there is a skip.
+        norm: normalization before each activation.
+        activation: the activation's name.
+        dropout: rate of the dropout between the convolutions.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        stride: int,
+        *,
+        residual: bool,
+        norm: Norm,
+        activation: Activation,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.norm1 = make_norm(norm, in_channels, 2)
+        self.activation1 = make_activation(activation)
+        self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, bias=False)
+        self.norm2 = make_norm(norm, out_channels, 2)
+        self.activation2 = make_activation(activation)
+        self.dropout = make_dropout(dropout)
+        self.conv2 = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
+        self.multiplier = ScalarMultiplier() if norm == "none" else nn.Identity()
+        self.residual = residual
+        self.projection: nn.Module | None = None
+        if residual and in_channels != out_channels:
+            self.projection = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
+        activated = self.activation1(self.norm1(x))
+        hidden = self.activation2(self.norm2(self.conv1(activated)))
+        branch: Tensor = self.multiplier(self.conv2(self.dropout(hidden)))
+        if not self.residual:
+            return branch
+        shortcut: Tensor = x if self.projection is None else self.projection(activated)
+        return shortcut + branch
+
+
+class WideResNet(nn.Module):
+    """A 3×3 convolution, three groups of blocks, norm, activation, global average pooling and a linear classifier.
+
+    Args:
+        depth: 6n + 4, with n blocks in each group.
+        width: the groups have 16, 32 and 64 times as many channels.
+        residual: whether the blocks have skips.
+        norm: normalization before each activation.
+        activation: the activation's name.
+        dropout: rate of the dropout within the blocks.
+        input_shape: channels, height, width.
+        num_classes: outputs.
+
+    Raises:
+        ValueError: depth, width or dropout is impossible.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        width: int,
+        *,
+        residual: bool,
+        norm: Norm,
+        activation: Activation,
+        dropout: float,
+        input_shape: tuple[int, int, int],
+        num_classes: int,
+    ) -> None:
+        super().__init__()
+        if depth < 10 or (depth - 4) % 6:
+            raise ValueError(f"depth must be 6n + 4 (10, 16, 22, 28, ...), got {depth}")
+        if width < 1:
+            raise ValueError(f"width must be at least 1, got {width}")
+        blocks_per_group = (depth - 4) // 6
+        self.stem = nn.Conv2d(input_shape[0], 16, 3, padding=1, bias=False)
+        self.groups = nn.Sequential()
+        channels = 16
+        for out_channels, stride in ((16 * width, 1), (32 * width, 2), (64 * width, 2)):
+            group = nn.Sequential()
+            for index in range(blocks_per_group):
+                block = Block(
+                    channels,
+                    out_channels,
+                    stride if index == 0 else 1,
+                    residual=residual,
+                    norm=norm,
+                    activation=activation,
+                    dropout=dropout,
+                )
+                group.append(block)
+                channels = out_channels
+            self.groups.append(group)
+        self.norm = make_norm(norm, channels, 2)
+        self.activation = make_activation(activation)
+        self.classifier = nn.Linear(channels, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (N, C, H, W) to logits (N, num_classes)."""
+        features: Tensor = self.activation(self.norm(self.groups(self.stem(x))))
+        logits: Tensor = self.classifier(features.mean((2, 3)))
+        return logits
+
+
+@register_architecture("wrn", reference=_PAPER)
+def wrn(
+    depth: int = 28,
+    width: int = 10,
+    norm: Norm = "batch",
+    activation: Activation = "relu",
+    dropout: float = 0.0,
+    *,
+    input_shape: tuple[int, int, int] = (3, 32, 32),
+    num_classes: int = 10,
+) -> nn.Module:
+    """Wide residual network with pre-activation blocks, WRN-depth-width.
+
+    No convolution has a bias. Where there is no normalization, a scalar multiplier ends each block's branch.
+
+    Args:
+        depth: 6n + 4 (10, 16, 22, 28, ...); n blocks in each of the three groups.
+        width: multiplies the groups' 16, 32 and 64 channels.
+        norm: none or batch.
+        activation: relu, swish, beta_swish, tanh or linear.
+        dropout: rate of the dropout between a block's two convolutions.
+        input_shape: channels, height, width; height and width of any size.
+        num_classes: outputs.
+
+    Raises:
+        ValueError: depth, width or dropout is impossible.
+    """
+    return WideResNet(
+        depth,
+        width,
+        residual=True,
+        norm=norm,
+        activation=activation,
+        dropout=dropout,
+        input_shape=input_shape,
+        num_classes=num_classes,
+    )
+
+
+@register_architecture(
+    "plain", reference=f"{_PAPER}, without skips as in Dauphin & Schoenholz, NeurIPS 2019, section 4"
+)
+def plain(
+    depth: int = 28,
+    width: int = 10,
+    norm: Norm = "batch",
+    activation: Activation = "relu",
+    dropout: float = 0.0,
+    *,
+    input_shape: tuple[int, int, int] = (3, 32, 32),
+    num_classes: int = 10,
+) -> nn.Module:
+    """The wide residual network without its skips, and so without projections.
+
+    Args:
+        depth: 6n + 4 (10, 16, 22, 28, ...); n blocks in each of the three groups.
+        width: multiplies the groups' 16, 32 and 64 channels.
+        norm: none or batch.
+        activation: relu, swish, beta_swish, tanh or linear.
+        dropout: rate of the dropout between a block's two convolutions.
+        input_shape: channels, height, width; height and width of any size.
+        num_classes: outputs.
+
+    Raises:
+        ValueError: depth, width or dropout is impossible.
+    """
+    return WideResNet(
+        depth,
+        width,
+        residual=False,
+        norm=norm,
+        activation=activation,
+        dropout=dropout,
+        input_shape=input_shape,
+        num_classes=num_classes,
+    )

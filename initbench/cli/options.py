@@ -1,0 +1,84 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from initbench.errors import InitbenchError
+
+_state = {"debug": False}
+
+
+def _set_debug(value: bool) -> bool:
+    _state["debug"] = _state["debug"] or value
+    return value
+
+
+def debugging() -> bool:
+    """Return whether --debug was given."""
+    return _state["debug"]
+
+
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Benchmark neural-network initialization methods."""
+    if show:
+        import initbench
+
+        typer.echo(initbench.__version__)
+        raise typer.Exit
+
+
+Debug = Annotated[bool, typer.Option("--debug", callback=_set_debug, help="Show the traceback of an error.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+SuiteFile = Annotated[str, typer.Argument(help="A suite file, such as suites/quickstart.yaml.", metavar="SUITE")]
+SuiteFolder = Annotated[
+    Path | None, typer.Argument(help="A suite's folder; default: the only one in ./runs.", metavar="DIR")
+]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a key: --set recipe.epochs=1.", metavar="KEY=VALUE")
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help="Keep these trials alone: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds, in place of the suite's.", metavar="N")]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the suites' folders.", metavar="DIR")]
+Plugins = Annotated[
+    list[str] | None, typer.Option("--plugin", help="A Python file that registers components.", metavar="FILE")
+]
+TrackingUri = Annotated[
+    str | None,
+    typer.Option("--tracking-uri", help="MLflow's; default: $MLFLOW_TRACKING_URI, else SQLite beside the ledger."),
+]
+
+
+def print_json(data: Any) -> None:
+    """Print plain data as JSON on the standard output."""
+    typer.echo(json.dumps(data, indent=2, allow_nan=False))
+
+
+def suite_folder(given: Path | None) -> Path:
+    """Return the folder that a command is about: the one given, else the only one below ./runs.
+
+    Raises:
+        InitbenchError: none is given and there is none, or more than one; or it holds no trials.
+    """
+    if given is None:
+        found = sorted(path.parent for path in Path("runs").glob("*/trials"))
+        if len(found) != 1:
+            names = ", ".join(str(path) for path in found[:10])
+            raise InitbenchError(
+                f"which suite's folder? {f'there are {names}' if found else 'there is none in ./runs'}"
+            )
+        return found[0]
+    if not (given / "trials").is_dir():
+        below = sorted(str(path.parent) for path in given.glob("*/trials"))
+        hint = f"; did you mean {below[0]}?" if below else "; give a suite's folder, such as runs/quickstart"
+        raise InitbenchError(f"{given}: has no trials{hint}")
+    return given

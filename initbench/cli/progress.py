@@ -1,0 +1,189 @@
+"""What a run shows while it works: a live display on a terminal, else one line for each finished trial."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from initbench.execution.driver import Labels, Progress
+
+if TYPE_CHECKING:
+    from initbench.execution.driver import Outcome
+    from initbench.ledger import TrialRecord
+    from initbench.suite.plan import Plan
+    from initbench.suite.spec import TrialSpec
+
+_STYLES = {"finished": "green", "diverged": "yellow", "failed": "red"}
+_COUNTS = ("finished", "diverged", "failed")
+
+
+class TimeLeft:
+    """An estimate of the seconds until all trials have ended.
+
+    A trial is expected to last as long as the finished ones of its own architecture and initializer did on average,
+    else of its architecture, else of all; the sum over what is left, less what running trials have done, is divided
+    by the number of trials that run at a time.
+    """
+
+    def __init__(self, missing: tuple[TrialSpec, ...]) -> None:
+        self.left = {trial.id: trial for trial in missing}
+        self.lasted: dict[str, list[float]] = defaultdict(list)
+        self.running: dict[str, float] = {}
+        self.fractions: dict[str, float] = {}
+        self.at_a_time = 1
+
+    def started(self, trial_id: str) -> None:
+        """A trial begins now."""
+        self.running[trial_id] = time.monotonic()
+        self.at_a_time = max(self.at_a_time, len(self.running))
+
+    def finished(self, trial_id: str) -> float:
+        """A trial has ended; return the seconds that it took."""
+        seconds = time.monotonic() - self.running.pop(trial_id, time.monotonic())
+        for key in _keys(self.left.pop(trial_id)):
+            self.lasted[key].append(seconds)
+        return seconds
+
+    def seconds(self) -> float | None:
+        """Return the estimate, None before the first trial has ended or told how far it is."""
+        now = time.monotonic()
+        total = 0.0
+        for trial_id, spec in self.left.items():
+            begun, fraction = self.running.get(trial_id), self.fractions.get(trial_id, 0.0)
+            expected = next((mean(self.lasted[key]) for key in _keys(spec) if self.lasted[key]), None)
+            if expected is None:
+                told = [(now - self.running[i]) / f for i, f in self.fractions.items() if f > 0 and i in self.running]
+                if not told:
+                    return None
+                expected = mean(told)
+            done = 0.0 if begun is None else max(now - begun, fraction * expected)
+            total += max(expected - done, 0.0)
+        return total / self.at_a_time
+
+
+class Display(Progress):
+    """Draws a run's progress.
+
+    Args:
+        plan: what the suite comes to; its labels name the trials.
+        to_stderr: leave the standard output to JSON.
+    """
+
+    def __init__(self, plan: Plan, *, to_stderr: bool = False) -> None:
+        self.console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+        self.labels = Labels((*plan.trials, *plan.unselected))
+        self.total = len(plan.trials)
+        self.counts: Counter[str] = Counter()
+        self.have = 0
+        self.live: Live | None = None
+        self.bar: Bar | None = None
+        self.time_left = TimeLeft(())
+
+    def begin(self, missing: tuple[TrialSpec, ...], have: int) -> None:
+        """Start to draw."""
+        self.have = have
+        self.time_left = TimeLeft(missing)
+        kept = f", {have} have a result already" if have else ""
+        self.console.print(f"{len(missing)} trials to run{kept}")
+        if not self.console.is_terminal:
+            return
+        self.bar = Bar(
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}", markup=False),
+            console=self.console,
+        )
+        self.bar.add_task("trials", total=self.total, completed=have, state="starting")
+        self.live = Live(self.bar, console=self.console, refresh_per_second=2, get_renderable=self._drawn)
+        self.live.start()
+
+    def started(self, spec: TrialSpec) -> None:
+        """Count a running trial."""
+        self.time_left.started(spec.id)
+
+    def progressed(self, spec: TrialSpec, fraction: float) -> None:
+        """Take the fraction into the time that is left."""
+        self.time_left.fractions[spec.id] = fraction
+
+    def finished(self, record: TrialRecord) -> None:
+        """Print the trial's line."""
+        seconds = self.time_left.finished(record.id)
+        self.counts[record.status] += 1
+        done = self.have + self.counts.total()
+        left = self.time_left.seconds()
+        ending = "" if self.live or not left else f"  ({duration(left)} left)"
+        name = self._name(record)
+        line = f"[{done:>{len(str(self.total))}}/{self.total}] {record.status:<8}  {name}  {outcome(record)}"
+        self.console.print(f"{line}  {duration(seconds)}{ending}", style=_STYLES[record.status], markup=False)
+
+    def note(self, message: str) -> None:
+        """Print a note."""
+        self.console.print(f"note: {message}", style="yellow", markup=False)
+
+    def end(self) -> None:
+        """Stop to draw."""
+        if self.live:
+            self.live.stop()
+            self.live = None
+
+    def interrupted(self) -> None:
+        """Say what is kept."""
+        self.end()
+        kept = self.have + self.counts.total()
+        self.console.print(f"interrupted: {kept} of {self.total} trials are kept; the same command goes on from here")
+
+    def summary(self, result: Outcome) -> None:
+        """Say what the run came to and where to look."""
+        counts = ", ".join(f"{result.statuses[s]} {s}" for s in _COUNTS if result.statuses.get(s))
+        if result.ran:
+            self.console.print(f"{self.total} trials: {counts}; {result.ran} ran now, in {duration(result.seconds)}")
+        else:
+            self.console.print(f"nothing to run: all {self.total} trials have a result ({counts})")
+        if result.statuses.get("failed"):
+            self.console.print("failed trials are tried again by the same command; the report has their errors")
+        self.console.print(f"report: {result.report}", markup=False)
+        self.console.print(f"MLflow: initbench ui {result.folder}", markup=False)
+
+    def _drawn(self) -> Any:
+        assert self.bar is not None
+        left = self.time_left.seconds()
+        parts = [f"{len(self.time_left.running)} running"]
+        parts += [f"{self.counts[s]} {s}" for s in ("diverged", "failed")]
+        parts.append("estimating the time left" if left is None else f"{duration(left)} left")
+        self.bar.update(self.bar.task_ids[0], completed=self.have + self.counts.total(), state=", ".join(parts))
+        return self.bar.get_renderable()
+
+    def _name(self, record: TrialRecord) -> str:
+        labels = self.labels.of(record)
+        return f"{labels['architecture']} · {labels['initializer']} · seed {record.spec['seed']}"
+
+
+def outcome(record: TrialRecord) -> str:
+    """Return the trial's result in a few words."""
+    if record.status == "failed" and record.error:
+        return f"{record.error['type']}: {record.error['message']}"
+    if record.status == "diverged":
+        return f"at step {record.metrics['diverged_at_step']}"
+    return f"test error {100 * record.metrics['test_error']:.2f} %"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as a person would say them: ``8.3 s``, ``4 min 10 s``, ``3 h 20 min``."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _keys(spec: TrialSpec) -> tuple[str, str, str]:
+    architecture = spec.architecture.model_dump_json()
+    return architecture + spec.initializer.model_dump_json(), architecture, ""

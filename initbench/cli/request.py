@@ -1,0 +1,43 @@
+"""What `run` and `plan` are asked for: plug-ins loaded, the suite read with its overrides, the plan made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from initbench.plugins import PluginFile
+    from initbench.suite.load import Suite
+    from initbench.suite.plan import Plan
+
+
+class Request(NamedTuple):
+    """A suite, its plan, and the plug-in files that workers need."""
+
+    suite: Suite
+    plan: Plan
+    plugins: tuple[PluginFile, ...]
+
+
+def read_request(
+    file: str,
+    assignments: list[str] | None,
+    only: list[str] | None,
+    seeds: int | None,
+    plugins: list[str] | None,
+) -> Request:
+    """Return what the command line asks for.
+
+    Raises:
+        InitbenchError: a plug-in, the suite or an override is wrong.
+    """
+    from initbench import plugins as plugin_files
+    from initbench.suite.load import load_suite
+    from initbench.suite.plan import plan
+
+    files = tuple(plugin_files.read_file(path) for path in plugins or [])
+    for plugin in files:
+        plugin_files.load_file(plugin)
+    plugin_files.load_entry_points()
+    overrides = [*(assignments or []), *([f"seeds={seeds}"] if seeds is not None else [])]
+    suite = load_suite(file, overrides)
+    return Request(suite, plan(suite, only or []), files)

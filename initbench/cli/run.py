@@ -1,0 +1,102 @@
+"""`initbench run`: run a suite's missing trials and write its report."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from initbench.cli.options import (
+    Assignments,
+    Debug,
+    Json,
+    Only,
+    Out,
+    Plugins,
+    Seeds,
+    SuiteFile,
+    TrackingUri,
+    print_json,
+)
+from initbench.errors import InitbenchError
+
+if TYPE_CHECKING:
+    from initbench.execution.executor import Executor
+
+
+class ExecutorName(StrEnum):
+    """Where trials run."""
+
+    ray = "ray"
+    in_process = "in-process"
+
+
+def run(
+    suite: SuiteFile,
+    assignments: Assignments = None,
+    only: Only = None,
+    seeds: Seeds = None,
+    out: Out = Path("runs"),
+    executor: Annotated[ExecutorName, typer.Option(help="Ray Tune, or one after another for debugging.")] = (
+        ExecutorName.ray
+    ),
+    address: Annotated[str | None, typer.Option(help="A running Ray cluster, such as auto.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Most trials at a time.")] = None,
+    plugin: Plugins = None,
+    tracking_uri: TrackingUri = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+) -> None:
+    """Run the trials of a suite that have no result yet, record them, and write the report.
+
+    The same command again continues where the last one stopped.
+    """
+    from initbench.cli.progress import Display
+    from initbench.cli.request import read_request
+    from initbench.execution.driver import run_suite
+
+    if address is not None and executor is ExecutorName.in_process:
+        raise InitbenchError("--address is for --executor ray")
+    signal.signal(signal.SIGTERM, _interrupt)
+    request = read_request(suite, assignments, only, seeds, plugin)
+    display = Display(request.plan, to_stderr=json)
+    try:
+        outcome = run_suite(
+            request.suite,
+            request.plan,
+            out / request.suite.name,
+            _executor(executor, address),
+            tracking_uri=tracking_uri,
+            plugins=request.plugins,
+            workers=workers,
+            progress=display,
+        )
+    except KeyboardInterrupt:
+        display.interrupted()
+        sys.exit(130)
+    if json:
+        print_json(outcome.to_json())
+    else:
+        display.summary(outcome)
+    if outcome.statuses.get("failed", 0) or outcome.statuses.get("missing", 0):
+        sys.exit(1)
+
+
+def _executor(name: ExecutorName, address: str | None) -> Executor:
+    if name is ExecutorName.in_process:
+        from initbench.execution.in_process import run_in_process
+
+        return run_in_process
+    from initbench.execution.ray_tune import run_with_ray_tune
+
+    return partial(run_with_ray_tune, address=address)
+
+
+def _interrupt(*_: Any) -> None:
+    """Let `kill` end a run the way Ctrl-C does."""
+    raise KeyboardInterrupt

@@ -1,0 +1,24 @@
+"""`initbench ui DIR`: MLflow's user interface on the right store."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from initbench.cli.options import Debug, SuiteFolder, TrackingUri, suite_folder
+
+
+def ui(
+    folder: SuiteFolder = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to serve it.")] = 5000,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    tracking_uri: TrackingUri = None,
+    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+) -> None:
+    """Serve MLflow's user interface on a suite's runs until Ctrl-C."""
+    from initbench.tracking.server import serve
+    from initbench.tracking.uri import resolve_tracking_uri
+
+    path = suite_folder(folder)
+    serve(resolve_tracking_uri(path, tracking_uri), path, port, host)

@@ -1,0 +1,111 @@
+"""Batches of a split: the training epochs, and endless batches for tuners and probes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from initbench.data import augmentation as augment
+from initbench.randomness import derive_seed, generator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch import Tensor
+
+    from initbench.data.dataset import Split
+    from initbench.randomness import Stream
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One augmented training batch.
+
+    Attributes:
+        inputs: images, (N, C, H, W).
+        targets: class indices, (N,).
+        partners: the class indices that mixup added, (N,); `targets` itself without mixup.
+        weight: mixup's λ, the weight of `targets`; 1 without mixup.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    partners: Tensor
+    weight: float = 1.0
+
+
+class TrainingBatches:
+    """The training split, epoch after epoch, in random order and augmented.
+
+    Order, crops, flips and mixup have random streams of their own, drawn for a whole epoch at its start. So switching
+    one on shifts no other, order, crops and flips do not depend on the batch size, and the device is sent one small
+    tensor of each per epoch. mixup's λ comes from a NumPy generator, as PyTorch's Beta takes none.
+
+    Args:
+        split: the training split, on its device.
+        batch_size: samples per batch; the last one of an epoch may be smaller.
+        augmentation: what is done to them.
+        seed: the trial's seed.
+    """
+
+    def __init__(self, split: Split, batch_size: int, augmentation: augment.Augmentation, seed: int) -> None:
+        self.split = split
+        self.batch_size = batch_size
+        self.augmentation = augmentation
+        self._order = generator(seed, "data_order")
+        self._crop = generator(seed, "augmentation", "crop")
+        self._flip = generator(seed, "augmentation", "flip")
+        self._partners = generator(seed, "augmentation", "mixup_partners")
+        self._weight = np.random.default_rng(derive_seed(seed, "augmentation", "mixup_weight"))
+
+    def __len__(self) -> int:
+        """Return the batches per epoch."""
+        return math.ceil(len(self.split) / self.batch_size)
+
+    def epoch(self) -> Iterator[Batch]:
+        """Iterate one epoch: every sample once."""
+        n, options, device = len(self.split), self.augmentation, self.split.targets.device
+        order = torch.split(torch.randperm(n, generator=self._order).to(device), self.batch_size)
+        if options.crop:
+            offsets = torch.randint(2 * options.crop + 1, (n, 2), generator=self._crop).to(device)
+            windows = torch.split(offsets, self.batch_size)
+        if options.flip:
+            mirrored = torch.split((torch.rand(n, generator=self._flip) < 0.5).to(device), self.batch_size)
+        if options.mixup:
+            permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
+            pairs = torch.split(torch.cat(permutations).to(device), self.batch_size)
+        for i, samples in enumerate(order):
+            inputs, targets = self.split.inputs[samples], self.split.targets[samples]
+            if options.crop:
+                inputs = augment.crop(inputs, windows[i], options.crop)
+            if options.flip:
+                inputs = augment.flip(inputs, mirrored[i])
+            if options.mixup:
+                weight = float(self._weight.beta(options.mixup, options.mixup))
+                yield Batch(augment.mixup(inputs, weight, pairs[i]), targets, targets[pairs[i]], weight)
+            else:
+                yield Batch(inputs, targets, targets)
+
+
+def endless_batches(split: Split, batch_size: int, seed: int, stream: Stream) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield batches of real samples without end, each of exactly `batch_size`, not augmented.
+
+    The samples come in one random permutation after another, so that none is seen twice before all were seen once.
+
+    Args:
+        split: where the samples come from.
+        batch_size: samples per batch; may be more than the split has.
+        seed: the trial's seed.
+        stream: the random stream that orders the samples, ``tuner_batches`` or ``probe_batches``.
+    """
+    random = generator(seed, stream)
+    waiting = torch.empty(0, dtype=torch.int64)
+    while True:
+        while len(waiting) < batch_size:
+            waiting = torch.cat([waiting, torch.randperm(len(split), generator=random)])
+        samples, waiting = waiting[:batch_size].to(split.targets.device), waiting[batch_size:]
+        yield split.inputs[samples], split.targets[samples]

@@ -1,0 +1,116 @@
+"""From raw images to a `Dataset`: stratified subsets, resizing and standardization, the same for every dataset."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from initbench.data.dataset import Dataset, Split
+from initbench.errors import DataError
+
+# Subsets do not depend on a trial's seed: every trial of a dataset has the same test and validation samples.
+SPLIT_SEED = 20190710
+
+
+def stratified_order(targets: Tensor, seed: int = SPLIT_SEED) -> Tensor:
+    """Return a random permutation in which the classes are spread evenly.
+
+    Every stretch of it holds each class in proportion, to within one sample, so subsets are cut from it as slices.
+
+    Args:
+        targets: class indices, int64, (N,).
+        seed: of the permutation.
+
+    Returns:
+        Sample indices, int64, (N,).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    shuffled = torch.randperm(len(targets), generator=generator)
+    position = torch.empty(len(targets), dtype=torch.float64)
+    for label in torch.unique(targets):
+        # The k-th of a class's n samples stands at (k + 1/2) / n of the way; classes meet there in random order.
+        members = (targets[shuffled] == label).nonzero().flatten()
+        position[members] = (torch.arange(len(members), dtype=torch.float64) + 0.5) / len(members)
+    return shuffled[position.argsort(stable=True)]
+
+
+def check_sizes(train_size: int | None, image_size: int | None, validation_size: int = 0) -> None:
+    """Refuse sizes that no dataset can have.
+
+    Raises:
+        ValueError: one is too small.
+    """
+    if train_size is not None and train_size < 1:
+        raise ValueError(f"train_size must be at least 1, got {train_size}")
+    if image_size is not None and image_size < 1:
+        raise ValueError(f"image_size must be at least 1, got {image_size}")
+    if validation_size < 0:
+        raise ValueError(f"validation_size must be at least 0, got {validation_size}")
+
+
+def hold_out_validation(targets: Tensor, validation_size: int) -> tuple[Tensor, Tensor]:
+    """Return stratified indices of the training and the validation samples.
+
+    Args:
+        targets: class indices of the published training set, int64, (N,).
+        validation_size: how many to hold out; 0 to train on all.
+
+    Raises:
+        ValueError: nothing would be left to train on.
+    """
+    if validation_size >= len(targets):
+        raise ValueError(f"validation_size must be less than {len(targets)}, got {validation_size}")
+    order = stratified_order(targets)
+    return order[validation_size:], order[:validation_size]
+
+
+def take_first(order: Tensor, train_size: int | None) -> Tensor:
+    """Return the first `train_size` indices, all for None; smaller subsets are parts of larger ones.
+
+    Raises:
+        ValueError: there are not so many.
+    """
+    if train_size is not None and train_size > len(order):
+        raise ValueError(f"train_size must be at most {len(order)}, got {train_size}")
+    return order[:train_size]
+
+
+def prepare(
+    name: str,
+    train: tuple[Tensor, Tensor],
+    validation: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+    *,
+    num_classes: int,
+    image_size: int | None,
+) -> Dataset:
+    """Resize, standardize by the training split's mean and deviation per channel, and return the dataset.
+
+    Args:
+        name: the registered name.
+        train: images (N, C, H, W) of any real type, and class indices (N,).
+        validation: likewise.
+        test: likewise.
+        num_classes: number of classes.
+        image_size: side of the images after antialiased bilinear resizing; None to leave them.
+
+    Raises:
+        DataError: a channel of the training images is constant.
+    """
+    splits = [Split(_resize(images, image_size), targets.long()) for images, targets in (train, validation, test)]
+    deviation, mean = torch.std_mean(splits[0].inputs, (0, 2, 3), correction=0, keepdim=True)
+    if not deviation.all():
+        raise DataError(f"{name}: a channel of the {len(splits[0])} training images is constant")
+    for split in splits:
+        split.inputs.sub_(mean).div_(deviation)
+    channels, height, width = splits[0].inputs.shape[1:]
+    return Dataset(name, splits[0], splits[1], splits[2], num_classes, (channels, height, width))
+
+
+def _resize(images: Tensor, size: int | None) -> Tensor:
+    """Return a float32 copy of the images, resized."""
+    copy = images.to(torch.float32, copy=True)
+    if size is None:
+        return copy
+    return functional.interpolate(copy, size=(size, size), mode="bilinear", antialias=True, align_corners=False)

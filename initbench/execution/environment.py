@@ -1,0 +1,55 @@
+"""Where a trial ran: what has to be equal for its numbers to be bitwise equal."""
+
+from __future__ import annotations
+
+import platform
+import re
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import initbench
+
+# What the numbers depend on; the rest of the environment is for the reader.
+DECISIVE = ("processor", "device", "torch", "numpy")
+
+
+@cache
+def environment(device: str) -> dict[str, Any]:
+    """Return the versions, the processor and the device of this process.
+
+    Args:
+        device: as torch names it, ``cpu`` or ``cuda``.
+    """
+    import torch
+
+    return {
+        "initbench": initbench.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": version("numpy"),
+        "torchvision": version("torchvision"),
+        "timm": version("timm"),
+        "system": platform.system(),
+        "processor": _processor(),
+        "device": torch.cuda.get_device_name() if device.startswith("cuda") else device,
+    }
+
+
+def differences(recorded: dict[str, Any], current: dict[str, Any]) -> list[str]:
+    """Return what differs between two environments among the things that the numbers depend on."""
+    return [f"{k}: {recorded[k]} → {current[k]}" for k in DECISIVE if k in recorded and recorded[k] != current[k]]
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        text = info.read_text(encoding="utf-8", errors="replace")
+        name = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+        # The same model name can stand for processors with other instruction sets, which choose other kernels.
+        flags = re.search(r"^flags\s*:\s*(.+)$", text, re.MULTILINE)
+        vector = [f for f in ("avx2", "avx512f", "avx512_bf16", "amx_tile") if flags and f in flags.group(1).split()]
+        if name:
+            return " ".join([name.group(1).strip(), *vector])
+    return platform.processor() or platform.machine()

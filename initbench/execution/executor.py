@@ -1,0 +1,57 @@
+"""What an executor is: it runs trials somewhere and tells an observer what becomes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initbench.ledger import TrialRecord
+    from initbench.plugins import PluginFile
+    from initbench.suite.spec import TrialSpec
+
+
+class Observer(Protocol):
+    """Told, in the driver's process, what happens to the trials."""
+
+    def started(self, spec: TrialSpec) -> None:
+        """A trial was given to a worker."""
+
+    def progressed(self, spec: TrialSpec, fraction: float) -> None:
+        """This fraction of a trial's training is done."""
+
+    def finished(self, record: TrialRecord) -> None:
+        """A trial has ended, with whatever status."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an executor is asked to do.
+
+    Attributes:
+        trials: in the order in which they should start.
+        cpus: cores that one trial takes.
+        gpus: GPUs that one trial takes; a fraction shares one.
+        plugins: files to import before a trial runs.
+        workers: most trials at a time; None for as many as the resources admit.
+    """
+
+    trials: Sequence[TrialSpec]
+    cpus: float = 1.0
+    gpus: float = 0.0
+    plugins: tuple[PluginFile, ...] = ()
+    workers: int | None = None
+
+
+class Executor(Protocol):
+    """Runs a job; returns when every trial has ended."""
+
+    def __call__(self, job: Job, observer: Observer) -> None:
+        """Run every trial, and tell the observer of each exactly once that it has finished.
+
+        Raises:
+            InitbenchError: the resources that one trial asks for are not there.
+            KeyboardInterrupt: as it comes; trials under way are given up.
+        """

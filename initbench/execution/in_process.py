@@ -1,0 +1,33 @@
+"""The executor for debugging: one trial after another, in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.errors import InitbenchError
+from initbench.execution.trial import attempt_trial
+from initbench.plugins import load_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initbench.execution.executor import Job, Observer
+    from initbench.suite.spec import TrialSpec
+
+
+def run_in_process(job: Job, observer: Observer) -> None:
+    """Run a job here; see `Executor`."""
+    import torch
+
+    if job.gpus and not torch.cuda.is_available():
+        raise InitbenchError(f"resources.gpus: {job.gpus:g} asked for, but this machine has no GPU that torch can use")
+    device = "cuda" if job.gpus else "cpu"
+    for plugin in job.plugins:
+        load_file(plugin)
+    for spec in job.trials:
+        observer.started(spec)
+        observer.finished(attempt_trial(spec, _teller(observer, spec), device))
+
+
+def _teller(observer: Observer, spec: TrialSpec) -> Callable[[int, int], None]:
+    return lambda done, epochs: observer.progressed(spec, done / epochs)

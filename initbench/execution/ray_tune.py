@@ -1,0 +1,146 @@
+"""The executor for many cores, GPUs or machines: Ray Tune. Ray runs the trials and stores nothing of ours.
+
+Actors are reused from trial to trial (starting one takes seconds); `run_trial` sets the process state that one trial
+could leave to the next. Trials travel as ids: the specs lie in Ray's object store.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+from initbench.errors import InitbenchError
+from initbench.execution.trial import attempt_trial, failed_record
+from initbench.ledger import TrialRecord
+from initbench.plugins import PluginFile, load_file
+from initbench.suite.spec import TrialSpec
+
+if TYPE_CHECKING:
+    from initbench.execution.executor import Job, Observer
+
+# Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
+_SETTINGS = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+    "TUNE_MAX_PENDING_TRIALS_PG": "16",
+}
+_SECONDS_BETWEEN_REPORTS = 2.0
+
+
+def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
+    """Run a job with Ray Tune; see `Executor`.
+
+    Args:
+        job: what to run.
+        observer: who is told.
+        address: a running cluster (``auto``, ``ray://host:10001``); None starts a local one for the job.
+
+    Raises:
+        InitbenchError: no cluster answers at the address, or it lacks what one trial asks for.
+    """
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    import ray
+    from ray import tune
+
+    try:
+        ray.init(
+            address=address or "local",
+            include_dashboard=False if address is None else None,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=True,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise InitbenchError(
+            f"--address {address}: no Ray cluster answers: {str(error).partition(chr(10))[0]}"
+        ) from error
+    try:
+        _check_resources(job, ray.cluster_resources())
+        specs = {spec.id: spec for spec in job.trials}
+        trainable = tune.with_parameters(
+            _trainable, specs={i: s.model_dump_json() for i, s in specs.items()}, plugins=job.plugins, gpus=job.gpus
+        )
+        resources = {"cpu": job.cpus} | ({"gpu": job.gpus} if job.gpus else {})
+        with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
+            tune.Tuner(
+                tune.with_resources(trainable, resources),
+                param_space={"trial": tune.grid_search(list(specs))},
+                tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=job.workers),
+                run_config=tune.RunConfig(
+                    storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, specs, observer)]
+                ),
+            ).fit()
+    finally:
+        ray.shutdown()
+
+
+def _trainable(config: dict[str, Any], specs: dict[str, str], plugins: tuple[PluginFile, ...], gpus: float) -> None:
+    """Run one trial in a worker and report its record."""
+    from ray import tune
+
+    reported = time.monotonic()
+
+    def on_epoch(done: int, epochs: int) -> None:
+        nonlocal reported
+        if done < epochs and time.monotonic() - reported > _SECONDS_BETWEEN_REPORTS:
+            reported = time.monotonic()
+            tune.report({"fraction": done / epochs})
+
+    for plugin in plugins:
+        load_file(plugin)
+    spec = TrialSpec.model_validate_json(specs[config["trial"]])
+    record = attempt_trial(spec, on_epoch, "cuda" if gpus else "cpu")
+    tune.report({"record": json.dumps(record.to_json())})
+
+
+def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) -> Any:
+    """Return a Tune callback that passes events on; Tune calls it in the driver's process."""
+    ended: set[str] = set()
+
+    class Callback(base):  # type: ignore[misc]  # known only once Ray is imported
+        def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+            observer.started(specs[trial.config["trial"]])
+
+        def on_trial_result(
+            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
+        ) -> None:
+            spec = specs[trial.config["trial"]]
+            if "record" in result and spec.id not in ended:
+                ended.add(spec.id)
+                observer.finished(TrialRecord.from_json(json.loads(result["record"])))
+            elif "fraction" in result:
+                observer.progressed(spec, result["fraction"])
+
+        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+            spec = specs[trial.config["trial"]]
+            if spec.id not in ended:
+                ended.add(spec.id)
+                trace = _read(trial.error_file)
+                last = trace.strip().rpartition("\n")[2] or "the worker process died"
+                observer.finished(failed_record(spec, "WorkerLost", last, trace))
+
+    return Callback()
+
+
+def _read(path: str | None) -> str:
+    if not path or not os.path.exists(path):  # noqa: PTH110  # Ray's path, as Ray gives it
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # see above
+        return file.read()
+
+
+def _check_resources(job: Job, available: dict[str, float]) -> None:
+    """Refuse a trial that would wait for ever."""
+    for key, name, wanted in (("cpus", "CPU", job.cpus), ("gpus", "GPU", job.gpus)):
+        if wanted > available.get(name, 0):
+            raise InitbenchError(
+                f"resources.{key}: {wanted:g} asked for, but the cluster has {available.get(name, 0):g} {name}s"
+            )

@@ -1,0 +1,173 @@
+"""One trial: build, initialize, measure, train. A plain function: no Ray, no MLflow, no files."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from initbench.architectures.create import create_model
+from initbench.data.batches import endless_batches
+from initbench.data.load import load_dataset
+from initbench.execution.environment import environment
+from initbench.initializers.initialize import initialize
+from initbench.ledger import TrialRecord, finite
+from initbench.plugins import first_line
+from initbench.probes.context import ProbeContext
+from initbench.registry import PROBES
+from initbench.training.loop import train
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch import nn
+
+    from initbench.data.dataset import Dataset
+    from initbench.suite.spec import ComponentSpec, TrialSpec
+
+
+def run_trial(
+    spec: TrialSpec, on_epoch: Callable[[int, int], None] | None = None, device: str | torch.device = "cpu"
+) -> TrialRecord:
+    """Run one trial and return its record, ``finished`` or ``diverged``.
+
+    Args:
+        spec: what to run.
+        on_epoch: called with (epochs done, epochs in all) after each epoch.
+        device: where the model and the data are.
+
+    Raises:
+        InitializationError: the initializer cannot do its work on this architecture.
+        DataError: the dataset cannot be read.
+    """
+    timing: dict[str, float] = {}
+    device = torch.device(device)
+    with _process_state(spec.recipe.threads, device), _timed(timing, "total_seconds"):
+        with _timed(timing, "data_seconds"):
+            dataset = load_dataset(spec.dataset.name, spec.dataset.arguments, device)
+        model = _build(spec, dataset).to(device)
+        with _timed(timing, "initialization_seconds"):
+            record = _initialize(spec, model, dataset)
+        with _timed(timing, "probes_seconds"):
+            probes = [_measure(probe, spec, model, dataset) for probe in spec.probes]
+        with _timed(timing, "training_seconds"):
+            result = train(
+                model,
+                dataset,
+                spec.recipe,
+                spec.seed,
+                parameter_groups=record.parameter_groups(spec.recipe.lr),
+                on_epoch=None if on_epoch is None else lambda epoch, epochs, _: on_epoch(epoch, epochs),
+                evaluate_on="validation" if spec.phase == "search" else "test",
+            )
+    initialization = record.to_json()
+    initialization.pop("seconds", None)  # a duration: it stands in `timing`, which need not be reproducible
+    return TrialRecord(
+        id=spec.id,
+        spec=spec.model_dump(mode="json"),
+        status="diverged" if result.diverged else "finished",
+        metrics=result.metrics,
+        history=result.history,
+        initialization=initialization,
+        probes=probes,
+        environment=environment(device.type),
+        timing=timing,
+    )
+
+
+def attempt_trial(
+    spec: TrialSpec, on_epoch: Callable[[int, int], None] | None = None, device: str | torch.device = "cpu"
+) -> TrialRecord:
+    """Run one trial; an exception becomes a ``failed`` record. Arguments as for `run_trial`."""
+    try:
+        return run_trial(spec, on_epoch, device)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
+        return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc())
+
+
+def failed_record(spec: TrialSpec, kind: str, message: str, trace: str = "") -> TrialRecord:
+    """Return the record of a trial that did not come to a result.
+
+    Args:
+        spec: what was to run.
+        kind: the exception's type, or ``WorkerLost``.
+        message: its message, one line.
+        trace: its traceback.
+    """
+    error = {"type": kind, "message": message, "traceback": trace}
+    return TrialRecord(id=spec.id, spec=spec.model_dump(mode="json"), status="failed", error=error)
+
+
+def _build(spec: TrialSpec, dataset: Dataset) -> nn.Module:
+    return create_model(
+        spec.architecture.name,
+        scheme=spec.scheme,
+        input_shape=dataset.input_shape,
+        num_classes=dataset.num_classes,
+        seed=spec.seed,
+        **spec.architecture.arguments,
+    )
+
+
+def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
+    initializer = spec.initializer
+    tuner: dict[str, Any] = {}
+    if initializer.batch_size is not None:
+        base = initializer.base
+        tuner["base"] = None if base is None else {"name": base.name, **base.arguments}
+        tuner["real_batches"] = endless_batches(dataset.train, initializer.batch_size, spec.seed, "tuner_batches")
+    return initialize(
+        model,
+        initializer.name,
+        input_shape=(initializer.batch_size or spec.recipe.batch_size, *dataset.input_shape),
+        num_classes=dataset.num_classes,
+        seed=spec.seed,
+        optimizer=(spec.recipe.optimizer, spec.recipe.lr),
+        **tuner,
+        **initializer.arguments,
+    )
+
+
+def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset) -> dict[str, Any]:
+    component = PROBES.get(probe.name)
+    context = ProbeContext(
+        seed=spec.seed,
+        input_shape=dataset.input_shape,
+        num_classes=dataset.num_classes,
+        real_batches=lambda batch_size: endless_batches(dataset.train, batch_size, spec.seed, "probe_batches"),
+    )
+    measurement = component.build(probe.arguments)(model, context)
+    changed = {a.name: probe.arguments[a.name] for a in component.arguments if probe.arguments[a.name] != a.default}
+    label = f"[{', '.join(f'{k}={v}' for k, v in changed.items())}]" if changed else ""
+    return finite({"name": probe.name + label, "value": measurement.value, "conditions": measurement.conditions})
+
+
+@contextmanager
+def _process_state(threads: int, device: torch.device) -> Iterator[None]:
+    """Set what a trial before this one, in the same process, may have changed; give back the threads at the end."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device("cpu")
+    torch.set_float32_matmul_precision("highest")
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.benchmark = False
+    try:
+        # One generator state for all: whatever reads the global stream reads the same, whichever trial ran before.
+        with torch.enable_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(0)
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _timed(timing: dict[str, float], name: str) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        timing[name] = time.perf_counter() - start

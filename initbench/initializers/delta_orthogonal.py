@@ -1,0 +1,59 @@
+"""Delta-orthogonal initialization of convolutions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from initbench.initializers.context import Apply, InitializationContext
+from initbench.initializers.distribution import Distribution, WeightLayer
+from initbench.initializers.orthogonal import haar_orthogonal
+from initbench.probes.checks import check_positive
+from initbench.registry import register_initializer
+
+_NOT_KEPT = "more inputs than outputs, norm not kept"
+
+
+@register_initializer("delta_orthogonal", reference="Xiao et al., ICML 2018, section 3.1, algorithm 1")
+def delta_orthogonal(gain: float = 1.0) -> Apply:
+    """Convolutions that are zero but for the kernel's centre tap, which is gain times a random orthogonal matrix.
+
+    A convolution of stride 1 with no more inputs than outputs then multiplies the norm of every input by gain,
+    whatever the padding. With more inputs than outputs the matrix has orthonormal rows: a random input keeps
+    √(outputs / inputs) of its norm on average; one warning names the first such convolution. The centre of an even
+    kernel k is tap k // 2. Each group of a convolution has a matrix of its own. Linear layers are orthogonal.
+
+    Args:
+        gain: multiplies the matrix; √2 where ReLUs follow.
+
+    Raises:
+        ValueError: gain is not a finite number above 0.
+    """
+    check_positive("gain", gain)
+
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+        blocks = torch.zeros(layer.blocks, layer.outputs, layer.inputs, *layer.kernel, dtype=torch.float64)
+        centre = tuple(size // 2 for size in layer.kernel)
+        for block in blocks:
+            block[(..., *centre)] = gain * haar_orthogonal(layer.outputs, layer.inputs, generator)
+        what = f"delta_orthogonal, gain {gain:g}"
+        if any(size % 2 == 0 for size in layer.kernel):
+            what += f"; even kernel, centre at {centre}"
+        if layer.kernel and layer.inputs > layer.outputs:
+            what += f"; {_NOT_KEPT}"
+        return layer.assemble(blocks), what
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        Distribution(draw)(model, context)
+        narrowing = [name for name, done in context.record.tensors.items() if _NOT_KEPT in done[-1]]
+        if narrowing:
+            warnings.warn(
+                f"delta_orthogonal does not keep the norm in {len(narrowing)} convolutions that have more inputs than "
+                f"outputs, the first of them {narrowing[0]}",
+                stacklevel=2,
+            )
+
+    return apply

@@ -1,0 +1,32 @@
+"""Gaussian initialization with one standard deviation for all layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.initializers.distribution import Distribution, WeightLayer, sample
+from initbench.probes.checks import check_positive
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+@register_initializer("gaussian", reference="Krizhevsky et al., NeurIPS 2012, section 5")
+def gaussian(std: float = 0.01) -> Distribution:
+    """Entries of N(0, std²) whatever the layer's size: the deliberately bad start of the MetaInit paper (Figure 3).
+
+    Args:
+        std: standard deviation; 0.01 is AlexNet's.
+
+    Raises:
+        ValueError: std is not a finite number above 0.
+    """
+    check_positive("std", std)
+
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+        values, law = sample(layer, std, "normal", generator)
+        return values, f"gaussian {law}"
+
+    return Distribution(draw)

@@ -1,0 +1,41 @@
+"""Kaiming (He) initialization."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
+from initbench.probes.checks import check_positive
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+@register_initializer("kaiming", reference="He et al., Delving Deep into Rectifiers, ICCV 2015, section 2.2")
+def kaiming(
+    mode: Literal["fan_in", "fan_out"] = "fan_in", distribution: Shape = "normal", gain: float = math.sqrt(2)
+) -> Distribution:
+    """Entries of standard deviation gain / √fan, which keeps the variance through ReLU layers.
+
+    Equations (10) (fan_in, activations) and (14) (fan_out, gradients) of the paper. A group of a convolution counts
+    by itself.
+
+    Args:
+        mode: whether to keep the variance of activations or of gradients.
+        distribution: normal, or uniform of the same variance.
+        gain: √2 for ReLU; 1 for linear layers.
+
+    Raises:
+        ValueError: gain is not a finite number above 0.
+    """
+    check_positive("gain", gain)
+
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+        fan = layer.fan_in if mode == "fan_in" else layer.fan_out
+        values, law = sample(layer, gain / math.sqrt(fan), distribution, generator)
+        return values, f"kaiming {mode} {law}"
+
+    return Distribution(draw)

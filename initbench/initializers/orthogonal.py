@@ -1,0 +1,45 @@
+"""Orthogonal initialization."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from initbench.initializers.distribution import Distribution, WeightLayer
+from initbench.probes.checks import check_positive
+from initbench.registry import register_initializer
+
+
+def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
+    """Return a random (rows, columns) float64 matrix with orthonormal columns, or rows where there are fewer rows.
+
+    It is uniform under the Haar measure: the QR decomposition of a Gaussian matrix with the signs of R's diagonal
+    made positive (Mezzadri, "How to generate random matrices from the classical compact groups", 2007, section 5).
+    """
+    tall = torch.randn(max(rows, columns), min(rows, columns), dtype=torch.float64, generator=generator)
+    q, r = torch.linalg.qr(tall)
+    q *= torch.where(r.diagonal() < 0, -1.0, 1.0).to(q.dtype)
+    return q if rows >= columns else q.T
+
+
+@register_initializer("orthogonal", reference="Saxe, McClelland & Ganguli, ICLR 2014")
+def orthogonal(gain: float = 1.0) -> Distribution:
+    """Each weight, flattened to (outputs, inputs × kernel taps), is gain times a random orthogonal matrix.
+
+    Each group of a convolution has a matrix of its own. A convolution with a kernel above 1 does not keep norms this
+    way, because of its borders; see delta_orthogonal.
+
+    Args:
+        gain: multiplies the matrix.
+
+    Raises:
+        ValueError: gain is not a finite number above 0.
+    """
+    check_positive("gain", gain)
+
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+        matrices = [gain * haar_orthogonal(layer.outputs, layer.fan_in, generator) for _ in range(layer.blocks)]
+        blocks = torch.stack(matrices).reshape(layer.blocks, layer.outputs, layer.inputs, *layer.kernel)
+        return layer.assemble(blocks), f"orthogonal, gain {gain:g}"
+
+    return Distribution(draw)

@@ -1,0 +1,98 @@
+"""What PyTorch's own layers draw when they are built."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+from initbench.initializers.context import Apply, InitializationContext
+from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, own_parameter
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@register_initializer("pytorch_default", reference="torch.nn, reset_parameters of each layer")
+def pytorch_default() -> Apply:
+    """The laws of PyTorch's `reset_parameters`: uniform weights and biases with bound 1 / √fan_in.
+
+    For linear and convolutional layers that is ``kaiming_uniform_(a=√5)``, a standard deviation of 1 / √(3 fan_in).
+    PyTorch takes the fan of a transposed convolution from its stored layout, that is, from its output channels;
+    so does this. Embeddings are N(0, 1), norm layers 1 and 0, recurrent layers uniform with bound 1 / √hidden_size,
+    the stacked projections of attention Xavier uniform with zero biases. Every draw is keyed by the parameter's name.
+    """
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        writer = ParameterWriter(model, context)
+        for module in model.modules():
+            if isinstance(module, nn.MultiheadAttention):
+                _reset_attention(module, writer)
+            elif isinstance(module, nn.Embedding | nn.EmbeddingBag):
+                _reset_embedding(module, writer)
+            elif isinstance(module, NORM_LAYERS):
+                writer.reset_norm(module)
+            else:
+                for parameter, bound in _uniform_parameters(module):
+                    writer.draw(parameter, partial(_uniform, parameter, bound))
+
+    return apply
+
+
+def _uniform_parameters(module: nn.Module) -> Iterator[tuple[nn.Parameter, float]]:
+    """Yield the parameters of a layer that are uniform about 0, with their bounds."""
+    weight, bias = own_parameter(module, "weight"), own_parameter(module, "bias")
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+        for parameter in module.parameters(recurse=False):
+            yield parameter, 1 / math.sqrt(module.hidden_size)
+    elif isinstance(module, nn.Linear | nn.Bilinear | _ConvNd) and weight is not None and weight.numel():
+        fan_in = weight.shape[1] if isinstance(module, nn.Bilinear) else weight[0].numel()
+        for parameter in (weight, bias):
+            if parameter is not None:
+                yield parameter, 1 / math.sqrt(fan_in)
+
+
+def _reset_attention(module: nn.MultiheadAttention, writer: ParameterWriter) -> None:
+    for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+        weight = own_parameter(module, name)
+        if weight is not None:  # PyTorch counts the three stacked projections as one matrix
+            writer.draw(weight, partial(_uniform, weight, math.sqrt(6 / sum(weight.shape))))
+    writer.fill(own_parameter(module, "in_proj_bias"), 0.0)
+    writer.fill(own_parameter(module.out_proj, "bias"), 0.0)
+    for name in ("bias_k", "bias_v"):
+        bias = own_parameter(module, name)
+        if bias is not None:  # of shape (1, 1, embedding): Xavier normal, with fans 1 · embedding and 1 · embedding
+            writer.draw(bias, partial(_normal, bias, math.sqrt(2 / (2 * bias.shape[2]))))
+
+
+def _reset_embedding(module: nn.Embedding | nn.EmbeddingBag, writer: ParameterWriter) -> None:
+    weight = own_parameter(module, "weight")
+    if weight is None:
+        return
+
+    def draw(generator: torch.Generator) -> tuple[Tensor, str]:
+        values, what = _normal(weight, 1.0, generator)
+        if module.padding_idx is not None:
+            values[module.padding_idx] = 0.0
+        return values, what
+
+    writer.draw(weight, draw)
+
+
+def _uniform(parameter: Tensor, bound: float, generator: torch.Generator) -> tuple[Tensor, str]:
+    values = torch.empty(parameter.shape, dtype=_dtype(parameter)).uniform_(-bound, bound, generator=generator)
+    return values, f"pytorch_default uniform, bound {bound:.4g}"
+
+
+def _normal(parameter: Tensor, std: float, generator: torch.Generator) -> tuple[Tensor, str]:
+    values = torch.empty(parameter.shape, dtype=_dtype(parameter)).normal_(0.0, std, generator=generator)
+    return values, f"pytorch_default normal, std {std:.4g}"
+
+
+def _dtype(parameter: Tensor) -> torch.dtype:
+    return torch.float64 if parameter.dtype == torch.float64 else torch.float32

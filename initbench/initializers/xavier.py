@@ -1,0 +1,38 @@
+"""Xavier (Glorot) initialization."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
+from initbench.probes.checks import check_positive
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+@register_initializer("xavier", reference="Glorot & Bengio, AISTATS 2010, section 4.2.1")
+def xavier(distribution: Shape = "uniform", gain: float = 1.0) -> Distribution:
+    """Entries of standard deviation gain · √(2 / (fan_in + fan_out)).
+
+    The compromise between forward and backward variance of equation (12) of the paper; equation (16) is its uniform
+    form, bound √(6 / (fan_in + fan_out)). A group of a convolution counts by itself.
+
+    Args:
+        distribution: uniform, or normal of the same variance.
+        gain: 1 for linear layers and tanh near 0.
+
+    Raises:
+        ValueError: gain is not a finite number above 0.
+    """
+    check_positive("gain", gain)
+
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+        std = gain * math.sqrt(2 / (layer.fan_in + layer.fan_out))
+        values, law = sample(layer, std, distribution, generator)
+        return values, f"xavier {law}"
+
+    return Distribution(draw)

@@ -1,0 +1,55 @@
+"""The loss before any training step."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import nn
+
+from initbench.probes.batches import DataKind, move, reference_parameter
+from initbench.probes.checks import check_count
+from initbench.probes.context import Measure, Measurement, ProbeContext
+from initbench.probes.state import forked_rng, preserved
+from initbench.registry import register_probe
+
+
+@register_probe("initial_loss")
+def initial_loss(
+    data: DataKind = "real", batch_size: int = 32, batches: int = 8, mode: Literal["eval", "train"] = "eval"
+) -> Measure:
+    """Mean loss at initialization; beside it the log of the number of classes, the loss of a uniform prediction.
+
+    Args:
+        data: ``real`` inputs and targets, or ``random`` ones.
+        batch_size: samples per batch.
+        batches: number of batches.
+        mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on).
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+    check_count("batch_size", batch_size)
+    check_count("batches", batches)
+
+    def measure(model: nn.Module, context: ProbeContext) -> Measurement:
+        like = reference_parameter(model)
+        losses = []
+        with preserved(model), forked_rng(model, context.seed, "probe"), torch.no_grad():
+            model.train(mode == "train")
+            for batch in context.batches(data, batch_size, batches):
+                inputs, targets = move(batch, like)
+                losses.append(context.loss_fn(model(inputs), targets))
+        per_batch = torch.stack(losses).double()
+        conditions = {
+            "data": data,
+            "batch_size": batch_size,
+            "batches": batches,
+            "mode": mode,
+            "log_num_classes": math.log(context.num_classes),
+            "per_batch": per_batch.tolist(),
+        }
+        return Measurement(float(per_batch.mean()), conditions)
+
+    return measure

@@ -1,0 +1,33 @@
+"""Values as JSON can hold them. No torch, so that ledgers and reports can import it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def json_values(value: Any) -> Any:
+    """Return a value with every non-finite float as None.
+
+    Beside the key of each mapping whose value held any stands ``<key>_reason``: the texts of the non-finite values
+    (``nan``, ``inf``, ``-inf``), each once, in the order met.
+    """
+    return _convert(value, [])
+
+
+def _convert(value: Any, reasons: list[str]) -> Any:
+    if isinstance(value, Mapping):
+        converted: dict[str, Any] = {}
+        for key, item in value.items():
+            own: list[str] = []
+            converted[str(key)] = _convert(item, own)
+            if own:
+                converted[f"{key}_reason"] = ", ".join(dict.fromkeys(own))
+        return converted
+    if isinstance(value, list | tuple):
+        return [_convert(item, reasons) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        reasons.append(str(value))
+        return None
+    return value

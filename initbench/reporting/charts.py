@@ -1,0 +1,125 @@
+"""Test error against gradient quotient: one SVG panel per group, one mark per trial.
+
+The panels are drawn without scripts, fonts or colours of their own for text and axes (``currentColor``), so that they
+follow the page they stand in. The page draws the legend.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from initbench.reporting.frame import GQ, natural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Told apart with any common colour blindness, and on white and on dark ground (Okabe and Ito without black and
+# yellow, then olive, violet, grey and brown). Further initializers begin again; the tables name them.
+PALETTE = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933", "#8a63d2", "#8c8c8c", "#a0522d",
+)  # fmt: skip
+KINDS = ("finished", "GQ saturated (vanished gradient)", "diverged", "diverged, GQ saturated")
+
+
+def colours(initializers: list[str]) -> dict[str, str]:
+    """Return a colour for each initializer, in natural order of the names."""
+    names = sorted(set(initializers), key=natural)
+    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+
+
+def panels(trials: pd.DataFrame) -> dict[str, str]:
+    """Return an SVG for each group that has a trial with a positive gradient quotient, in the order of the groups.
+
+    The horizontal axis is logarithmic and the same in all panels; the vertical one begins at 0 and ends above the
+    panel's largest error. A diverged trial has no error and is marked at the upper edge. Failed trials are not drawn.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+    """
+    marks = _marks(trials)
+    if not marks:
+        return {}
+    quotients = [mark["quotient"] for group in marks.values() for mark in group]
+    # At least a factor 2 to each side, so that a column of equal values has an axis too.
+    domain = [min(quotients) / 2, max(quotients) * 2]
+    return {group: _svg(own, domain) for group, own in marks.items()}
+
+
+def _marks(trials: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    palette = colours(list(trials["initializer"]))
+    marks: dict[str, list[dict[str, Any]]] = {}
+    for trial in trials[trials["status"] != "failed"].to_dict("records"):
+        quotient, error, diverged = trial.get(GQ, math.nan), trial["test_error"], trial["status"] == "diverged"
+        if not quotient > 0 or (math.isnan(error) and not diverged):
+            continue
+        saturated = trial.get(f"{GQ}.saturated") is True
+        mark = {
+            "quotient": quotient,
+            "colour": palette[trial["initializer"]],
+            "shape": "triangle-up" if diverged else "circle",
+            "opacity": 0 if saturated else 0.8,
+            "words": f"{trial['initializer']}, seed {trial['seed']}: {KINDS[2 * diverged + saturated]}",
+        }
+        marks.setdefault(trial["group"], []).append(mark if diverged else mark | {"percent": 100 * error})
+    return marks
+
+
+def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
+    largest = max((mark["percent"] for mark in marks if "percent" in mark), default=0)
+    data = alt.InlineData(values=marks)
+    base = (
+        alt.Chart(data)
+        .mark_point(size=70, strokeWidth=1.6, opacity=1)
+        .encode(
+            x=alt.X(
+                "quotient:Q",
+                title="gradient quotient (GQ), log scale",
+                scale=alt.Scale(type="log", domain=domain, nice=False),
+                axis=alt.Axis(values=_ticks(*domain), format="~g"),
+            ),
+            fill=alt.Fill("colour:N", scale=None),
+            stroke=alt.Stroke("colour:N", scale=None),
+            shape=alt.Shape("shape:N", scale=None),
+            fillOpacity=alt.FillOpacity("opacity:Q", scale=None),
+            description="words:N",
+        )
+    )
+    error = alt.Y(
+        "percent:Q",
+        title="test error (%)",
+        scale=alt.Scale(domain=[0, max(1.08 * largest, 1)], nice=True),
+        axis=alt.Axis(tickCount=5, minExtent=28),
+    )
+    finished = base.transform_filter("isValid(datum.percent)").encode(y=error)
+    diverged = base.transform_filter("!isValid(datum.percent)").encode(y=alt.value(0))
+    chart = (
+        alt.layer(finished, diverged)
+        .properties(width=300, height=220, background="transparent")
+        .configure_view(stroke="currentColor", strokeOpacity=0.25)
+        .configure_axis(
+            labelColor="currentColor",
+            titleColor="currentColor",
+            domainColor="currentColor",
+            tickColor="currentColor",
+            gridColor="currentColor",
+            gridOpacity=0.12,
+            titleFontWeight="normal",
+            labelFontSize=11,
+            titleFontSize=12,
+        )
+    )
+    text = io.StringIO()
+    chart.save(text, format="svg")
+    return text.getvalue()
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times the powers of ten in a range; where this is over two decades, some powers alone."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    if len(powers) <= 4:
+        return [m * 10.0**p for p in powers for m in (1, 2, 5) if low <= m * 10.0**p <= high]
+    return [10.0**p for p in powers if p % math.ceil(len(powers) / 8) == 0 and low <= 10.0**p <= high]

@@ -1,0 +1,185 @@
+"""The results frame: one row per trial, one column per thing that varies or was measured.
+
+It holds a trial's arguments as well as its labels, so that an analysis is a `groupby` and nothing more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from initbench.errors import InitbenchError
+from initbench.ledger import Ledger, TrialRecord
+from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+GQ = "probe.gradient_quotient"
+_IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
+_PAIRING = ["architecture_label", "group", "cell"]
+_METRICS = [
+    "test_error",
+    "test_loss",
+    "first_epoch_accuracy",
+    "best_test_accuracy",
+    "train_loss",
+    "train_error",
+    "validation_error",
+    "diverged_at_step",
+    "steps",
+    "parameters",
+]
+
+
+def load_results(path: str | Path) -> pd.DataFrame:
+    """Return the results of a suite, one row per trial, failed ones included.
+
+    The columns, in this order:
+
+    - ``trial_id, suite, status, phase, architecture, scheme, initializer, dataset, seed``: names, but `initializer` is
+      the full label, such as ``metainit(delta_orthogonal)`` or ``delta_orthogonal[gain=2]``;
+    - ``architecture_label, group, cell``: the architecture with its arguments; what is compared within, namely
+      architecture × scheme × dataset × recipe without what rules set; and the hash of the trial without its seed and
+      its probes, so that the trials of one cell are replicates;
+    - ``architecture.<arg>``, ``initializer.<arg>``, ``recipe.<arg>``;
+    - metrics by their names: errors and accuracies as fractions, missing for a failed trial; `test_error` is missing
+      for a diverged one, which counts as the worst outcome;
+    - ``probe.<name>``, and ``probe.<name>.saturated`` where the probe can saturate;
+    - durations, ending in ``_seconds``.
+
+    Args:
+        path: the suite's folder, ``runs/<suite name>``.
+
+    Raises:
+        InitbenchError: the folder has no trial records, or one that cannot be read.
+    """
+    return results_frame(read_records(path))
+
+
+def read_records(path: str | Path) -> list[TrialRecord]:
+    """Return a suite's trial records without their histories, which are most of their size and in no table.
+
+    Raises:
+        InitbenchError: as for `load_results`.
+    """
+    ledger = Ledger(path)
+    records = [replace(record, history=[]) for record in ledger.records()]
+    if not records:
+        raise InitbenchError(f"{path}: no trial records in {ledger.trials}; give the folder of a suite that has run")
+    return records
+
+
+def results_frame(records: Sequence[TrialRecord]) -> pd.DataFrame:
+    """Return the frame of `load_results` from records in any order; rows are sorted by group, initializer and seed."""
+    specs = [record.spec for record in records]
+    architectures, groups = _groups(specs)
+    bases = [spec["initializer"].get("base") for spec in specs]
+    base_labels = iter(component_labels([base for base in bases if base]))
+    labels = initializer_labels(specs)
+    rows = []
+    for i, record in enumerate(records):
+        spec = record.spec
+        row = {
+            "trial_id": record.id,
+            "suite": spec["suite"],
+            "status": record.status,
+            "phase": spec["phase"],
+            "architecture": spec["architecture"]["name"],
+            "scheme": spec["scheme"],
+            "initializer": labels[i],
+            "dataset": spec["dataset"]["name"],
+            "seed": spec["seed"],
+            "architecture_label": architectures[i],
+            "group": groups[i],
+            "cell": _cell(spec),
+        }
+        initializer = dict(spec["initializer"]["arguments"])
+        if bases[i]:
+            initializer["base"] = next(base_labels)
+        if spec["initializer"].get("batch_size") is not None:
+            initializer["batch_size"] = spec["initializer"]["batch_size"]
+        row |= {f"architecture.{k}": _plain(v) for k, v in spec["architecture"]["arguments"].items()}
+        row |= {f"initializer.{k}": _plain(v) for k, v in initializer.items()}
+        row |= {f"recipe.{k}": _plain(v) for k, v in spec["recipe"].items()}
+        row |= {k: v for k, v in record.metrics.items() if not k.endswith("_reason")}
+        for probe in record.probes:
+            row[f"probe.{probe['name']}"] = probe["value"]
+            if "saturated" in probe.get("conditions", {}):
+                row[f"probe.{probe['name']}.saturated"] = probe["conditions"]["saturated"]
+        row |= {k: v for k, v in record.timing.items() if k.endswith("_seconds")}
+        rows.append(row)
+    rows.sort(key=lambda row: (natural(row["group"]), natural(row["initializer"]), row["seed"], row["trial_id"]))
+    return _typed(pd.DataFrame(rows, columns=_columns(rows)))
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Return a sort key by which ``depth=16`` stands before ``depth=100``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+def _groups(specs: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Return the architecture's label and the group of each trial.
+
+    A key that a rule sets for some trials of an architecture is ignored for all of them: a learning rate that is
+    lowered for one initializer alone must not take this initializer out of the comparison.
+    """
+    rules: dict[str, set[str]] = defaultdict(set)
+    for spec in specs:
+        rules[spec["architecture"]["name"]].update(spec["set_by_rules"])
+    ignored = [rules[spec["architecture"]["name"]] for spec in specs]
+    architectures = architecture_labels(
+        [spec | {"set_by_rules": keys} for spec, keys in zip(specs, ignored, strict=True)]
+    )
+    datasets = component_labels([spec["dataset"] for spec in specs], [_within("dataset", keys) for keys in ignored])
+    recipes = component_labels(
+        [{"name": "", "arguments": spec["recipe"]} for spec in specs], [_within("recipe", keys) for keys in ignored]
+    )
+    if len(set(datasets)) == 1:
+        datasets = [""] * len(datasets)
+    parts = zip(architectures, datasets, [recipe.strip("[]") for recipe in recipes], strict=True)
+    return architectures, [" · ".join(part for part in three if part) for three in parts]
+
+
+def _within(kind: str, keys: Iterable[str]) -> set[str]:
+    return {key.partition(".")[2] for key in keys if key.startswith(f"{kind}.")}
+
+
+def _cell(spec: dict[str, Any]) -> str:
+    labels = {"suite", "set_by_rules", "seed", "probes"}
+    text = json.dumps({k: v for k, v in spec.items() if k not in labels}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | tuple | dict) else value
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
+    found = {key for row in rows for key in row} - {*_IDENTITY, *_PAIRING, *_METRICS}
+    sections = [
+        *sorted(key for key in found if key.startswith("architecture.")),
+        *sorted(key for key in found if key.startswith("initializer.")),
+        *sorted(key for key in found if key.startswith("recipe.")),
+    ]
+    probes = sorted(key for key in found if key.startswith("probe."))
+    durations = sorted(key for key in found if key.endswith("_seconds"))
+    other_metrics = sorted(found.difference(sections, probes, durations))
+    return [*_IDENTITY, *_PAIRING, *sections, *_METRICS, *other_metrics, *probes, *durations]
+
+
+def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with numbers, not objects, in columns where every value is missing."""
+    for column in frame.columns:
+        if column.endswith(".saturated"):
+            frame[column] = frame[column].astype("boolean")
+        elif column in _METRICS or column.startswith("probe.") or column.endswith("_seconds"):
+            frame[column] = pd.to_numeric(frame[column])
+    return frame

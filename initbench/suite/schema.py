@@ -1,0 +1,175 @@
+"""The schema of a suite file: which keys there are, of which types, with which defaults."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from initbench.suite.document import Document, Key, dotted
+from initbench.training.recipe import Recipe
+from initbench.validation import explain, show
+
+SCHEMES = ("standard", "fixup", "skipinit", "weight_norm")
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+_MOST_SEEDS = 10_000
+
+
+def _name_alone(value: Any) -> Any:
+    """Read ``kaiming`` as ``{name: kaiming}``."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _counted(value: Any) -> Any:
+    """Read ``seeds: 5`` as the seeds 0 to 4."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 1 <= value <= _MOST_SEEDS:
+            raise ValueError(f"must be at least 1 and at most {_MOST_SEEDS}, got {value}")
+        return list(range(value))
+    if not isinstance(value, list):
+        raise ValueError(f"must be a number of seeds or a list of integers, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
+    return value
+
+
+class Entry(BaseModel):
+    """A component by name; its other keys are arguments, checked against the component itself."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    name: Annotated[str, Field(min_length=1)]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keys beside the name."""
+        return dict(self.model_extra or {})
+
+
+NamedEntry = Annotated[Entry, BeforeValidator(_name_alone)]
+
+
+class Rule(BaseModel):
+    """What the suite sets for the pairs that match."""
+
+    model_config = _STRICT
+
+    when: Annotated[dict[str, Any], Field(min_length=1)]
+    recipe: dict[str, Any] = {}
+    initializer: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _sets_something(self) -> Self:
+        if not self.recipe and not self.initializer:
+            raise ValueError("sets nothing; give it recipe: {...} or initializer: {...}")
+        return self
+
+
+class Resources(BaseModel):
+    """What each trial takes.
+
+    Attributes:
+        cpus: CPU cores.
+        gpus: GPUs; a fraction shares one.
+    """
+
+    model_config = _STRICT
+
+    cpus: Annotated[float, Field(gt=0)] = 1.0
+    gpus: Annotated[float, Field(ge=0)] = 0.0
+
+    @field_validator("gpus")
+    @classmethod
+    def _whole_above_one(cls, value: float) -> float:
+        if value > 1 and value != int(value):
+            raise ValueError(f"must be a fraction of one GPU or a whole number, got {value:g}")
+        return value
+
+
+class SuiteFile(BaseModel):
+    """A suite file as written; `Suite` is what it means.
+
+    Attributes:
+        name: of the suite and of its folder below ``runs``.
+        description: the question that it answers.
+        dataset: what is trained on.
+        architectures: what is trained.
+        initializers: what is compared.
+        recipe: fields of `Recipe`; a list is crossed.
+        rules: what depends on the pair; a later rule wins.
+        exclude: pairs that do not run.
+        probes: what is measured before training.
+        seeds: a number of replicates, or their seeds.
+        resources: what each trial takes.
+    """
+
+    model_config = _STRICT
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    description: str = ""
+    dataset: NamedEntry
+    architectures: Annotated[list[NamedEntry], Field(min_length=1)]
+    initializers: Annotated[list[NamedEntry], Field(min_length=1)]
+    recipe: dict[str, Any] = {}
+    rules: list[Rule] = []
+    exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = []
+    probes: list[NamedEntry] = [Entry(name="gradient_quotient"), Entry(name="gradient_norm")]
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), BeforeValidator(_counted)] = [0]
+    resources: Resources = Resources()
+
+    @field_validator("name")
+    @classmethod
+    def _a_folder_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+            raise ValueError(f"must be letters, digits, '-', '_' and '.' (it names a folder), got {show(value)}")
+        return value
+
+    @field_validator("seeds")
+    @classmethod
+    def _no_seed_twice(cls, value: list[int]) -> list[int]:
+        for seed in value:
+            if value.count(seed) > 1:
+                raise ValueError(f"the seed {seed} stands twice")
+        return value
+
+
+def validate(document: Document) -> SuiteFile:
+    """Check a document against the schema.
+
+    Raises:
+        SuiteError: the first thing that is wrong, with file, line and key.
+    """
+    try:
+        return SuiteFile(**document.data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        key: Key = tuple(details["loc"])
+        message = explain(details, _valid_keys(key))
+        raise document.error(key, message) from None
+
+
+def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
+    """Return the recipe with these fields; lists of YAML become tuples.
+
+    Raises:
+        SuiteError: a field is unknown or its value refused; `key` is where the values stand.
+    """
+    try:
+        return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        raise document.error((*key, *details["loc"][:1]), explain(details, Recipe.model_fields)) from None
+
+
+def takes_a_list(annotation: Any) -> bool:
+    """Return whether a list is one value of this type (and so is not crossed)."""
+    if get_origin(annotation) in {tuple, list} or annotation in {tuple, list}:
+        return True
+    return any(takes_a_list(a) for a in get_args(annotation)) if get_origin(annotation) is not Literal else False
+
+
+def _valid_keys(key: Key) -> list[str]:
+    owners: dict[str, type[BaseModel]] = {"rules": Rule, "resources": Resources}
+    if len(key) > 1:
+        owner = owners.get(dotted(key[:1]))
+        return list(owner.model_fields) if owner else []
+    return list(SuiteFile.model_fields)

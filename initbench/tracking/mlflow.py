@@ -1,0 +1,258 @@
+"""Trials in MLflow: flat runs, written by the driver alone, in batches, never doubled.
+
+A run is found by its tag ``initbench.trial_id``. The digest of the record, ``initbench.record``, is the last thing
+that is written, so a run that has it is whole, whatever killed an earlier driver. The ledger is the truth: what
+is missing, half written or out of date here is written anew from it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from initbench.errors import InitbenchError
+from initbench.plugins import first_line
+from initbench.tracking import contents
+from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from mlflow import MlflowClient
+    from mlflow.entities import Experiment, Run
+
+    from initbench.ledger import Ledger, TrialRecord
+
+Outcome = Literal["written", "unchanged", "replaced", "relabelled"]
+T = TypeVar("T")
+_REPORT = "report"
+# MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
+_METRICS_PER_CALL = 900
+_PARAMETERS_PER_CALL = 100
+
+
+@dataclass
+class _KnownRun:
+    """What is known of a run without asking MLflow again."""
+
+    run_id: str
+    name: str
+    tags: dict[str, str]
+
+
+class MlflowTracker:
+    """Writes one suite's trials to one MLflow experiment, named after the suite.
+
+    Args:
+        folder: the suite's folder, ``runs/<suite name>``; artifacts go to ``mlartifacts`` in it, or to the server.
+        uri: the store, as `initbench.tracking.uri.resolve_tracking_uri` returns it.
+        suite_name: the experiment's name.
+
+    Raises:
+        InitbenchError: MLflow refuses; the message is of one line.
+    """
+
+    def __init__(self, folder: str | Path, uri: str, suite_name: str) -> None:
+        self._folder = Path(folder).resolve()
+        self._uri = uri
+        self._suite_name = suite_name
+        self._runs: dict[str, list[_KnownRun]] = defaultdict(list)
+        with self._errors_of_one_line():
+            self._client = _connect(uri)
+            self._experiment_id = self._find_or_create_experiment()
+            for run in self._existing_runs():
+                self._remember(run)
+
+    def log(self, record: TrialRecord, labels: Mapping[str, str], end_time: float | None = None) -> Outcome:
+        """Write a trial as one run, however often this is called.
+
+        Args:
+            record: the trial.
+            labels: its labels among the suite's trials, from `initbench.tracking.contents.trial_labels`.
+            end_time: when the trial ended, in seconds since the epoch; now by default.
+
+        Returns:
+            ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
+            ``replaced`` where the run of an earlier attempt, or one half written, has made way.
+
+        Raises:
+            InitbenchError: MLflow refuses.
+        """
+        with self._errors_of_one_line():
+            runs = self._runs[record.id]
+            digest = contents.record_digest(record)
+            current = next((run for run in runs if run.tags.get(contents.RECORD_DIGEST) == digest), None)
+            obsolete = [run for run in runs if run is not current]
+            for run in obsolete:
+                self._client.delete_run(run.run_id)
+                runs.remove(run)
+            if current is None:
+                self._write(record, labels, digest, time.time() if end_time is None else end_time)
+            elif self._relabel(current, contents.run_name(record, labels), contents.tags(record, labels)):
+                return "relabelled"
+            if obsolete:
+                return "replaced"
+            return "unchanged" if current else "written"
+
+    def log_suite(self, suite_file: str | Path | None = None, report_folder: str | Path | None = None) -> None:
+        """Write the suite file and the report as artifacts of the run named ``report``, over what is there.
+
+        Args:
+            suite_file: the YAML file.
+            report_folder: the folder with ``index.html``, which MLflow renders, and its CSVs.
+
+        Raises:
+            InitbenchError: MLflow refuses.
+        """
+        with self._errors_of_one_line():
+            if not self._runs[_REPORT]:
+                tags = {contents.KIND: _REPORT, "suite": self._suite_name}
+                self._remember(self._client.create_run(self._experiment_id, tags=tags, run_name=_REPORT))
+            run_id = self._runs[_REPORT][0].run_id
+            if suite_file is not None:
+                self._client.log_artifact(run_id, str(suite_file))
+            if report_folder is not None:
+                self._client.log_artifacts(run_id, str(report_folder), _REPORT)
+            self._client.set_terminated(run_id)
+
+    def _write(self, record: TrialRecord, labels: Mapping[str, str], digest: str, end_time: float) -> None:
+        from mlflow.entities import Metric, Param
+
+        end = int(end_time * 1000)
+        start = end - int(float(record.timing.get("total_seconds") or 0) * 1000)
+        run = self._client.create_run(
+            self._experiment_id, start, contents.tags(record, labels), contents.run_name(record, labels)
+        )
+        known = self._remember(run)
+        metrics = [Metric(key, value, end, step) for (key, step), value in contents.metrics(record).items()]
+        parameters = [Param(key, value) for key, value in contents.parameters(record).items()]
+        for some_metrics, some_parameters in zip_longest(
+            _batches(metrics, _METRICS_PER_CALL), _batches(parameters, _PARAMETERS_PER_CALL), fillvalue=()
+        ):
+            self._client.log_batch(known.run_id, metrics=some_metrics, params=some_parameters)
+        self._client.log_text(known.run_id, contents.record_text(record), "trial.json")
+        self._client.set_terminated(known.run_id, "FAILED" if record.status == "failed" else "FINISHED", end)
+        self._client.set_tag(known.run_id, contents.RECORD_DIGEST, digest)
+        known.tags[contents.RECORD_DIGEST] = digest
+
+    def _relabel(self, run: _KnownRun, name: str, tags: Mapping[str, str]) -> bool:
+        """Bring a run's name and tags up to date; return whether they were not."""
+        from mlflow.entities import RunTag
+
+        changed = {key: value for key, value in tags.items() if run.tags.get(key) != value}
+        if changed:
+            self._client.log_batch(run.run_id, tags=[RunTag(key, value) for key, value in changed.items()])
+            run.tags |= changed
+        renamed = run.name != name
+        if renamed:
+            self._client.update_run(run.run_id, name=name)
+            run.name = name
+        return bool(changed) or renamed
+
+    def _find_or_create_experiment(self) -> str:
+        from mlflow.exceptions import MlflowException
+
+        experiment = self._client.get_experiment_by_name(self._suite_name)
+        if experiment is None:
+            try:
+                return self._client.create_experiment(
+                    self._suite_name,
+                    artifact_location=None if is_server(self._uri) else self._artifacts(),
+                    # The UI has one face for language-model applications and one for training runs: ours.
+                    tags={"mlflow.experimentKind": "custom_model_development"},
+                )
+            except MlflowException:
+                # Another driver on the same server was faster.
+                experiment = self._client.get_experiment_by_name(self._suite_name)
+                if experiment is None:
+                    raise
+        self._refuse_moved_store(experiment)
+        if experiment.lifecycle_stage == "deleted":
+            self._client.restore_experiment(experiment.experiment_id)
+        return experiment.experiment_id
+
+    def _artifacts(self) -> str:
+        return (self._folder / "mlartifacts").as_uri()
+
+    def _refuse_moved_store(self, experiment: Experiment) -> None:
+        """MLflow keeps absolute paths: the store of a folder that was moved would write to where it came from."""
+        if self._uri == default_tracking_uri(self._folder) and experiment.artifact_location != self._artifacts():
+            raise InitbenchError(
+                f"{self._folder / 'mlflow.db'} was made in {experiment.artifact_location}; "
+                f"delete it and run: initbench sync {self._folder}"
+            )
+
+    def _existing_runs(self) -> Iterator[Run]:
+        from mlflow.entities import ViewType
+
+        token: str | None = None
+        while True:
+            page = self._client.search_runs(
+                [self._experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=1000, page_token=token
+            )
+            yield from page
+            token = page.token
+            if not token:
+                return
+
+    def _remember(self, run: Run) -> _KnownRun:
+        known = _KnownRun(run.info.run_id, run.info.run_name or "", dict(run.data.tags))
+        key = _REPORT if known.tags.get(contents.KIND) == _REPORT else known.tags.get(contents.TRIAL_ID)
+        if key is not None:
+            self._runs[key].append(known)
+        return known
+
+    @contextmanager
+    def _errors_of_one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except InitbenchError:
+            raise
+        except Exception as error:
+            raise InitbenchError(f"MLflow at {shown_uri(self._uri)}: {first_line(error)}") from error
+
+
+def sync(ledger: Ledger, tracker: MlflowTracker) -> Counter[Outcome]:
+    """Bring MLflow up to date with a ledger: what is missing, half written, changed or labelled otherwise.
+
+    Labels show what varies in the suite, so they change when it grows.
+
+    Returns:
+        How many trials were ``written``, ``unchanged``, ``replaced`` and ``relabelled``.
+
+    Raises:
+        InitbenchError: a file of the ledger is not a record, or MLflow refuses.
+    """
+    records = list(ledger.records())
+    labels = contents.trial_labels([record.spec for record in records])
+    return Counter(
+        tracker.log(record, label, end_time=ledger.path(record.id).stat().st_mtime)
+        for record, label in zip(records, labels, strict=True)
+    )
+
+
+def _connect(uri: str) -> MlflowClient:
+    """Import MLflow (1.5 s) so that it stays silent, and return a client; nothing else of the process is changed."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    # "Creating initial MLflow database tables", and "Retrying" for each request that a server does not answer.
+    for name, level in (("mlflow.store", logging.WARNING), ("urllib3.connectionpool", logging.ERROR)):
+        if logging.getLogger(name).level == logging.NOTSET:
+            logging.getLogger(name).setLevel(level)
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri, registry_uri=uri)
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch

@@ -1,0 +1,161 @@
+"""``initbench ui``: MLflow's user interface on the right store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NoReturn
+from urllib.parse import urlencode
+
+from initbench.errors import InitbenchError
+from initbench.tracking.uri import is_server, shown_uri, sqlite_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 5.0
+_ENVIRONMENT = {
+    # Without these the server starts seven more processes and takes three times as long to answer.
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
+
+
+def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1") -> None:
+    """Serve MLflow's user interface until Ctrl-C or a signal to terminate; leaves no process behind.
+
+    MLflow answers only to names that it knows (localhost and private addresses); for others see its
+    ``MLFLOW_SERVER_ALLOWED_HOSTS``.
+
+    Args:
+        uri: the store. Of a server the address is printed, nothing is started.
+        folder: the suite's folder, ``runs/<suite name>``.
+        port: where to listen; another free port is taken, and told, where it is in use.
+        host: the address to listen on.
+
+    Raises:
+        InitbenchError: there is no store yet, or the server does not start.
+    """
+    if is_server(uri):
+        _say(f"MLflow: {_experiment_url(uri.rstrip('/'), Path(folder).name)}")
+        return
+    path = sqlite_path(uri)
+    if path is not None and not path.exists():
+        raise InitbenchError(f"no runs yet in {folder}: initbench run SUITE first")
+    chosen = _free_port(host, port)
+    if chosen != port:
+        _say(f"port {port} is in use, {chosen} is taken instead")
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as log, _terminated_cleanly():
+        process = subprocess.Popen(  # noqa: S603  # a list of arguments, no shell
+            _command(uri, Path(folder), host, chosen),
+            env={**_ENVIRONMENT, **os.environ},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # a process group of its own, which is ended as a whole
+        )
+        try:
+            address = f"http://{'127.0.0.1' if host in {'', '0.0.0.0', '::'} else host}:{chosen}"  # noqa: S104  # compared, not bound
+            _wait_until_healthy(process, address, shown_uri(uri), log)
+            _say(f"MLflow: {_experiment_url(address, Path(folder).resolve().name)}  (Ctrl-C ends it)")
+            process.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            _end(process)
+    if process.returncode not in {0, -signal.SIGTERM, -signal.SIGKILL, -signal.SIGINT}:
+        raise InitbenchError(f"MLflow's server ended with code {process.returncode}")
+
+
+def _command(uri: str, folder: Path, host: str, port: int) -> list[str]:
+    # Without a destination for artifacts the server would make a folder in the working directory.
+    artifacts = (folder.resolve() / "mlartifacts").as_uri()
+    return [
+        *(sys.executable, "-m", "mlflow", "server", "--workers", "1"),
+        *("--backend-store-uri", uri, "--artifacts-destination", artifacts),
+        *("--host", host, "--port", str(port)),
+    ]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _free_port(host: str, wanted: int) -> int:
+    """Return the wanted port, or any free one where it is in use."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in (wanted, 0):
+        with socket.socket(family) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((host, port))
+            except OSError as error:
+                problem = error
+                continue
+            return int(listener.getsockname()[1])
+    raise InitbenchError(f"{host}: cannot listen there: {problem.strerror}") from problem
+
+
+def _wait_until_healthy(process: subprocess.Popen[bytes], address: str, uri: str, log: IO[str]) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"{address}/health", timeout=1):  # noqa: S310  # our own server
+                return
+        except OSError:
+            time.sleep(0.1)
+    log.seek(0)
+    last = [line.strip() for line in log if line.strip()][-1:]
+    raise InitbenchError(f"MLflow's server did not start on {uri}: {''.join(last) or 'it says nothing'}")
+
+
+def _experiment_url(address: str, name: str) -> str:
+    """Return the page of the experiment with this name, or the front page where there is none."""
+    query = urlencode({"experiment_name": name})
+    try:
+        with urllib.request.urlopen(  # noqa: S310  # http(s) by `is_server`, or our own server
+            f"{address}/api/2.0/mlflow/experiments/get-by-name?{query}", timeout=5
+        ) as answer:
+            return f"{address}/#/experiments/{json.load(answer)['experiment']['experiment_id']}/runs"
+    except (OSError, ValueError, KeyError):
+        return address
+
+
+@contextmanager
+def _terminated_cleanly() -> Iterator[None]:
+    """Turn a signal to terminate, or a closed terminal, into SystemExit, so that `finally` clauses run."""
+
+    def leave(signal_number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + signal_number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the server's whole process group: kindly, then not."""
+    for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            continue
+        except ProcessLookupError:
+            break
+    process.wait()

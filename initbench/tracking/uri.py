@@ -1,0 +1,148 @@
+"""Where runs are tracked: which MLflow store, and whether it answers. Imports no mlflow."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from initbench.errors import InitbenchError
+
+TIMEOUT_SECONDS = 5.0
+_DATABASE_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+_SQLITE = "sqlite:///"
+_SQLITE_MAGIC = b"SQLite format 3\0"
+
+
+def default_tracking_uri(folder: str | Path) -> str:
+    """Return the URI of the SQLite store beside the ledger in `folder`."""
+    return f"{_SQLITE}{Path(folder).resolve() / 'mlflow.db'}"
+
+
+def resolve_tracking_uri(folder: str | Path, option: str | None = None) -> str:
+    """Return the tracking URI: the option, else ``MLFLOW_TRACKING_URI``, else the SQLite store beside the ledger.
+
+    Args:
+        folder: the suite's folder, ``runs/<suite name>``; need not exist.
+        option: what the user gave as ``--tracking-uri``.
+    """
+    return option or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(folder)
+
+
+def is_server(uri: str) -> bool:
+    """Return whether the URI is that of an MLflow server, which keeps its own artifacts."""
+    return urlsplit(uri).scheme in {"http", "https"}
+
+
+def sqlite_path(uri: str) -> Path | None:
+    """Return the file of a SQLite URI, None for any other URI."""
+    return Path(uri.removeprefix(_SQLITE).partition("?")[0]) if uri.startswith(_SQLITE) else None
+
+
+def shown_uri(uri: str) -> str:
+    """Return the URI without its password, for messages."""
+    password = urlsplit(uri).password
+    return uri.replace(f":{password}@", ":***@", 1) if password else uri
+
+
+def check_tracking_uri(uri: str) -> None:
+    """Check that a store answers, within seconds and without writing anything.
+
+    Args:
+        uri: ``sqlite:///PATH``, ``http(s)://HOST[:PORT]`` or a database, ``postgresql://...``.
+
+    Raises:
+        InitbenchError: the URI is malformed, its store does not answer, or cannot be written to.
+    """
+    try:
+        parts = urlsplit(uri)
+        scheme = parts.scheme.partition("+")[0]
+        _ = parts.port
+    except ValueError as error:
+        raise InitbenchError(f"tracking URI {uri}: {error}") from None
+    if scheme == "sqlite":
+        _check_sqlite(uri)
+    elif scheme in {"http", "https"}:
+        _check_server(uri)
+    elif scheme in _DATABASE_PORTS:
+        _check_database(uri, parts, _DATABASE_PORTS[scheme])
+    elif scheme in {"", "file"} or len(scheme) == 1:  # a single letter is a drive of Windows
+        hint = f"{_SQLITE}{Path(uri.removeprefix('file://')).absolute() / 'mlflow.db'}"
+        raise InitbenchError(f"tracking URI {uri}: MLflow no longer keeps runs in a folder of files; use {hint}")
+    else:
+        raise InitbenchError(
+            f"tracking URI {shown_uri(uri)}: unknown scheme {scheme!r}; use sqlite:///PATH, http://HOST:PORT, "
+            f"or a database ({', '.join(_DATABASE_PORTS)})"
+        )
+
+
+def _check_sqlite(uri: str) -> None:
+    path = sqlite_path(uri)
+    if path is None or str(path) in {".", ":memory:"}:
+        raise InitbenchError(f"tracking URI {uri}: name a file: sqlite:///PATH, with four slashes for an absolute path")
+    if path.is_dir():
+        raise InitbenchError(f"tracking URI {uri}: {path} is a folder; name a file in it")
+    try:
+        if path.exists():
+            # SQLite writes its journal beside the file, so the folder must be writable too.
+            _require_writable(uri, path)
+            with path.open("rb") as file:
+                head = file.read(len(_SQLITE_MAGIC))
+            if head not in {b"", _SQLITE_MAGIC}:
+                raise InitbenchError(f"tracking URI {uri}: {path} is not a SQLite database")
+        ancestor = next(p for p in path.absolute().parents if p.exists())
+    except OSError as error:
+        raise InitbenchError(f"tracking URI {uri}: {error.strerror}: {path}") from None
+    if not ancestor.is_dir():
+        raise InitbenchError(f"tracking URI {uri}: {ancestor} is not a folder")
+    _require_writable(uri, ancestor)
+
+
+def _require_writable(uri: str, path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise InitbenchError(f"tracking URI {uri}: {path} is not writable")
+
+
+def _check_server(uri: str) -> None:
+    parts = urlsplit(uri)
+    if not parts.hostname:
+        raise InitbenchError(f"tracking URI {uri}: has no host; use http://HOST:PORT")
+    # Credentials go in a header, which /health does not need; urllib would take them for a part of the host's name.
+    host = parts.netloc.rpartition("@")[2]
+    health = parts._replace(netloc=host, path=parts.path.rstrip("/") + "/health", query="", fragment="").geturl()
+    try:
+        with urllib.request.urlopen(health, timeout=TIMEOUT_SECONDS, context=_ssl_context(parts.scheme)):  # noqa: S310  # the scheme is http or https
+            return
+    except urllib.error.HTTPError as error:
+        if error.code in {401, 403}:  # it answers and wants the credentials that MLflow will send
+            return
+        reason = f"answers {error.code} at /health, so it is no MLflow server in working order"
+    except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors; a malformed host is a ValueError
+        cause = getattr(error, "reason", error)
+        reason = f"does not answer ({getattr(cause, 'strerror', None) or cause})"
+    raise InitbenchError(f"tracking URI {shown_uri(uri)}: {reason}; start the server or leave the option out")
+
+
+def _ssl_context(scheme: str) -> ssl.SSLContext | None:
+    """Return the TLS settings that MLflow's own variables ask for."""
+    if scheme != "https":
+        return None
+    context = ssl.create_default_context(cafile=os.environ.get("MLFLOW_TRACKING_SERVER_CERT_PATH"))
+    if os.environ.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in {"true", "1"}:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _check_database(uri: str, parts: SplitResult, default_port: int) -> None:
+    host, port = parts.hostname or "localhost", parts.port or default_port
+    try:
+        socket.create_connection((host, port), timeout=TIMEOUT_SECONDS).close()
+    except OSError as error:
+        raise InitbenchError(
+            f"tracking URI {shown_uri(uri)}: {host}:{port} does not answer ({error.strerror or error})"
+        ) from None

@@ -1,0 +1,30 @@
+"""Learning-rate schedules: the factor of the initial learning rate at each step."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from initbench.training.recipe import Recipe
+
+
+def lr_factor(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
+    """Return the factor of the learning rate at a step.
+
+    ``cosine`` is (1 + cos(πt / T)) / 2 for t = 0 ... T − 1, one cycle over all steps (Loshchilov & Hutter, SGDR, 2017,
+    equation 5 with a minimum of 0). ``step`` multiplies by `step_factor` at the start of each milestone's epoch, that
+    is after so many epochs.
+
+    Args:
+        recipe: the recipe.
+        step: t, from 0.
+        steps_per_epoch: steps in one epoch.
+    """
+    if recipe.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * step / (recipe.epochs * steps_per_epoch)))
+    if recipe.schedule == "step":
+        # Divided as integers, so that a milestone is met exactly.
+        return float(recipe.step_factor ** bisect_right(recipe.milestones, step // steps_per_epoch))
+    return 1.0

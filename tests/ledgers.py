@@ -1,0 +1,155 @@
+"""Ledgers made up for tests, through the real `TrialSpec`, `TrialRecord` and `Ledger`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from initbench.ledger import Ledger, TrialRecord
+from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.training.recipe import Recipe
+
+DELTA_1 = {"name": "delta_orthogonal", "gain": 1.0}
+DELTA_2 = {"name": "delta_orthogonal", "gain": 2.0}
+KAIMING = {"name": "kaiming", "gain": 1.0, "mode": "fan_in"}
+METAINIT = {"name": "metainit", "steps": 100, "base": DELTA_1, "batch_size": 32}
+PLAIN = {"name": "plain", "depth": 28, "width": 1, "norm": "none"}
+WRN = {"name": "wrn", "depth": 28, "width": 1, "norm": "none"}
+
+
+def component(config: dict[str, Any]) -> ComponentSpec:
+    """Return the component of a flat config as in a suite: name, arguments, and a tuner's base and batch_size."""
+    config = dict(config)
+    base = config.pop("base", None)
+    known = {key: config.pop(key) for key in ("version", "source", "batch_size") if key in config}
+    return ComponentSpec(name=config.pop("name"), base=component(base) if base else None, arguments=config, **known)
+
+
+def make_spec(
+    initializer: dict[str, Any],
+    architecture: dict[str, Any] = PLAIN,
+    seed: int = 0,
+    *,
+    scheme: str = "standard",
+    dataset: dict[str, Any] | None = None,
+    recipe: dict[str, Any] | None = None,
+    rules: tuple[str, ...] = (),
+    probes: tuple[str, ...] = ("gradient_quotient", "gradient_norm"),
+    phase: str = "final",
+    suite: str = "made-up",
+) -> TrialSpec:
+    """Return a spec with plausible defaults."""
+    return TrialSpec(
+        suite=suite,
+        architecture=component(architecture),
+        scheme=scheme,
+        initializer=component(initializer),
+        dataset=component(dataset or {"name": "digits", "train_size": None, "image_size": None}),
+        recipe=Recipe(**({"epochs": 8, "batch_size": 64} | (recipe or {}))),
+        probes=tuple(ComponentSpec(name=name) for name in probes),
+        seed=seed,
+        phase=phase,
+        set_by_rules=rules,
+    )
+
+
+def make_record(
+    spec: TrialSpec,
+    test_error: float | None = 0.05,
+    *,
+    status: str = "finished",
+    quotient: float | None = 0.5,
+    saturated: bool = False,
+    first_epoch_accuracy: float | None = 0.5,
+    initialization_seconds: float = 0.25,
+    error: dict[str, Any] | None = None,
+    metrics: dict[str, Any] | None = None,
+) -> TrialRecord:
+    """Return a record such as a trial of that spec would leave, with the given outcome."""
+    numbers: dict[str, Any] = {
+        "test_error": test_error,
+        "test_loss": 0.2,
+        "first_epoch_accuracy": first_epoch_accuracy,
+        "best_test_accuracy": None if test_error is None else 1 - test_error,
+        "train_loss": 0.1,
+        "train_error": 0.01,
+        "validation_error": test_error,
+        "diverged_at_step": None,
+        "steps": 168,
+        "parameters": 369_498,
+    }
+    if status == "diverged":
+        numbers |= {"test_error": None, "test_loss": None, "best_test_accuracy": None, "validation_error": None}
+        numbers |= {"train_loss": None, "train_loss_reason": "nan", "diverged_at_step": 37, "steps": 37}
+    conditions = {"eps": 1e-5, "batch_size": 32, "batches": 4, "data": "random", "mode": "eval"}
+    conditions |= {"fraction_below_epsilon": 0.99 if saturated else 0.01, "saturated": saturated}
+    probes = [
+        {"name": "gradient_quotient", "value": quotient, "conditions": conditions},
+        {"name": "gradient_norm", "value": 1.5, "conditions": {"batch_size": 32, "batches": 4}},
+    ]
+    failed = status == "failed"
+    entry = {
+        "step": 21,
+        "epoch": 1,
+        "lr": 0.1,
+        "train_loss": 1.0,
+        "train_error": 0.4,
+        "test_loss": 0.9,
+        "test_error": 0.5,
+    }
+    return TrialRecord(
+        id=spec.id,
+        spec=spec.model_dump(mode="json"),
+        status=status,
+        metrics={} if failed else numbers | (metrics or {}),
+        history=[] if failed else [entry | {"epoch": epoch} for epoch in range(1, spec.recipe.epochs + 1)],
+        initialization={} if failed else {"initializer": spec.initializer.name, "seed": spec.seed},
+        probes=[] if failed else [p for p in probes if p["name"] in {probe.name for probe in spec.probes}],
+        environment={"versions": {"torch": "2.13.0", "initbench": "0.1.0"}, "device": "cpu", "python": "3.11.7"},
+        timing={} if failed else {"initialization_seconds": initialization_seconds, "total_seconds": 20.0},
+        error=error or ({"type": "RuntimeError", "message": "lost", "traceback": "line 1"} if failed else None),
+    )
+
+
+def write_ledger(folder: Any, records: list[TrialRecord]) -> Ledger:
+    """Write records as a suite's ledger and return it."""
+    ledger = Ledger(folder)
+    for record in records:
+        ledger.write(record)
+    return ledger
+
+
+def quickstart_records() -> list[TrialRecord]:
+    """Return two architectures × four initializers × three seeds: vanished gradients on plain, one diverged trial."""
+    outcomes: dict[str, list[tuple[dict[str, Any], list[float], list[float], bool, float]]] = {
+        "plain": [
+            (KAIMING, [0.9, 0.9, 0.9028], [0.9989, 0.9991, 0.999], True, 0.01),
+            (DELTA_1, [0.9, 0.9, 0.8972], [0.9999, 1.0, 1.0], True, 0.05),
+            (DELTA_2, [0.0361, 0.0389, 0.0444], [0.71, 0.73, 0.78], False, 0.05),
+            (METAINIT, [0.0306, 0.0278, 0.0333], [0.39, 0.4, 0.38], False, 14.2),
+        ],
+        "wrn": [
+            (KAIMING, [0.025, 0.0278, 0.0222], [10.9, 9.2, 13.1], False, 0.01),
+            (DELTA_1, [0.0194, 0.0167, 0.0222], [0.46, 0.48, 0.45], False, 0.05),
+            (DELTA_2, [0.0417, 0.0333, 0.0389], [54.0, 88.0, 61.0], False, 0.05),
+            (METAINIT, [0.0167, 0.0194, 0.0194], [0.31, 0.33, 0.3], False, 15.1),
+        ],
+    }
+    records = []
+    for architecture, rules in ((PLAIN, ("recipe.clip_norm",)), (WRN, ())):
+        for initializer, errors, quotients, saturated, seconds in outcomes[architecture["name"]]:
+            for seed in range(3):
+                recipe = {"clip_norm": 1.0} if rules else {}
+                spec = make_spec(initializer, architecture, seed, recipe=recipe, rules=rules)
+                diverged = architecture is WRN and initializer is DELTA_2 and seed == 1
+                records.append(
+                    make_record(
+                        spec,
+                        errors[seed],
+                        status="diverged" if diverged else "finished",
+                        quotient=quotients[seed],
+                        saturated=saturated,
+                        first_epoch_accuracy=None if diverged else (1 - errors[seed]) / 2,
+                        initialization_seconds=seconds,
+                    )
+                )
+    return records

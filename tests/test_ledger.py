@@ -1,0 +1,89 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from initbench.errors import InitbenchError
+from initbench.ledger import Ledger, TrialRecord, finite
+
+
+def record(trial_id="a" * 64, **changes):
+    return TrialRecord(**{"id": trial_id, "spec": {"seed": 0}, "status": "finished", "metrics": {"test_error": 0.1}} | changes)
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path):
+    ledger = Ledger(tmp_path)
+    written = record(metrics={"test_error": 0.1 + 0.2, "steps": 3, "diverged_at_step": None})
+    ledger.write(written)
+    assert ledger.read(written.id) == written  # floats survive JSON exactly: repr is the shortest that reads back
+    assert ledger.statuses() == {written.id: "finished"}
+    assert ledger.read("b" * 64) is None
+
+
+def test_a_new_attempt_replaces_the_failed_one(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.write(record(status="failed"))
+    ledger.write(record(status="finished"))
+    assert [r.status for r in ledger.records()] == ["finished"]
+
+
+def test_non_finite_numbers_are_null_with_a_reason_at_every_depth():
+    values = {"a": float("nan"), "b": {"c": float("-inf"), "d": 1.5}, "e": "nan"}
+    assert finite(values) == {
+        "a": None, "a_reason": "nan", "b": {"c": None, "c_reason": "-inf", "d": 1.5}, "e": "nan",
+    }  # fmt: skip
+
+
+def test_a_non_finite_number_is_never_written(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Ledger(tmp_path).write(record(metrics={"test_error": float("nan")}))
+    assert list((tmp_path / "trials").iterdir()) == []
+
+
+def test_kill_9_leaves_whole_records_alone(tmp_path):
+    """A process that rewrites one record without pause is killed: what is there is whole, and what is half is no record."""
+    script = (
+        "import sys\nfrom initbench.ledger import Ledger, TrialRecord\nledger = Ledger(sys.argv[1])\n"
+        "big = TrialRecord(id='a', spec={}, status='finished', history=[{'step': i} for i in range(20000)])\n"
+        "while True:\n    ledger.write(big)\n"
+    )
+    for delay in (0.05, 0.11, 0.17):
+        process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
+        ledger = Ledger(tmp_path)
+        while not ledger.path("a").exists():
+            time.sleep(0.01)
+        time.sleep(delay)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        [kept] = ledger.records()
+        assert len(kept.history) == 20000
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 99}', '{"schema": 1, "surplus": 2}', "null"])
+def test_a_file_that_is_no_record_is_named(tmp_path, text):
+    ledger = Ledger(tmp_path)
+    ledger.write(record())
+    ledger.path("b").write_text(text)
+    with pytest.raises(InitbenchError, match=r"b\.json: not a trial record"):
+        list(ledger.records())
+
+
+def test_one_driver_per_ledger(tmp_path):
+    lock = Ledger(tmp_path).lock()
+    holder = f"from initbench.ledger import Ledger; Ledger({str(tmp_path)!r}).lock()"
+    done = subprocess.run([sys.executable, "-c", holder], capture_output=True, text=True, check=False)
+    assert "another initbench run is writing here" in done.stderr
+    lock.release()
+    subprocess.run([sys.executable, "-c", holder], check=True)
+
+
+def test_numbers_leave_out_what_need_not_be_reproducible():
+    first = record(environment={"torch": "1"}, timing={"total_seconds": 1.0})
+    second = record(environment={"torch": "2"}, timing={"total_seconds": 2.0})
+    assert first.numbers() == second.numbers()
+    assert record(metrics={"test_error": 0.2}).numbers() != first.numbers()
+    assert json.loads(json.dumps(first.to_json())) == first.to_json()
