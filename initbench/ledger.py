@@ -7,7 +7,6 @@ or absent, whatever kills the driver. Resuming is running again what has no fini
 from __future__ import annotations
 
 import json
-import math
 import os
 import tempfile
 from dataclasses import asdict, dataclass, field
@@ -82,17 +81,6 @@ class TrialRecord:
         return data
 
 
-def finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `values` with each non-finite float as None and its reason (``nan``, ``inf``) under ``<key>_reason``."""
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            result[key], result[f"{key}_reason"] = None, str(value)
-        else:
-            result[key] = finite(value) if isinstance(value, dict) else value
-    return result
-
-
 class Ledger:
     """The records of one suite.
 
@@ -144,6 +132,12 @@ class Ledger:
     def statuses(self) -> dict[str, Status]:
         """Return the status of every trial that has a record."""
         return {record.id: record.status for record in self.records()}
+
+    def remove_if_empty(self) -> None:
+        """Remove the folder of a ledger in which nothing was written but its lock."""
+        if self.folder.is_dir() and [path.name for path in self.folder.iterdir()] == [".lock"]:
+            (self.folder / ".lock").unlink()
+            self.folder.rmdir()
 
     def lock(self) -> FileLock:
         """Take the lock that admits one driver per ledger, until the returned lock is released.

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import sys
-import tempfile
+import traceback
 from dataclasses import dataclass
 from functools import cache
+from importlib.abc import SourceLoader
 from importlib.metadata import entry_points
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 from initbench.errors import InitbenchError
+from initbench.validation import read_text
 
 GROUP = "initbench.plugins"
 
@@ -35,7 +39,21 @@ class PluginFile:
     @property
     def module_name(self) -> str:
         """The name it is imported under: its stem and a hash of its text, so that two versions never mix."""
-        return f"initbench_plugin_{Path(self.path).stem}_{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
+        stem = re.sub(r"\W", "_", PurePath(self.path).stem)
+        return f"initbench_plugin_{stem}_{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
+
+
+class _TextLoader(SourceLoader):
+    """Imports a plug-in from its text; its path, which a worker may lack, is for tracebacks and `inspect` alone."""
+
+    def __init__(self, plugin: PluginFile) -> None:
+        self.plugin = plugin
+
+    def get_filename(self, fullname: str) -> str:  # noqa: ARG002  # the protocol of importlib
+        return self.plugin.path
+
+    def get_data(self, path: str | bytes) -> bytes:  # noqa: ARG002  # as above
+        return self.plugin.text.encode()
 
 
 def read_file(path: str | Path) -> PluginFile:
@@ -44,10 +62,7 @@ def read_file(path: str | Path) -> PluginFile:
     Raises:
         InitbenchError: the file cannot be read.
     """
-    try:
-        return PluginFile(str(path), Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InitbenchError(f"--plugin {path}: cannot be read: {error}") from error
+    return PluginFile(str(path), read_text(path, "*.py", InitbenchError, prefix="--plugin "))
 
 
 def load_file(plugin: PluginFile) -> None:
@@ -59,11 +74,7 @@ def load_file(plugin: PluginFile) -> None:
     name = plugin.module_name
     if name in sys.modules:
         return
-    # The text is imported from a file of its own: tracebacks and `inspect` need one, and a worker may lack the user's.
-    folder = Path(tempfile.mkdtemp(prefix="initbench-plugin-"))
-    copy = folder / f"{name}.py"
-    copy.write_text(plugin.text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(name, copy)
+    spec = importlib.util.spec_from_loader(name, _TextLoader(plugin))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -72,9 +83,7 @@ def load_file(plugin: PluginFile) -> None:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise InitbenchError(
-            f"--plugin {plugin.path}: importing it raised {type(error).__name__}: {first_line(error)}"
-        ) from error
+        raise InitbenchError(f"--plugin {plugin.path}: {_what_it_raised(error, plugin.path)}") from error
 
 
 @cache
@@ -89,9 +98,7 @@ def load_entry_points() -> None:
             point.load()
         except (Exception, SystemExit) as error:
             package = point.dist.name if point.dist else point.value
-            raise InitbenchError(
-                f"plug-in {package} ({point.value}): importing it raised {type(error).__name__}: {first_line(error)}"
-            ) from error
+            raise InitbenchError(f"plug-in {package} ({point.value}): {_what_it_raised(error)}") from error
 
 
 def first_line(error: BaseException) -> str:
@@ -99,18 +106,36 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
+def origin(module_name: str) -> str:
+    """Return where a component comes from, for people: the path of a plug-in file, else the module's name."""
+    loader = getattr(sys.modules.get(module_name), "__loader__", None)
+    return loader.plugin.path if isinstance(loader, _TextLoader) else module_name
+
+
 def source_hash(module_name: str) -> str:
-    """Return the SHA-256 of a plug-in's source: its file, or all Python files of its top-level package.
+    """Return the SHA-256 of a plug-in's source: its file, or the names and texts of its package's Python files.
+
+    Where a package lies makes no difference. What has no file (a notebook) has no hash of its own: all of it is one.
 
     Args:
         module_name: the module that defines the component.
     """
-    top = sys.modules[module_name.partition(".")[0]]
-    paths = [Path(folder) for folder in getattr(top, "__path__", [])]
-    files = sorted(file for folder in paths for file in folder.rglob("*.py"))
-    if not files and top.__file__:
-        files = [Path(top.__file__)]
+    top: Any = sys.modules[module_name.partition(".")[0]]
+    folders = [Path(folder) for folder in getattr(top, "__path__", [])]
+    files = sorted((file.relative_to(folder).as_posix(), file) for folder in folders for file in folder.rglob("*.py"))
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
+    for name, file in files:
+        digest.update(f"{name}\n{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    if not files and getattr(top, "__file__", None):
+        digest.update(top.__loader__.get_data(top.__file__))
     return digest.hexdigest()
+
+
+def _what_it_raised(error: BaseException, path: str | None = None) -> str:
+    """Return ``importing it raised ValueError on line 3: what it says``; an error of ours speaks for itself."""
+    if isinstance(error, InitbenchError):
+        return str(error)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if path is not None and f.filename == path]
+    line = f" on line {frames[-1].lineno}" if frames else ""
+    message = first_line(error)
+    return f"importing it raised {type(error).__name__}{line}" + (f": {message}" if message else "")

@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, TypeVar
 
 from initbench import plugins
 from initbench.errors import ArgumentError, InitbenchError, UnknownNameError
-from initbench.validation import explain, nearest
+from initbench.validation import explain, nearest, type_text, types_of
 
 TraitsT = TypeVar("TraitsT")
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -65,17 +65,22 @@ class Component(Generic[TraitsT]):
 
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
-        signature = inspect.signature(self.factory, eval_str=True)
+        try:
+            signature = inspect.signature(self.factory, eval_str=True)
+        except NameError as error:
+            raise InitbenchError(
+                f"{self.kind} {self.name!r} ({plugins.origin(self.module)}): the annotations of its arguments "
+                f"cannot be read: {error}; import it outside `if TYPE_CHECKING`"
+            ) from error
+        if "name" in signature.parameters:
+            raise InitbenchError(f"{self.kind} {self.name!r}: an argument cannot be called 'name', as the component is")
         named = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
         return {n: p for n, p in signature.parameters.items() if n not in self.supplied and p.kind in named}
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """The arguments that a user may set, in the factory's order."""
-        return tuple(
-            Argument(name, inspect.formatannotation(p.annotation).replace("typing.", ""), p.default)
-            for name, p in self._parameters.items()
-        )
+        return tuple(Argument(name, type_text(p.annotation), p.default) for name, p in self._parameters.items())
 
     @property
     def module(self) -> str:
@@ -99,37 +104,49 @@ class Component(Generic[TraitsT]):
         """The SHA-256 of a plug-in's source; None for what the library brings."""
         return None if self.module.partition(".")[0] == "initbench" else plugins.source_hash(self.module)
 
-    def argument_type(self, name: str) -> Any:
-        """Return the annotation of one argument."""
-        return self._parameters[name].annotation
-
     @cached_property
     def _model(self) -> Any:
-        from pydantic import ConfigDict, create_model
+        from pydantic import ConfigDict, Field, create_model
 
         fields: dict[str, Any] = {}
-        for name, parameter in self._parameters.items():
+        for index, (name, parameter) in enumerate(self._parameters.items()):
             annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
-            fields[name] = (annotation, ... if parameter.default is inspect.Parameter.empty else parameter.default)
-        config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
+            default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+            # Under an alias, because names such as `copy` or `_x` are not free for a field.
+            fields[f"argument{index}"] = (annotation, Field(default, alias=name))
+        config = ConfigDict(
+            extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True, validate_default=True
+        )
         return create_model(f"{self.kind}_{self.name}", __config__=config, **fields)
 
     def resolve(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, defaults filled in and integers given for numbers made floats.
+        """Return all arguments, defaults filled in; integers given for numbers are made floats, lists tuples.
 
         Raises:
             ArgumentError: an unknown or missing argument, or one of the wrong type.
         """
         from pydantic import ValidationError
 
+        # YAML and JSON have lists alone.
+        given = {
+            name: tuple(value) if isinstance(value, list) and self._takes_a_tuple(name) else value
+            for name, value in arguments.items()
+        }
         try:
-            # Field by field: `model_dump` would turn nested values into copies of other types.
-            checked = self._model(**arguments)
+            checked = self._model(**given)
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
             name = str(details["loc"][0])
             raise ArgumentError(f"{name}: {explain(details, self._parameters)}", name) from None
-        return {name: getattr(checked, name) for name in self._parameters}
+        # Field by field: `model_dump` would turn nested values into copies of other types.
+        return {name: getattr(checked, f"argument{index}") for index, name in enumerate(self._parameters)}
+
+    def _takes_a_tuple(self, name: str) -> bool:
+        return name in self._parameters and tuple in types_of(self._parameters[name].annotation)
+
+    def takes_a_list(self, name: str) -> bool:
+        """Return whether a list is one value of this argument (and so is not crossed)."""
+        return name in self._parameters and not {tuple, list}.isdisjoint(types_of(self._parameters[name].annotation))
 
     def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:
         """Call the factory with resolved arguments.
@@ -180,14 +197,25 @@ class Registry(Generic[TraitsT]):
             raise InitbenchError(f"{self.kind} {name!r}: version must be at least 1, got {version}")
 
         def decorate(factory: Factory) -> Factory:
-            module = str(factory.__module__)
-            owner = self.builtins.get(name) or (self._registered[name].module if name in self._registered else module)
-            if owner != module:
-                raise InitbenchError(f"{self.kind} {name!r} is already registered by {owner}")
+            owner = self._taken_by(name, factory)
+            if owner is not None:
+                raise InitbenchError(f"{self.kind} {name!r} is already registered by {plugins.origin(owner)}")
             self._registered[name] = Component(self.kind, name, factory, version, traits, self.supplied)
             return factory
 
         return decorate
+
+    def _taken_by(self, name: str, factory: Callable[..., Any]) -> str | None:
+        """Return the module of another factory that has this name, or the family that it would belong to."""
+        for taken in (name, name.partition("/")[0] + _FAMILY):
+            builtin = self.builtins.get(taken)
+            if builtin is not None and builtin != factory.__module__:
+                return builtin
+            registered = self._registered.get(taken)
+            # The same definition may run again: a module is reloaded, a notebook's cell repeated.
+            if registered is not None and _definition(registered.factory) != _definition(factory):
+                return registered.module
+        return None
 
     def names(self) -> list[str]:
         """Return the names of all components, those of installed plug-ins included, families as ``prefix/*``."""
@@ -208,11 +236,8 @@ class Registry(Generic[TraitsT]):
             return self._registered[name]
         prefix, slash, member = name.partition("/")
         family = prefix + _FAMILY
-        if slash and member and member != "*":
-            if family in self.builtins:
-                importlib.import_module(self.builtins[family])
-            if family in self._registered:
-                return self._member(self._registered[family], name, member)
+        if slash and family in self.names():
+            return self._member(self._family(family), name, member)
         raise UnknownNameError(f"unknown {self.kind} {name!r}{nearest(name, self.names())}")
 
     def find(self, name: str) -> Component[TraitsT]:
@@ -222,19 +247,32 @@ class Registry(Generic[TraitsT]):
             UnknownNameError: no component has this name.
         """
         if name.endswith(_FAMILY) and name in self.names():
-            if name in self.builtins:
-                importlib.import_module(self.builtins[name])
-            return self._registered[name]
+            family = self._family(name)
+            # Its first argument is the member's name, which stands in the component's.
+            return replace(
+                family, supplied=family.supplied | {next(iter(inspect.signature(family.factory).parameters))}
+            )
         return self.get(name)
 
+    def _family(self, name: str) -> Component[TraitsT]:
+        if name in self.builtins:
+            importlib.import_module(self.builtins[name])
+        return self._registered[name]
+
     def _member(self, family: Component[TraitsT], name: str, member: str) -> Component[TraitsT]:
-        members: Iterable[str] = getattr(family.traits, "members", tuple)()
-        if member not in set(members):
+        members: list[str] = list(getattr(family.traits, "members", tuple)())
+        if member not in members:
             prefix = name.partition("/")[0]
-            raise UnknownNameError(f"unknown {self.kind} {name!r}{nearest(name, [f'{prefix}/{m}' for m in members])}")
+            hint = nearest(name, [f"{prefix}/{m}" for m in members], list_all=False)
+            example = f" (such as {prefix}/{members[0]})" if members else ""
+            raise UnknownNameError(f"unknown {self.kind} {name!r}{hint or example}")
         return Component(
             self.kind, name, partial(family.factory, member), family.version, family.traits, family.supplied
         )
+
+
+def _definition(factory: Callable[..., Any]) -> tuple[str, str]:
+    return factory.__module__, factory.__qualname__
 
 
 @dataclass(frozen=True)

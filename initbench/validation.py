@@ -1,10 +1,13 @@
-"""One-line explanations of what is wrong with a value: pydantic's errors in the words of our users."""
+"""One-line explanations of what is wrong with a value or a file, in the words of our users."""
 
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,12 +34,19 @@ _BOUNDS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
+_LENGTHS = {
+    "too_short": ("min_length", "at least", "items"),
+    "too_long": ("max_length", "at most", "items"),
+    "string_too_short": ("min_length", "at least", "characters"),
+    "string_too_long": ("max_length", "at most", "characters"),
+}
+_MOST_NAMES = 20
+_MOST_BYTES = 1_000_000
 
 
 def show(value: Any) -> str:
     """Return a value as a user would have written it in YAML, cut to 60 characters."""
-    text = {True: "true", False: "false", None: "null"}.get(value) if isinstance(value, bool | None) else None
-    text = text or (repr(value) if isinstance(value, str) else str(value))
+    text = _written(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -49,7 +59,9 @@ def nearest(name: str, valid: Iterable[str], *, list_all: bool = True) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f" (did you mean {close[0]!r}?)"
-    return f" (valid: {', '.join(sorted(names)[:20])})" if names and list_all else ""
+    if not names or not list_all:
+        return ""
+    return f" (valid: {', '.join(sorted(names)[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''})"
 
 
 def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
@@ -64,24 +76,92 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
         return "unknown key" + nearest(str(error["loc"][-1]), valid_keys)
     if kind == "missing":
         return "is required"
-    if kind == "finite_number" or (isinstance(got, float) and not math.isfinite(got)):
+    if kind == "finite_number":
         return f"must be finite, got {show(got)}"
     if kind in _TYPE_NAMES:
         return f"must be {_TYPE_NAMES[kind]}, got {show(got)}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
-        return f"must be {words} {context[key]}, got {show(got)}"
+        return f"must be {words} {context[key]:g}, got {show(got)}"
     if kind == "literal_error":
         choices = _choices(str(context["expected"]))
         hint = nearest(got, choices, list_all=False) if isinstance(got, str) else ""
         return f"must be one of {', '.join(choices)}; got {show(got)}{hint}"
-    if kind in {"too_short", "string_too_short"}:
+    if kind in {"too_short", "string_too_short"} and context["min_length"] == 1:
         return "must not be empty"
+    if kind in _LENGTHS:
+        key, words, what = _LENGTHS[kind]
+        return f"must have {words} {context[key]} {what}, got {len(got)}"
     if kind == "value_error":
         return str(context["error"])
     return f"{error['msg']}, got {show(got)}"
 
 
+def types_of(annotation: Any) -> set[Any]:
+    """Return the types that an annotation admits: ``int | tuple[float, ...]`` gives int and tuple."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return types_of(get_args(annotation)[0])
+    if origin in {Union, UnionType}:
+        return set().union(*(types_of(member) for member in get_args(annotation)))
+    return {origin or annotation}
+
+
+def type_text(annotation: Any) -> str:
+    """Return an annotation as users read it: ``'fan_in' | 'fan_out'``, ``int | null``."""
+    if annotation is inspect.Parameter.empty:
+        return "any"
+    if get_origin(annotation) is Literal:
+        return " | ".join(map(show, get_args(annotation)))
+    if get_origin(annotation) in {Union, UnionType}:
+        return " | ".join(map(type_text, get_args(annotation)))
+    return "null" if annotation is type(None) else inspect.formatannotation(annotation).replace("typing.", "")
+
+
+def read_text(path: str | Path, pattern: str, error: type[Exception], prefix: str = "") -> str:
+    """Return the text of a file that a user named.
+
+    Args:
+        path: the file, UTF-8, at most 1 MB.
+        pattern: of the files beside it that may have been meant, such as ``*.py``.
+        error: what to raise where it cannot be read, with a message of one line.
+        prefix: how the message begins, before the path.
+    """
+    file = Path(path)
+    try:
+        if not file.exists():
+            others = [str(other) for other in file.parent.glob(pattern)] if file.parent.is_dir() else []
+            raise error(f"{prefix}{path}: no such file{nearest(str(path), others, list_all=False)}")
+        if file.is_dir():
+            others = [str(other) for other in sorted(file.glob(pattern))[:1]]
+            raise error(f"{prefix}{path}: is a folder" + "".join(f"; did you mean {other}?" for other in others))
+        if not file.is_file():
+            raise error(f"{prefix}{path}: is not a file")
+        if file.stat().st_size > _MOST_BYTES:
+            raise error(f"{prefix}{path}: is larger than {_MOST_BYTES // 1_000_000} MB")
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        line = wrong.object[: wrong.start].count(b"\n") + 1
+        byte = wrong.object[wrong.start]
+        raise error(f"{prefix}{path}:{line}: is not UTF-8 text (byte 0x{byte:02x})") from None
+    except (OSError, ValueError) as wrong:  # a path with a null character is a ValueError
+        raise error(f"{prefix}{path}: cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+
+
 def _choices(expected: str) -> list[str]:
     """Return the names in pydantic's ``'a', 'b' or 'c'``."""
     return [word.strip().strip("'") for word in expected.replace(" or ", ", ").split(",")]
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_written(child)}" for key, child in value.items()) + "}"
+    return repr(value) if isinstance(value, str) else str(value)

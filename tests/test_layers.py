@@ -23,6 +23,7 @@ LAYERS = [
     {"tracking"},
     {"execution"},
     {"cli", "testing"},
+    {"__main__"},
 ]
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
+
+from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
 
 from initbench.registry import register_architecture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
-
-_REFUSED = re.compile(r"unexpected keyword argument '(\w+)'")
+    from collections.abc import Iterable, Mapping
 
 
 def _members() -> Iterable[str]:
@@ -50,32 +47,38 @@ def timm_model(
             raise ValueError(f"{name} must be at least 0 and less than 1, got {rate}")
     if img_size is not None and img_size < 1:
         raise ValueError(f"img_size must be at least 1, got {img_size}")
+    # All are passed, not only what was chosen: some models have other defaults (Swin's drop_path_rate is 0.1).
+    options = {"img_size": img_size or input_shape[1:], "drop_rate": drop_rate, "drop_path_rate": drop_path_rate}
     chosen = {"img_size": img_size is not None, "drop_rate": drop_rate > 0, "drop_path_rate": drop_path_rate > 0}
-    # All are passed: some models have defaults of their own (Swin's drop_path_rate is 0.1).
-    options: dict[str, Any] = {
-        "img_size": img_size or input_shape[1:],
-        "drop_rate": drop_rate,
-        "drop_path_rate": drop_path_rate,
-    }
-    while True:
-        try:
-            return _build(model, input_shape[0], num_classes, options)
-        except TypeError as error:
-            refused = _REFUSED.search(str(error))
-            if refused is None or refused[1] not in options:
-                raise
-            if chosen[refused[1]]:
-                raise ValueError(f"{refused[1]} is not an option of timm/{model}") from error
-            del options[refused[1]]
-        except (AssertionError, ValueError, ZeroDivisionError, RuntimeError) as error:
-            if "img_size" not in options:
-                raise
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            raise ValueError(f"img_size {options['img_size']} does not fit timm/{model}: {reason}") from error
+    try:
+        return _build(model, input_shape[0], num_classes, options, chosen)
+    except (AssertionError, RuntimeError, ZeroDivisionError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ValueError(f"img_size {options['img_size']} does not fit timm/{model}: {reason}") from error
 
 
-def _build(model: str, channels: int, num_classes: int, options: dict[str, Any]) -> nn.Module:
+def _build(
+    model: str, channels: int, num_classes: int, options: Mapping[str, Any], chosen: Mapping[str, bool]
+) -> nn.Module:
+    """Build the model with those options that it takes.
+
+    Raises:
+        ValueError: it does not take one that the user chose.
+    """
     import timm
 
-    built: nn.Module = timm.create_model(model, pretrained=False, in_chans=channels, num_classes=num_classes, **options)
+    try:
+        built: nn.Module = timm.create_model(
+            model, pretrained=False, in_chans=channels, num_classes=num_classes, **options
+        )
+    except TypeError as error:
+        # "... got an unexpected keyword argument 'img_size'", or a list of such names in brackets.
+        refused = [name for name in options if f"'{name}'" in str(error)]
+        if "unexpected keyword argument" not in str(error) or not refused:
+            raise
+        for name in refused:
+            if chosen[name]:
+                raise ValueError(f"{name} is not an option of timm/{model}") from error
+        taken = {name: value for name, value in options.items() if name not in refused}
+        return _build(model, channels, num_classes, taken, chosen)
     return built

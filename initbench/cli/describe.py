@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from initbench.cli.options import Debug, Json, Plugins, print_json
+from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
 
 
@@ -17,13 +17,11 @@ def describe(
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
     """Describe a component: what it is, its arguments with their defaults, its reference."""
-    from initbench import plugins
     from initbench.cli.list import argument_text, card
     from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES
     from initbench.validation import nearest
 
-    for path in plugin or []:
-        plugins.load_file(plugins.read_file(path))
+    load_plugins(plugin)
     registries = (INITIALIZERS, ARCHITECTURES, DATASETS, PROBES)
     cards = []
     for registry in registries:

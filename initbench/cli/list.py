@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from initbench.cli.options import Debug, Json, Plugins, print_json
+from initbench.cli.options import Debug, Json, Plugins, console, load_plugins, print_json
 
 if TYPE_CHECKING:
     from initbench.registry import Component
@@ -16,11 +16,9 @@ def list_components(
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
     """List the initializers, architectures, datasets and probes with their arguments and defaults."""
-    from initbench import plugins
     from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES
 
-    for path in plugin or []:
-        plugins.load_file(plugins.read_file(path))
+    load_plugins(plugin)
     found = {
         registry.kind: [registry.find(name) for name in registry.names()]
         for registry in (INITIALIZERS, ARCHITECTURES, DATASETS, PROBES)
@@ -28,11 +26,10 @@ def list_components(
     if json:
         print_json({kind: [card(c) for c in components] for kind, components in found.items()})
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    out = console()
     for kind, components in found.items():
         table = Table(title=f"{kind}s", title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")
         for column in ("name", "arguments", "what it is"):
@@ -40,12 +37,14 @@ def list_components(
         for component in components:
             arguments = ", ".join(argument_text(a) for a in card(component)["arguments"])
             table.add_row(Text(component.name, style="cyan"), Text(arguments), Text(component.summary))
-        console.print(table)
-        console.print()
+        out.print(table)
+        out.print()
 
 
 def card(component: Component[Any]) -> dict[str, Any]:
     """Return what is known of a component as plain data."""
+    from initbench import plugins
+
     traits = component.traits
     arguments = [
         {"name": a.name, "type": a.type, "required": a.required, "default": None if a.required else a.default}
@@ -64,7 +63,7 @@ def card(component: Component[Any]) -> dict[str, Any]:
         "arguments": arguments,
         "reference": traits.reference,
         "documentation": component.documentation,
-        "from": component.module,
+        "from": plugins.origin(component.module),
     }
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from initbench.errors import InitbenchError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from initbench.plugins import PluginFile
+
 _state = {"debug": False}
 
 
 def _set_debug(value: bool) -> bool:
-    _state["debug"] = _state["debug"] or value
+    _state["debug"] = value
     return value
 
 
@@ -23,15 +29,20 @@ def debugging() -> bool:
     return _state["debug"]
 
 
-def version(
-    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+def start(
+    context: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Benchmark neural-network initialization methods."""
-    if show:
+    if show_version:
         import initbench
 
         typer.echo(initbench.__version__)
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+    else:
+        return
+    raise typer.Exit
 
 
 Debug = Annotated[bool, typer.Option("--debug", callback=_set_debug, help="Show the traceback of an error.")]
@@ -47,7 +58,10 @@ Only = Annotated[
     list[str] | None,
     typer.Option("--only", help="Keep these trials alone: --only initializer=metainit,kaiming.", metavar="KEY=VALUES"),
 ]
-Seeds = Annotated[int | None, typer.Option("--seeds", help="Number of seeds, in place of the suite's.", metavar="N")]
+Seeds = Annotated[
+    int | None,
+    typer.Option("--seeds", min=1, max=10_000, help="Number of seeds, in place of the suite's.", metavar="N"),
+]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the suites' folders.", metavar="DIR")]
 Plugins = Annotated[
     list[str] | None, typer.Option("--plugin", help="A Python file that registers components.", metavar="FILE")
@@ -58,9 +72,31 @@ TrackingUri = Annotated[
 ]
 
 
+def console() -> Console:
+    """Return a console for tables; where nobody looks at it (a pipe, a file) lines are not folded at 80 columns."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+
+
 def print_json(data: Any) -> None:
     """Print plain data as JSON on the standard output."""
-    typer.echo(json.dumps(data, indent=2, allow_nan=False))
+    typer.echo(json.dumps(data, indent=2, allow_nan=False, default=str))
+
+
+def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
+    """Import the files of ``--plugin`` and the installed plug-ins.
+
+    Raises:
+        InitbenchError: one cannot be read, or importing it raised.
+    """
+    from initbench import plugins
+
+    files = tuple(plugins.read_file(path) for path in paths or [])
+    for file in files:
+        plugins.load_file(file)
+    plugins.load_entry_points()
+    return files
 
 
 def suite_folder(given: Path | None) -> Path:

@@ -6,10 +6,12 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from initbench.cli.options import Assignments, Debug, Json, Only, Out, Plugins, Seeds, SuiteFile, print_json
+from initbench.cli.options import Assignments, Debug, Json, Only, Out, Plugins, Seeds, SuiteFile, console, print_json
 
 if TYPE_CHECKING:
-    from initbench.cli.request import Request
+    from collections.abc import Mapping, Sequence
+
+    from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
 
 
@@ -29,99 +31,115 @@ def plan(
 
     request = read_request(suite, assignments, only, seeds, plugin)
     statuses = Ledger(out / request.suite.name).statuses()
-    cells = _cells(request, dict(statuses))
-    incompatible = _incompatible(request)
-    missing = request.plan.missing(dict(statuses))
+    summary = {
+        "suite": request.suite.name,
+        "cells": _cells(request.plan, statuses),
+        "incompatible": _incompatible(request.plan),
+        "trials": len(request.plan.trials),
+        "missing": len(request.plan.missing(statuses)),
+        "excluded": request.plan.excluded,
+    }
     if json:
-        print_json(
-            {
-                "suite": request.suite.name,
-                "cells": cells,
-                "incompatible": incompatible,
-                "trials": len(request.plan.trials),
-                "missing": len(missing),
-                "excluded": request.plan.excluded,
-            }
-        )
+        print_json(summary)
     else:
-        _print(request, cells, incompatible, len(missing))
+        _print(summary)
 
 
-def _cells(request: Request, statuses: dict[str, str]) -> list[dict[str, Any]]:
-    from initbench.suite.labels import architecture_labels, initializer_labels
+def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return one entry for each cell: its labels, what tells it apart beside them, and its trials."""
+    from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
 
-    every = [*request.plan.trials, *request.plan.unselected]
+    every = [*plan.trials, *plan.unselected]
     data = [trial.model_dump(mode="json") for trial in every]
-    labels = dict(
-        zip((t.id for t in every), zip(architecture_labels(data), initializer_labels(data), strict=True), strict=True)
+    labels = zip(
+        architecture_labels(data), initializer_labels(data), component_labels([d["dataset"] for d in data]), strict=True
     )
-    trials: dict[str, list[TrialSpec]] = defaultdict(list)
-    for trial in request.plan.trials:
-        trials[trial.cell].append(trial)
+    label_of = dict(zip((trial.id for trial in every), labels, strict=True))
+    crossed = _crossed_fields(every)
+    members: dict[str, list[TrialSpec]] = defaultdict(list)
+    for trial in plan.trials:
+        members[trial.cell].append(trial)
     cells = []
-    for cell, members in trials.items():
-        architecture, initializer = labels[members[0].id]
+    for cell, trials in members.items():
+        first = trials[0]
+        architecture, initializer, dataset = label_of[first.id]
         cells.append(
             {
                 "cell": cell,
                 "architecture": architecture,
                 "initializer": initializer,
-                "dataset": members[0].dataset.name,
-                "set_by_rules": {key: _value(members[0], key) for key in members[0].set_by_rules},
-                "seeds": [t.seed for t in members],
-                "trials": [t.id for t in members],
-                "statuses": dict(Counter(statuses.get(t.id, "missing") for t in members)),
+                "dataset": dataset,
+                "recipe": {name: getattr(first.recipe, name) for name in crossed},
+                "set_by_rules": {key: _value(first, key) for key in first.set_by_rules},
+                "seeds": [trial.seed for trial in trials],
+                "trials": [trial.id for trial in trials],
+                "statuses": dict(Counter(statuses.get(trial.id, "missing") for trial in trials)),
             }
         )
     return cells
 
 
+def _crossed_fields(trials: Sequence[TrialSpec]) -> list[str]:
+    """Return the fields of the recipe that vary among the trials where no rule has set them."""
+    values: dict[str, set[Any]] = defaultdict(set)
+    for trial in trials:
+        for name, value in trial.recipe:
+            if f"recipe.{name}" not in trial.set_by_rules:
+                values[name].add(value)
+    return [name for name, found in values.items() if len(found) > 1]
+
+
 def _value(trial: TrialSpec, key: str) -> Any:
     kind, _, name = key.partition(".")
-    return getattr(trial.recipe, name) if kind == "recipe" else getattr(trial, kind).arguments[name]
+    if kind == "recipe":
+        return getattr(trial.recipe, name)
+    if name == "base":
+        return trial.initializer.base and trial.initializer.base.name
+    return trial.initializer.batch_size if name == "batch_size" else trial.initializer.arguments[name]
 
 
-def _incompatible(request: Request) -> list[dict[str, str]]:
+def _incompatible(plan: Plan) -> list[dict[str, str]]:
     from initbench.suite.labels import architecture_labels, initializer_labels
 
-    pairs = request.plan.incompatible
-    data = [pair.spec.model_dump(mode="json") for pair in pairs]
-    labels = zip(architecture_labels(data), initializer_labels(data), pairs, strict=True)
+    data = [pair.spec.model_dump(mode="json") for pair in plan.incompatible]
+    labels = zip(architecture_labels(data), initializer_labels(data), plan.incompatible, strict=True)
     return [{"architecture": a, "initializer": i, "reason": pair.reason} for a, i, pair in labels]
 
 
-def _print(request: Request, cells: list[dict[str, Any]], incompatible: list[dict[str, str]], missing: int) -> None:
-    from rich.console import Console
+def _print(summary: dict[str, Any]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console(highlight=False)
-    table = Table(title=request.suite.name, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in ("architecture", "initializer", "seeds", "in the ledger", "set by rules"):
+    out = console()
+    cells = summary["cells"]
+    # A column that says the same everywhere says nothing.
+    several = len({cell["dataset"] for cell in cells}) > 1
+    crossed = any(cell["recipe"] for cell in cells)
+    table = Table(title=summary["suite"], title_justify="left", box=None, padding=(0, 2, 0, 0))
+    columns = ["architecture", "initializer", *["dataset"] * several, *["recipe"] * crossed]
+    for column in (*columns, "seeds", "in the ledger", "set by rules"):
         table.add_column(column, overflow="fold")
     previous = None
     for cell in cells:
-        have = ", ".join(f"{n} {status}" for status, n in cell["statuses"].items() if status != "missing")
-        rules = ", ".join(f"{key}={value}" for key, value in cell["set_by_rules"].items())
         name = cell["architecture"] if cell["architecture"] != previous else ""
         previous = cell["architecture"]
-        table.add_row(_plain(name), _plain(cell["initializer"]), _ranges(cell["seeds"]), have or "-", rules)
-    console.print(table)
-    for pair in incompatible:
-        console.print(
-            f"incompatible: {pair['architecture']} with {pair['initializer']}: {pair['reason']}",
-            style="yellow",
-            markup=False,
-        )
-    total = len(request.plan.trials)
-    excluded = f", {request.plan.excluded} excluded" if request.plan.excluded else ""
-    console.print(f"{total} trials in {len(cells)} cells: {missing} to run, {total - missing} have a result{excluded}")
+        have = ", ".join(f"{n} {status}" for status, n in cell["statuses"].items() if status != "missing")
+        row = [name, cell["initializer"], *[cell["dataset"]] * several, *[_pairs(cell["recipe"])] * crossed]
+        row += [_ranges(cell["seeds"]), have or "-", _pairs(cell["set_by_rules"])]
+        table.add_row(*(Text(text) for text in row))  # in a Text brackets are no markup
+    out.print(table)
+    for pair in summary["incompatible"]:
+        line = f"incompatible: {pair['architecture']} with {pair['initializer']}: {pair['reason']}"
+        out.print(line, style="yellow", markup=False)
+    total, missing = summary["trials"], summary["missing"]
+    excluded = f", {summary['excluded']} excluded" if summary["excluded"] else ""
+    out.print(f"{total} trials in {len(cells)} cells: {missing} to run, {total - missing} have a result{excluded}")
 
 
-def _plain(text: str) -> Any:
-    """Return text in which brackets are not markup."""
-    from rich.text import Text
+def _pairs(values: Mapping[str, Any]) -> str:
+    from initbench.validation import show
 
-    return Text(text)
+    return ", ".join(f"{key}={show(value)}" for key, value in values.items())
 
 
 def _ranges(seeds: list[int]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from initbench.cli.options import load_plugins
+
 if TYPE_CHECKING:
     from initbench.plugins import PluginFile
     from initbench.suite.load import Suite
@@ -30,14 +32,9 @@ def read_request(
     Raises:
         InitbenchError: a plug-in, the suite or an override is wrong.
     """
-    from initbench import plugins as plugin_files
     from initbench.suite.load import load_suite
     from initbench.suite.plan import plan
 
-    files = tuple(plugin_files.read_file(path) for path in plugins or [])
-    for plugin in files:
-        plugin_files.load_file(plugin)
-    plugin_files.load_entry_points()
-    overrides = [*(assignments or []), *([f"seeds={seeds}"] if seeds is not None else [])]
-    suite = load_suite(file, overrides)
+    files = load_plugins(plugins)
+    suite = load_suite(file, assignments or [], seeds)
     return Request(suite, plan(suite, only or []), files)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import socket
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock
@@ -13,7 +14,6 @@ from initbench.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 # Seconds without a byte before a connection is given up.
 TIMEOUT = 15.0
@@ -34,14 +34,15 @@ def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable
     """
     if present():
         return
+    made = not root.exists()
+    lock = FileLock(root / f".{name}.lock")
     try:
         root.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(root / f".{name}.lock")
         lock.acquire()
     except (OSError, NotImplementedError) as error:
         raise DataError(
             f"{name}: the data root {root} cannot be written ({_reason(error)}): "
-            f"set INITBENCH_DATA to a folder that can, or {instructions}"
+            f"set INITBENCH_DATA to a folder that can be, or {instructions}"
         ) from error
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT)
@@ -55,6 +56,11 @@ def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable
     finally:
         socket.setdefaulttimeout(before)
         lock.release()
+        # A request that failed leaves nothing behind. Who waited for the lock asks `present` again all the same.
+        Path(lock.lock_file).unlink(missing_ok=True)
+        if made:
+            with suppress(OSError):  # it holds the data
+                root.rmdir()
 
 
 def _reason(error: Exception) -> str:

@@ -45,7 +45,7 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
         "fashion_mnist",
         root,
         present=lambda: _find(folder) is not None,
-        fetch=lambda: _fetch(folder),
+        fetch=lambda: _fetch(root, folder),
         instructions=f"put {', '.join(f'{name}.gz' for name in FILES)} into {folder}, "
         "or install the Debian package dataset-fashion-mnist",
     )
@@ -74,12 +74,12 @@ def _find(folder: Path) -> list[Path] | None:
     return None
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(root: Path, folder: Path) -> None:
     """Download the files and move each into the folder when it is complete."""
     from torchvision.datasets import FashionMNIST
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+    with tempfile.TemporaryDirectory(dir=root) as temporary:
         FashionMNIST(temporary, download=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             (Path(temporary) / "FashionMNIST" / "raw" / name).replace(folder / name)

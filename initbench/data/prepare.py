@@ -16,7 +16,7 @@ SPLIT_SEED = 20190710
 def stratified_order(targets: Tensor, seed: int = SPLIT_SEED) -> Tensor:
     """Return a random permutation in which the classes are spread evenly.
 
-    Every stretch of it holds each class in proportion, to within one sample, so subsets are cut from it as slices.
+    Every stretch of it holds each class in proportion, to within two samples, so subsets are cut from it as slices.
 
     Args:
         targets: class indices, int64, (N,).

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
+    from initbench.tracking.thread import TrackingThread
 
 
 class Progress:
@@ -109,7 +110,6 @@ def run_suite(
         KeyboardInterrupt: as it comes; what has finished is kept.
     """
     from initbench.reporting.report import write_report
-    from initbench.tracking.thread import TrackingThread
     from initbench.tracking.uri import check_tracking_uri, resolve_tracking_uri
 
     begun = time.monotonic()
@@ -119,39 +119,31 @@ def run_suite(
     records = {record.id: record for record in ledger.records()}
     missing = plan.missing({i: r.status for i, r in records.items()})
     if not plan.trials:
-        raise InitbenchError(
-            f"{suite.document.path}: no trial can run; `initbench plan {suite.document.path}` says why"
-        )
+        raise InitbenchError(f"{suite.document.path}: no trial can run; `initbench plan {suite.document.path}` says why")
     if missing:
         check_data(suite, missing)
     check_tracking_uri(uri)
     lock = ledger.lock()
+    recorder = _Recorder(suite, plan, ledger, uri, progress)
     try:
         _tell_what_is_there(suite, plan, records, progress)
-        (folder / "suite.yaml").write_text(suite.document.text, encoding="utf-8")
-        labels = Labels((*plan.trials, *plan.unselected))
-        tracking = TrackingThread(folder, uri, suite.name)
-        try:
-            for record in records.values():
-                tracking.put(record, labels.of(record))
-            if missing:
-                progress.begin(missing, len(plan.trials) - len(missing))
-                recorder = _Recorder(ledger, labels, tracking, progress)
-                job = Job(missing, suite.resources.cpus, suite.resources.gpus, plugins, workers)
-                try:
-                    execute(job, recorder)
-                finally:
-                    progress.end()
-            report = write_report(folder)
-            tracking.put_suite(folder / "suite.yaml", report.parent)
-        except KeyboardInterrupt:
-            tracking.abandon()
-            raise
-        for problem in tracking.close():
-            progress.note(problem)
+        if missing:
+            recorder.missing = missing
+            try:
+                execute(Job(missing, suite.resources.cpus, suite.resources.gpus, plugins, workers), recorder)
+            finally:
+                progress.end()
+        else:
+            recorder.ready()
+        report = write_report(folder)
+        recorder.close(report)
         now = ledger.statuses()
+    except BaseException:
+        recorder.abandon()
+        raise
     finally:
         lock.release()
+        ledger.remove_if_empty()
     statuses = Counter(now.get(trial.id, "missing") for trial in plan.trials)
     return Outcome(folder, dict(statuses), len(missing), time.monotonic() - begun, report, uri)
 
@@ -230,11 +222,26 @@ class Labels:
 class _Recorder:
     """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen."""
 
-    def __init__(self, ledger: Ledger, labels: Labels, tracking: Any, progress: Progress) -> None:
+    def __init__(self, suite: Suite, plan: Plan, ledger: Ledger, uri: str, progress: Progress) -> None:
+        self.suite = suite
         self.ledger = ledger
-        self.labels = labels
-        self.tracking = tracking
+        self.uri = uri
         self.progress = progress
+        self.labels = Labels((*plan.trials, *plan.unselected))
+        self.planned = len(plan.trials)
+        self.missing: tuple[TrialSpec, ...] = ()
+        self.tracking: TrackingThread | None = None
+
+    def ready(self) -> None:
+        """Write the first bytes: nothing can be wrong with the request any more."""
+        from initbench.tracking.thread import TrackingThread
+
+        self.ledger.folder.joinpath("suite.yaml").write_text(self.suite.document.text, encoding="utf-8")
+        self.tracking = TrackingThread(self.ledger.folder, self.uri, self.suite.name)
+        for record in self.ledger.records():  # what a killed driver recorded and did not pass on
+            self.tracking.put(record, self.labels.of(record))
+        if self.missing:
+            self.progress.begin(self.missing, self.planned - len(self.missing))
 
     def started(self, spec: TrialSpec) -> None:
         self.progress.started(spec)
@@ -244,8 +251,21 @@ class _Recorder:
 
     def finished(self, record: TrialRecord) -> None:
         self.ledger.write(record)
-        self.tracking.put(record, self.labels.of(record))
+        if self.tracking:
+            self.tracking.put(record, self.labels.of(record))
         self.progress.finished(record)
+
+    def close(self, report: Path) -> None:
+        """Pass on the report, and wait until MLflow has everything."""
+        if self.tracking:
+            self.tracking.put_suite(self.ledger.folder / "suite.yaml", report.parent)
+            for problem in self.tracking.close():
+                self.progress.note(problem)
+
+    def abandon(self) -> None:
+        """End at once; the next run passes on what MLflow lacks."""
+        if self.tracking:
+            self.tracking.abandon()
 
 
 def _tell_what_is_there(suite: Suite, plan: Plan, records: dict[str, TrialRecord], progress: Progress) -> None:

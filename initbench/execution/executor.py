@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class Observer(Protocol):
     """Told, in the driver's process, what happens to the trials."""
 
+    def ready(self) -> None:
+        """What one trial asks for is there; trials start now."""
+
     def started(self, spec: TrialSpec) -> None:
         """A trial was given to a worker."""
 

@@ -24,6 +24,7 @@ def run_in_process(job: Job, observer: Observer) -> None:
     device = "cuda" if job.gpus else "cpu"
     for plugin in job.plugins:
         load_file(plugin)
+    observer.ready()
     for spec in job.trials:
         observer.started(spec)
         observer.finished(attempt_trial(spec, _teller(observer, spec), device))

@@ -64,6 +64,7 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         ) from error
     try:
         _check_resources(job, ray.cluster_resources())
+        observer.ready()
         specs = {spec.id: spec for spec in job.trials}
         trainable = tune.with_parameters(
             _trainable, specs={i: s.model_dump_json() for i, s in specs.items()}, plugins=job.plugins, gpus=job.gpus
@@ -103,31 +104,39 @@ def _trainable(config: dict[str, Any], specs: dict[str, str], plugins: tuple[Plu
 
 def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) -> Any:
     """Return a Tune callback that passes events on; Tune calls it in the driver's process."""
-    ended: set[str] = set()
 
     class Callback(base):  # type: ignore[misc]  # known only once Ray is imported
+        def __init__(self, specs: dict[str, TrialSpec], observer: Observer) -> None:
+            self.specs = specs
+            self.observer = observer
+            self.ended: set[str] = set()
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {}  # Tune pickles its callbacks for a restoration that we do not use; an observer cannot be pickled
+
         def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            observer.started(specs[trial.config["trial"]])
+            self.observer.started(self.specs[trial.config["trial"]])
 
         def on_trial_result(
             self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
         ) -> None:
-            spec = specs[trial.config["trial"]]
-            if "record" in result and spec.id not in ended:
-                ended.add(spec.id)
-                observer.finished(TrialRecord.from_json(json.loads(result["record"])))
+            spec = self.specs[trial.config["trial"]]
+            if "record" in result:
+                self.end(TrialRecord.from_json(json.loads(result["record"])))
             elif "fraction" in result:
-                observer.progressed(spec, result["fraction"])
+                self.observer.progressed(spec, result["fraction"])
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            spec = specs[trial.config["trial"]]
-            if spec.id not in ended:
-                ended.add(spec.id)
-                trace = _read(trial.error_file)
-                last = trace.strip().rpartition("\n")[2] or "the worker process died"
-                observer.finished(failed_record(spec, "WorkerLost", last, trace))
+            trace = _read(trial.error_file)
+            last = trace.strip().rpartition("\n")[2] or "the worker process died"
+            self.end(failed_record(self.specs[trial.config["trial"]], "WorkerLost", last, trace))
 
-    return Callback()
+        def end(self, record: TrialRecord) -> None:
+            if record.id not in self.ended:
+                self.ended.add(record.id)
+                self.observer.finished(record)
+
+    return Callback(specs, observer)
 
 
 def _read(path: str | None) -> str:

@@ -14,9 +14,10 @@ from initbench.data.batches import endless_batches
 from initbench.data.load import load_dataset
 from initbench.execution.environment import environment
 from initbench.initializers.initialize import initialize
-from initbench.ledger import TrialRecord, finite
+from initbench.ledger import TrialRecord
 from initbench.plugins import first_line
 from initbench.probes.context import ProbeContext
+from initbench.probes.json_values import json_values
 from initbench.registry import PROBES
 from initbench.training.loop import train
 
@@ -131,18 +132,18 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
     )
 
 
-def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset) -> dict[str, Any]:
+def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
     component = PROBES.get(probe.name)
     context = ProbeContext(
         seed=spec.seed,
         input_shape=dataset.input_shape,
         num_classes=dataset.num_classes,
-        real_batches=lambda batch_size: endless_batches(dataset.train, batch_size, spec.seed, "probe_batches"),
+        real_batches=lambda batch_size, _order: endless_batches(dataset.train, batch_size, spec.seed, "probe_batches"),
     )
     measurement = component.build(probe.arguments)(model, context)
     changed = {a.name: probe.arguments[a.name] for a in component.arguments if probe.arguments[a.name] != a.default}
     label = f"[{', '.join(f'{k}={v}' for k, v in changed.items())}]" if changed else ""
-    return finite({"name": probe.name + label, "value": measurement.value, "conditions": measurement.conditions})
+    return json_values({"name": probe.name + label, "value": measurement.value, "conditions": measurement.conditions})
 
 
 @contextmanager

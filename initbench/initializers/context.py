@@ -129,7 +129,7 @@ class InitializationContext:
         self.record.conditions["data"] = source
         like = reference_parameter(self.model)
         step = 0
-        for step, batch in enumerate(batches, start=1):  # noqa: B007 - the error below needs the number
+        for step, batch in enumerate(batches, start=1):
             if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(map(torch.is_tensor, batch))):
                 raise InitializationError(f"batches must give (inputs, targets), two tensors; batch {step} is not that")
             yield move((batch[0], batch[1]), like)

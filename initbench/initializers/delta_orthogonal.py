@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from initbench.initializers.context import Apply, InitializationContext
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.orthogonal import haar_orthogonal
 from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from initbench.initializers.context import InitializationContext
 
 _NOT_KEPT = "more inputs than outputs, norm not kept"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from initbench.probes.state import forked_rng, preserved
 from initbench.registry import INITIALIZERS, Component, InitializerTraits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from initbench.initializers.context import Apply
     from initbench.probes.batches import Batch, LossFunction
@@ -72,14 +71,16 @@ def initialize(
     resolved = component.resolve(arguments)
     stages = [(name, component.build(arguments))]
     base_component, base_arguments = _resolve_base(component, base)
+    described = None
     if base_component is not None:
+        described = {"name": base_component.name, **base_component.resolve(base_arguments)}
         stages.insert(0, (base_component.name, base_component.build(base_arguments)))
     _check_model(model)
     _check_shape(input_shape, num_classes)
     record = InitializationRecord(
         initializer=name,
         arguments=resolved,
-        base=base_component and {"name": base_component.name, **base_component.resolve(base_arguments)},
+        base=described,
         seed=seed,
         _parameters=dict(model.named_parameters()),
     )
@@ -147,19 +148,23 @@ def _identities(model: nn.Module) -> dict[str, int]:
 @contextmanager
 def _parameters_restored_on_error(model: nn.Module) -> Iterator[None]:
     """Give every module back its own parameters with the values they had, if an exception passes."""
-    owned = [(module, dict(module.named_parameters(recurse=False))) for module in model.modules()]
+    owned = [(module, _own_parameters(module)) for module in model.modules()]
     values: dict[int, Tensor] = {id(p): p.detach().clone() for p in model.parameters()}
     try:
         yield
     except BaseException:
         with torch.no_grad():
             for module, parameters in owned:
-                for name in set(dict(module.named_parameters(recurse=False))) - set(parameters):
+                for name in _own_parameters(module).keys() - parameters.keys():
                     delattr(module, name)
                 for name, parameter in parameters.items():
                     parameter.copy_(values[id(parameter)])
                     setattr(module, name, parameter)
         raise
+
+
+def _own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+    return dict(module.named_parameters(recurse=False, remove_duplicate=False))
 
 
 def _note_untouched(model: nn.Module, record: InitializationRecord) -> None:

@@ -17,6 +17,7 @@ def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tens
     made positive (Mezzadri, "How to generate random matrices from the classical compact groups", 2007, section 5).
     """
     tall = torch.randn(max(rows, columns), min(rows, columns), dtype=torch.float64, generator=generator)
+    q: Tensor
     q, r = torch.linalg.qr(tall)
     q *= torch.where(r.diagonal() < 0, -1.0, 1.0).to(q.dtype)
     return q if rows >= columns else q.T

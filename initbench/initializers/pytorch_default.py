@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from initbench.initializers.context import Apply, InitializationContext
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, own_parameter
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from initbench.initializers.context import InitializationContext
 
 
 @register_initializer("pytorch_default", reference="torch.nn, reset_parameters of each layer")
@@ -52,9 +54,9 @@ def _uniform_parameters(module: nn.Module) -> Iterator[tuple[nn.Parameter, float
             yield parameter, 1 / math.sqrt(module.hidden_size)
     elif isinstance(module, nn.Linear | nn.Bilinear | _ConvNd) and weight is not None and weight.numel():
         fan_in = weight.shape[1] if isinstance(module, nn.Bilinear) else weight[0].numel()
-        for parameter in (weight, bias):
-            if parameter is not None:
-                yield parameter, 1 / math.sqrt(fan_in)
+        yield weight, 1 / math.sqrt(fan_in)
+        if bias is not None:
+            yield bias, 1 / math.sqrt(fan_in)
 
 
 def _reset_attention(module: nn.MultiheadAttention, writer: ParameterWriter) -> None:

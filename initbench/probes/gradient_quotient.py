@@ -30,7 +30,7 @@ Method = Literal["exact", "finite_difference"]
 REFERENCE = "Dauphin & Schoenholz, MetaInit, NeurIPS 2019"
 
 
-def gradient_quotient(  # noqa: PLR0917 - the order of the contract in the design
+def gradient_quotient(
     model: nn.Module,
     inputs: Tensor,
     targets: Tensor,
@@ -85,6 +85,11 @@ def fraction_below_epsilon(gradient: Tensor, eps: float = 1e-5) -> Tensor:
     entries are so, GQ tells that gradients vanish and nothing of curvature.
     """
     return (gradient.abs() < eps).to(gradient.dtype).mean()
+
+
+def epsilon_floor(gradient: Tensor, eps: float = 1e-5) -> Tensor:
+    """Return the GQ that a gradient would have without any curvature, mean ε / (|g| + ε), 0-dim: what ε alone gives."""
+    return (eps / (gradient.abs() + eps)).mean()
 
 
 def trainable_parameters(model: nn.Module) -> list[Tensor]:
@@ -171,7 +176,8 @@ def quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -
     if norm == "l1":
         return residual.abs().mean()
     if norm == "l2":
-        return torch.linalg.vector_norm(residual) / residual.numel()
+        length: Tensor = torch.linalg.vector_norm(residual)
+        return length / residual.numel()
     raise ValueError(f"norm must be l1 or l2, got {norm!r}")
 
 
@@ -200,9 +206,9 @@ def gradient_quotient_probe(
 ) -> Measure:
     """Relative change of the gradient over one step of gradient descent (GQ), median over batches.
 
-    The median is taken because single batches have a heavy tail: an entry's quotient has a near-zero denominator by
-    chance. ``saturated`` is true where more than half of the gradient's entries are below ε (see
-    `fraction_below_epsilon`): the value is then about vanished gradients, not about curvature.
+    The median is taken because single batches have a heavy tail: entries whose gradient is near zero by chance.
+    ``saturated`` is true where more than half of the gradient's entries are below ε and more than half of the value
+    is what ε alone gives (``epsilon_floor``): it then tells of vanished gradients, not of curvature.
 
     Args:
         data: ``random`` inputs and targets, or ``real`` ones.
@@ -222,7 +228,7 @@ def gradient_quotient_probe(
         like = reference_parameter(model)
         over = trainable_parameters(model)
         check_parameters(over)
-        values, fractions = [], []
+        values, fractions, floors = [], [], []
         with preserved(model), forked_rng(model, context.seed, "probe"):
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
@@ -232,8 +238,10 @@ def gradient_quotient_probe(
                 products = flatten(hessian_products(gradients, over, create_graph=False), over)
                 values.append(quotient(g, g - products, eps).detach())
                 fractions.append(fraction_below_epsilon(g.detach(), eps))
+                floors.append(epsilon_floor(g.detach(), eps))
         per_batch = torch.stack(values).tolist()
-        fraction = float(torch.stack(fractions).mean())
+        value = median(per_batch)
+        fraction, floor = float(torch.stack(fractions).mean()), median(torch.stack(floors).tolist())
         conditions = {
             "data": data,
             "batch_size": batch_size,
@@ -243,9 +251,10 @@ def gradient_quotient_probe(
             "norm": "l1",
             "method": "exact",
             "fraction_below_epsilon": fraction,
-            "saturated": fraction > 0.5,
+            "epsilon_floor": floor,
+            "saturated": fraction > 0.5 and floor > value / 2,
             "per_batch": per_batch,
         }
-        return Measurement(median(per_batch), conditions)
+        return Measurement(value, conditions)
 
     return measure

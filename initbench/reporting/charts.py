@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
+import pandas as pd
 
 from initbench.reporting.frame import GQ, natural
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Told apart with any common colour blindness, and on white and on dark ground (Okabe and Ito without black and
 # yellow, then olive, violet, grey and brown). Further initializers begin again; the tables name them.
@@ -56,7 +54,8 @@ def _marks(trials: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
         quotient, error, diverged = trial.get(GQ, math.nan), trial["test_error"], trial["status"] == "diverged"
         if not quotient > 0 or (math.isnan(error) and not diverged):
             continue
-        saturated = trial.get(f"{GQ}.saturated") is True
+        flag = trial.get(f"{GQ}.saturated")
+        saturated = not pd.isna(flag) and bool(flag)
         mark = {
             "quotient": quotient,
             "colour": palette[trial["initializer"]],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections import defaultdict
 from dataclasses import replace
@@ -65,13 +66,13 @@ def load_results(path: str | Path) -> pd.DataFrame:
 
 
 def read_records(path: str | Path) -> list[TrialRecord]:
-    """Return a suite's trial records without their histories, which are most of their size and in no table.
+    """Return a suite's trial records without their histories and details of initialization: large, and in no table.
 
     Raises:
         InitbenchError: as for `load_results`.
     """
     ledger = Ledger(path)
-    records = [replace(record, history=[]) for record in ledger.records()]
+    records = [replace(record, history=[], initialization={}) for record in ledger.records()]
     if not records:
         raise InitbenchError(f"{path}: no trial records in {ledger.trials}; give the folder of a suite that has run")
     return records
@@ -159,6 +160,9 @@ def _cell(spec: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """Return an argument as a cell of a table: null as missing, a list or a mapping as text."""
+    if value is None:
+        return math.nan
     return json.dumps(value) if isinstance(value, list | tuple | dict) else value
 
 

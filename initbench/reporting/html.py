@@ -12,6 +12,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from initbench.reporting.charts import KINDS, colours, panels
+from initbench.reporting.frame import GQ
 from initbench.reporting.verdicts import percent, verdicts
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def render(
     charts = {group: Markup(svg) for group, svg in panels(trials).items()}  # noqa: S704  # our own drawing, escaped by it
     groups = []
     for group, table in comparison.groupby("group", sort=False):
-        members = [by_id[i] for i in trials.loc[trials["group"] == group, "trial_id"]]
+        own_trials = trials[trials["group"] == group]
+        members = [by_id[i] for i in own_trials["trial_id"]]
         own = {field: values for field, values in _recipe_values(members).items() if field not in shared}
         groups.append(
             {
@@ -68,7 +70,8 @@ def render(
                 "recipe": _fields(own),
                 "parameters": table["parameters"].max(),
                 "failed": int(table["failed"].sum()),
-                "unpaired": _unpaired(trials[trials["group"] == group]),
+                "unpaired": _unpaired(own_trials),
+                "undrawn": _undrawn(own_trials),
                 "chart": charts.get(str(group)),
                 "correlation": correlation[correlation["group"] == group].to_dict("records")[0],
             }
@@ -134,6 +137,12 @@ def _text(value: Any) -> str:
 def _unpaired(trials: pd.DataFrame) -> bool:
     results = trials[trials["status"] != "failed"]
     return len({tuple(sorted(seeds)) for _, seeds in results.groupby("initializer")["seed"]}) > 1
+
+
+def _undrawn(trials: pd.DataFrame) -> int:
+    """Return how many trials have a result but no place on the chart's logarithmic axis."""
+    results = trials[trials["status"] != "failed"]
+    return int((~(results[GQ] > 0)).sum()) if GQ in results else len(results)
 
 
 def _quotient_conditions(records: Sequence[TrialRecord]) -> dict[str, str]:

@@ -64,7 +64,7 @@ def _best(trained: list[dict[Hashable, Any]], compared: int) -> str:
         return f"{text} (no intervals to compare: {why})."
     distance = abs(first["test_error_mean"] - second["test_error_mean"])
     overlap = distance <= first["test_error_interval"] + second["test_error_interval"]
-    return f"{text}; their 95 % intervals {'overlap' if overlap else 'do not overlap'}."
+    return f"{text}; the 95 % intervals of their means {'overlap' if overlap else 'do not overlap'}."
 
 
 def _trials(count: int) -> str:

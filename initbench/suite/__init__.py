@@ -1,1 +1,1 @@
-"""Suites: from a YAML file to the trials that it asks for. No torch until a plan is made."""
+"""Suites: from a YAML file to the trials that it asks for. Components are imported when a file is loaded."""

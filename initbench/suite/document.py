@@ -7,17 +7,27 @@ billions of values).
 
 from __future__ import annotations
 
+import re
+import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from initbench.errors import SuiteError
-from initbench.validation import nearest, show
+from initbench.validation import read_text, show
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initbench.errors import ArgumentError
 
 Key = tuple[str | int, ...]
 _MOST_VALUES = 20_000
 _MOST_NESTED = 20
-_PLAIN_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str", "map", "seq")}
+_LARGEST_INTEGER = 2**63 - 1
+_TAG = "tag:yaml.org,2002:"
+_COLLECTIONS = {"mapping": "map", "sequence": "seq"}
+_SCALARS = {"null": "null", "bool": "true or false", "int": "an integer of at most 64 bits", "float": "a number"}
+_EMPTY = "is empty; a suite needs name, dataset, architectures and initializers"
 
 
 @dataclass
@@ -25,10 +35,10 @@ class Document:
     """A suite file.
 
     Attributes:
-        path: as the user gave it.
+        path: as the user gave it; for a value of the command line, the option.
         text: the file's text.
         data: its content: mappings, lists and scalars.
-        lines: the line (from 1) of each key and list item.
+        lines: the line (from 1) of each key and list item; empty for a value of the command line.
         overrides: where a value came from the command line, the option (``--set recipe.lr=0.1``).
     """
 
@@ -38,46 +48,85 @@ class Document:
     lines: dict[Key, int] = field(default_factory=dict)
     overrides: dict[Key, str] = field(default_factory=dict)
 
-    def error(self, key: Key, message: str) -> SuiteError:
-        """Return an error that says where: ``file:line: key: message``; the nearest known key stands for the line."""
-        for length in range(len(key), -1, -1):
-            if key[:length] in self.overrides:
-                return SuiteError(f"{self.overrides[key[:length]]}: {dotted(key)}: {message}")
-            if key[:length] in self.lines:
-                break
-        line = self.lines.get(key[:length], 1)
-        return SuiteError(f"{self.path}:{line}: " + (f"{dotted(key)}: " if key else "") + message)
+    def error(self, key: Key, message: str, line: int | None = None) -> SuiteError:
+        """Return an error that says where: ``file:line: key: message``.
 
-    def set(self, assignment: str) -> None:
-        """Apply one ``--set key.key=value``; the value is read as YAML.
+        Args:
+            key: what is wrong; where it has no line, the nearest one above it has.
+            message: what is wrong with it.
+            line: of the key, where the document does not have it.
+        """
+        known = next(
+            (key[:n] for n in range(len(key), -1, -1) if key[:n] in self.lines or key[:n] in self.overrides), ()
+        )
+        line = line or self.lines.get(known)
+        where = self.overrides.get(known) or (self.path if line is None else f"{self.path}:{line}")
+        return SuiteError(": ".join(filter(None, [where, dotted(key), message])))
+
+    def has(self, key: Key) -> bool:
+        """Return whether the user gave this key, in the file or on the command line."""
+        value: Any = self.data
+        for part in key:
+            known = range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
+            if part not in known:
+                return False
+            value = value[part]
+        return True
+
+    def argument_error(self, key: Key, error: ArgumentError) -> SuiteError:
+        """Return what a component says of its arguments as an error of this document.
+
+        Args:
+            key: where the component stands.
+            error: its message begins with the argument's name, which becomes a part of the key.
+        """
+        if error.argument is None:
+            return self.error(key, str(error))
+        return self.error((*key, error.argument), str(error).removeprefix(error.argument).lstrip(": "))
+
+    def set(self, assignment: str, option: str | None = None) -> None:
+        """Apply one ``key.key=value``; the value is read as YAML.
+
+        Args:
+            assignment: such as ``recipe.epochs=1``.
+            option: how the user wrote it, for messages; ``--set ASSIGNMENT`` where not given.
 
         Raises:
             SuiteError: not of that form, or a part of the path is not a mapping.
         """
-        option = f"--set {assignment}"
+        option = option or f"--set {assignment}"
         path, equals, text = assignment.partition("=")
         parts = path.strip().split(".")
         if not equals or not all(parts):
             raise SuiteError(f"{option}: write --set KEY=VALUE, such as --set recipe.epochs=1")
+        value = parse_value(text, option)
         target: Any = self.data
-        for depth, part in enumerate(parts[:-1]):
-            target = target.setdefault(part, {}) if isinstance(target, dict) else None
-            if isinstance(target, str) and parts[0] == "dataset":  # `dataset: digits` is short for a mapping
-                target = self.data["dataset"] = {"name": target}
+        for depth, part in enumerate(parts[:-1], start=1):
+            if part not in target:
+                self.overrides[tuple(parts[:depth])] = option
+            if depth == 1 and part == "dataset" and isinstance(target.get(part), str):
+                target[part] = {"name": target[part]}  # `dataset: digits` is short for a mapping
+            target = target.setdefault(part, {})
             if not isinstance(target, dict):
-                where = ".".join(parts[: depth + 1])
+                where = ".".join(parts[:depth])
                 raise SuiteError(
-                    f"{option}: {where} is not a mapping; --set reaches recipe, dataset, resources and seeds"
+                    f"{option}: {where} is not a mapping; --set reaches the top level, recipe, dataset and resources"
                 )
-        target[parts[-1]] = parse_value(text, option)
-        self.overrides[tuple(parts)] = option
+        target[parts[-1]] = value
+        key = tuple(parts)
+        self.lines = {k: line for k, line in self.lines.items() if k[: len(key)] != key}
+        self.overrides[key] = option
 
 
 def dotted(key: Key) -> str:
     """Return a key as users read it: ``initializers[2].gain``."""
     text = ""
     for part in key:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if re.fullmatch(r"[\w.*/<-]{1,60}", part) else show(part)
+            text += f".{name}" if text else name
     return text
 
 
@@ -87,28 +136,21 @@ def read(path: str | Path) -> Document:
     Raises:
         SuiteError: it cannot be read, is not YAML, is not a mapping, or holds anything but plain data.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        folder = Path(path).parent
-        others = [str(p) for p in folder.glob("*.y*ml")] if folder.is_dir() else []
-        raise SuiteError(f"{path}: no such file{nearest(str(path), others, list_all=False)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{path}: cannot be read: {error}") from error
-    return parse(text, str(path))
+    return parse(read_text(path, "*.y*ml", SuiteError), str(path))
 
 
 def parse(text: str, path: str) -> Document:
     """Turn YAML text into a `Document`; see `read`."""
     node = _compose(text, path, lines=True)
     if node is None:
-        raise SuiteError(f"{path}: is empty; a suite needs name, dataset, architectures and initializers")
-    if node.id != "mapping":
-        raise SuiteError(
-            f"{path}:{node.start_mark.line + 1}: must be a mapping (name: ..., dataset: ...), got a {node.id}"
-        )
+        raise SuiteError(f"{path}: {_EMPTY}")
     document = Document(path, text, {})
-    document.data = _Converter(document).convert(node, ())
+    data = _Converter(document, lines=True).convert(node, ())
+    if data is None:
+        raise SuiteError(f"{path}: {_EMPTY}")
+    if not isinstance(data, dict):
+        raise document.error((), f"must be a mapping (name: ..., dataset: ...), got {show(data)}")
+    document.data = data
     return document
 
 
@@ -123,7 +165,7 @@ def parse_value(text: str, option: str) -> Any:
         SuiteError: it is not YAML, or not plain data.
     """
     node = _compose(text, option, lines=False)
-    return None if node is None else _Converter(Document(option, text, {})).convert(node, ())
+    return None if node is None else _Converter(Document(option, text, {}), lines=False).convert(node, ())
 
 
 def _compose(text: str, where: str, *, lines: bool) -> Any:
@@ -131,57 +173,83 @@ def _compose(text: str, where: str, *, lines: bool) -> Any:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).compose(text)
-    except (YAMLError, ValueError) as error:
-        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-        problem = (error.problem if isinstance(error, MarkedYAMLError) else None) or str(error).partition("\n")[0]
-        if lines and mark is not None:
-            where = f"{where}:{mark.line + 1}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that an anchor is defined twice, which YAML allows
+            return YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        if lines and error.problem_mark is not None:
+            where = f"{where}:{error.problem_mark.line + 1}"
+        problem = ", ".join(filter(None, [error.context, error.problem]))
         raise SuiteError(f"{where}: not YAML: {problem}") from error
+    except (YAMLError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+        raise SuiteError(f"{where}: not YAML: {problem}") from error
+    except RecursionError as error:
+        raise SuiteError(f"{where}: nested deeper than {_MOST_NESTED} levels") from error
 
 
 class _Converter:
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, *, lines: bool) -> None:
         from ruamel.yaml import YAML
 
         self.document = document
+        self.lines = lines
         self.constructor = YAML(typ="safe", pure=True).constructor
         self.values = 0
+        self.above: list[Any] = []
 
     def convert(self, node: Any, key: Key) -> Any:
         self.values += 1
-        line = node.start_mark.line + 1
-        self.document.lines.setdefault(key, line)
+        self._remember(key, node)
+        if any(node is other for other in self.above):
+            raise self._error(key, node, "an alias refers to what it stands in")
         if self.values > _MOST_VALUES:
-            raise SuiteError(
-                f"{self.document.path}:{line}: expands to more than {_MOST_VALUES} values; write less aliases"
-            )
+            raise self._error((), node, f"expands to more than {_MOST_VALUES} values; use fewer aliases")
         if len(key) > _MOST_NESTED:
-            raise SuiteError(f"{self.document.path}:{line}: nested deeper than {_MOST_NESTED} levels")
+            raise self._error((), node, f"nested deeper than {_MOST_NESTED} levels")
         tag = str(node.ctag) if node.ctag else str(node.tag)
-        if tag not in _PLAIN_TAGS:
-            raise self.document.error(key, f"the tag {tag} is not allowed; a suite is plain data")
-        if node.id == "mapping":
-            return self._mapping(node, key)
-        if node.id == "sequence":
-            return [self.convert(child, (*key, i)) for i, child in enumerate(node.value)]
-        try:
-            return self.constructor.construct_object(node)
-        except ValueError as error:
-            raise self.document.error(key, f"{show(node.value)} is not a {tag.rpartition(':')[2]}: {error}") from error
+        if tag == f"{_TAG}{_COLLECTIONS.get(node.id)}":
+            self.above.append(node)
+            result = self._mapping(node, key) if node.id == "mapping" else self._sequence(node, key)
+            self.above.pop()
+            return result
+        return self._scalar(node, tag, key)
 
     def _mapping(self, node: Any, key: Key) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             name = key_node.value
-            here = key_node.start_mark.line + 1
-            if key_node.id != "scalar":
-                raise SuiteError(f"{self.document.path}:{here}: a key must be a name, got a {key_node.id}")
+            if key_node.id != "scalar" or not name:
+                raise self._error(key, key_node, "a key must be a name")
             if name in result:
-                first = self.document.lines[(*key, name)]
-                raise SuiteError(
-                    f"{self.document.path}:{here}: {dotted((*key, name))}: stands twice (first on line {first})"
-                )
-            self.document.lines[(*key, name)] = here
+                first = self.document.lines.get((*key, name))
+                hint = "" if first is None else f" (first on line {first})"
+                raise self._error((*key, name), key_node, f"stands twice{hint}")
+            self._remember((*key, name), key_node)
             result[name] = self.convert(value_node, (*key, name))
         return result
+
+    def _sequence(self, node: Any, key: Key) -> list[Any]:
+        return [self.convert(child, (*key, index)) for index, child in enumerate(node.value)]
+
+    def _scalar(self, node: Any, tag: str, key: Key) -> Any:
+        kind = tag.removeprefix(_TAG)
+        if node.id == "scalar" and kind in {"str", "timestamp"}:  # a suite has no dates: `name: 2026-11-21` is a text
+            return node.value
+        if node.id != "scalar" or kind not in _SCALARS:
+            raise self._error(key, node, f"the tag {show(tag)} is not allowed; a suite is plain data")
+        wrong = self._error(key, node, f"{show(node.value)} is not {_SCALARS[kind]}")
+        try:
+            value = self.constructor.construct_object(node)
+        except (ValueError, KeyError, IndexError) as error:
+            raise wrong from error
+        if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+            raise wrong
+        return value
+
+    def _remember(self, key: Key, node: Any) -> None:
+        if self.lines:
+            self.document.lines.setdefault(key, node.start_mark.line + 1)
+
+    def _error(self, key: Key, node: Any, message: str) -> SuiteError:
+        return self.document.error(key, message, node.start_mark.line + 1 if self.lines else None)

@@ -7,17 +7,16 @@ its values.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import SuiteError
 from initbench.suite.document import parse_value
-from initbench.suite.schema import SCHEMES
 from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
-    from initbench.suite.load import Suite
     from initbench.suite.spec import ComponentSpec, TrialSpec
 
 Condition = dict[str, Any]
@@ -31,7 +30,6 @@ def properties(spec: TrialSpec) -> dict[str, Any]:
         "dataset": spec.dataset.name,
         "scheme": spec.scheme,
         "seed": spec.seed,
-        **spec.architecture.arguments,
     }
     for kind in ("architecture", "initializer", "dataset"):
         component: ComponentSpec = getattr(spec, kind)
@@ -39,43 +37,71 @@ def properties(spec: TrialSpec) -> dict[str, Any]:
     if spec.initializer.batch_size is not None:
         found["initializer.base"] = spec.initializer.base.name if spec.initializer.base else None
         found["initializer.batch_size"] = spec.initializer.batch_size
-    return found | {f"recipe.{name}": value for name, value in spec.recipe.model_dump().items()}
+    found |= {f"recipe.{name}": value for name, value in spec.recipe}
+    # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
+    return spec.architecture.arguments | found
 
 
-def matches(condition: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Return whether a trial with these `properties` meets every key of a condition."""
-    for key, wanted in condition.items():
-        if key not in found:
-            return False
-        values = wanted if isinstance(wanted, list) else [wanted]
-        if not any(_equal(value, found[key]) for value in values):
-            return False
-    return True
-
-
-def problem(condition: Mapping[str, Any], suite: Suite, known: Iterable[str]) -> tuple[str, str] | None:
-    """Return (key, message) for the first key of a condition that can never match, None where there is none.
+class Matcher:
+    """One condition, and what became of it over all trials.
 
     Args:
-        condition: of a rule, an ``exclude`` or ``--only``.
-        suite: whose names are valid.
-        known: every key that `properties` gives for some trial of the suite.
+        condition: key → value, or list of values.
     """
-    keys = sorted(known)
-    names: dict[str, Sequence[str]] = {
-        "architecture": [c.spec.name for c in suite.architectures],
-        "initializer": [c.spec.name for c in suite.initializers],
-        "dataset": [c.spec.name for c in suite.datasets],
-        "scheme": SCHEMES,
-    }
-    for key, wanted in condition.items():
-        if key not in keys:
-            return key, f"unknown key{nearest(str(key), keys)}"
-        for value in wanted if isinstance(wanted, list) else [wanted]:
-            if key in names and value not in names[key]:
-                hint = nearest(value, set(names[key])) if isinstance(value, str) else ""
-                return key, f"no {key} {show(value)} in this suite{hint}"
-    return None
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self.ever = False
+
+    def __call__(self, found: Mapping[str, Any]) -> bool:
+        """Return whether a trial with these `properties` meets every key of the condition."""
+        met = all(
+            key in found and any(_equal(value, found[key]) for value in _values(wanted))
+            for key, wanted in self.condition.items()
+        )
+        self.ever = self.ever or met
+        return met
+
+    def problem(self, seen: Seen, changed: Collection[str] = ()) -> tuple[str | None, str] | None:
+        """Return why the condition can never be met, as (key or None, message); None where it was met.
+
+        Args:
+            seen: the properties of all trials.
+            changed: the kinds (``recipe``, ``dataset``) that the command line has changed: a condition on what they
+                were before is no mistake.
+        """
+        for key, wanted in self.condition.items():
+            others = seen.of(key)
+            if not others:
+                return key, f"unknown key{nearest(key, seen.keys())}"
+            if wanted == []:
+                return key, "must not be an empty list: nothing would match"
+            for value in _values(wanted):
+                if key.partition(".")[0] not in changed and not any(_equal(value, other) for other in others):
+                    return key, f"no trial has {show(value)}{_instead(value, others)}"
+        if self.ever or any(key.partition(".")[0] in changed for key in self.condition):
+            return None
+        return None, "no trial meets all of it"
+
+
+class Seen:
+    """Every value of every property of the trials of a suite."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, Any]] = {}
+
+    def add(self, found: Mapping[str, Any]) -> None:
+        """Take in the `properties` of one trial."""
+        for key, value in found.items():
+            self._values.setdefault(key, {}).setdefault(repr(value), value)
+
+    def keys(self) -> list[str]:
+        """Return every key, sorted."""
+        return sorted(self._values)
+
+    def of(self, key: str) -> list[Any]:
+        """Return the values of one key, none where no trial has it."""
+        return list(self._values.get(key, {}).values())
 
 
 def parse_only(option: str) -> Condition:
@@ -90,5 +116,17 @@ def parse_only(option: str) -> Condition:
     return {key.strip(): parse_value(f"[{values}]", f"--only {option}")}
 
 
+def _values(wanted: Any) -> list[Any]:
+    return wanted if isinstance(wanted, list) else [wanted]
+
+
 def _equal(wanted: Any, found: Any) -> bool:
+    found = list(found) if isinstance(found, tuple) else found
     return bool(isinstance(wanted, bool) == isinstance(found, bool) and wanted == found)
+
+
+def _instead(value: Any, others: list[Any]) -> str:
+    if isinstance(value, str):
+        return nearest(value, [other for other in others if isinstance(other, str)])
+    ordered = sorted(others, key=lambda other: other if isinstance(other, int | float) else math.inf)
+    return f" (valid: {', '.join(map(show, ordered[:20]))})"

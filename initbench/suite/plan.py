@@ -6,17 +6,19 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from initbench.errors import ArgumentError, SuiteError
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS
-from initbench.suite.match import matches, parse_only, problem, properties
-from initbench.suite.schema import recipe_of
-from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.errors import SuiteError
+from initbench.suite.compatibility import Compatibility
+from initbench.suite.document import Key, dotted
+from initbench.suite.load import MOST_TRIALS, initializers_of
+from initbench.suite.match import Matcher, Seen, parse_only, properties
+from initbench.suite.schema import Entry, recipe_of
+from initbench.suite.spec import TrialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from initbench.suite.document import Key
     from initbench.suite.load import Choice, Suite
+    from initbench.suite.spec import ComponentSpec
 
 
 @dataclass(frozen=True)
@@ -65,175 +67,134 @@ def plan(suite: Suite, only: Iterable[str] = ()) -> Plan:
         only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them.
 
     Raises:
-        SuiteError: a rule, ``exclude`` or filter names what the suite does not have; a rule or an argument
-            that the component refuses.
+        SuiteError: a rule, ``exclude`` or filter that no trial meets; a rule or an argument that the component
+            refuses; two entries or rules that make the same trial.
     """
-    filters = [(option, parse_only(option)) for option in only]
-    reasons = _Reasons(suite)
+    options = list(only)
+    rules = [Matcher(rule.when) for rule in suite.rules]
+    exclude = [Matcher(condition) for condition in suite.exclude]
+    filters = [Matcher(parse_only(option)) for option in options]
+    compatibility = Compatibility(suite.document)
+    seen = Seen()
+    once = _Once(suite)
     trials: list[TrialSpec] = []
     unselected: list[TrialSpec] = []
     incompatible: list[Incompatible] = []
     excluded = 0
-    _check_conditions(suite, filters)
     cells = list(itertools.product(suite.datasets, suite.architectures, suite.recipes, suite.initializers))
+    if len(cells) * len(suite.seeds) > MOST_TRIALS:
+        raise suite.document.error((), f"comes to more than {MOST_TRIALS} trials")
     for seed in suite.seeds:
         for dataset, architecture, recipe, initializer in cells:
             spec = _spec(suite, dataset, architecture, recipe, initializer, seed)
+            seen.add(properties(spec))
+            spec = _with_rules(suite, rules, spec, recipe)
             found = properties(spec)
-            if any(matches(c, found) for c in suite.exclude):
+            seen.add(found)
+            met = [condition(found) for condition in exclude]  # each is asked, to know whether it is ever met
+            if any(met):
                 excluded += 1
                 continue
-            reason = reasons.of(dataset, architecture, initializer, spec)
-            if not all(matches(c, found) for _, c in filters):
-                unselected += [spec] if reason is None else []
-            elif reason is None:
-                trials.append(spec)
-            elif seed == suite.seeds[0]:
-                incompatible.append(Incompatible(spec, reason))
-    _refuse_doubled(suite, [*trials, *unselected])
+            meets = [condition(found) for condition in filters]
+            reason = compatibility.reason(dataset, architecture, initializer, spec.scheme)
+            if reason is not None:
+                if all(meets) and seed == suite.seeds[0]:
+                    incompatible.append(Incompatible(spec, reason))
+                continue
+            once.add(spec, architecture, initializer)
+            (trials if all(meets) else unselected).append(spec)
+    _check_conditions(suite, rules, exclude, seen)
+    _check_filters(options, filters, seen)
+    if not trials and not incompatible:
+        if not unselected:
+            raise suite.document.error(("exclude",), "leaves no trial")
+        raise SuiteError(f"{' '.join(f'--only {option}' for option in options)}: no trial meets all of them")
     return Plan(tuple(trials), tuple(incompatible), excluded, tuple(unselected))
 
 
 def _spec(
     suite: Suite, dataset: Choice, architecture: Choice, recipe: dict[str, Any], initializer: Choice, seed: int
 ) -> TrialSpec:
-    """Return one trial with the rules applied in their order."""
-    declared = INITIALIZERS.get(initializer.spec.name).traits
-    spec = TrialSpec(
+    """Return one trial before the rules."""
+    return TrialSpec(
         suite=suite.name,
         architecture=architecture.spec,
-        scheme=architecture.scheme or declared.scheme or "standard",
+        scheme=architecture.scheme or initializer.scheme or "standard",
         initializer=initializer.spec,
         dataset=dataset.spec,
         recipe=recipe_of(suite.document, recipe, ("recipe",)),
         probes=suite.probes,
         seed=seed,
     )
+
+
+def _with_rules(suite: Suite, rules: list[Matcher], spec: TrialSpec, recipe: dict[str, Any]) -> TrialSpec:
+    """Return the trial with the rules applied in their order; each is matched against the trial before all of them."""
     found = properties(spec)
+    initializer = spec.initializer
     set_by_rules: set[str] = set()
-    for index, rule in enumerate(suite.rules):
-        if not matches(rule.when, found):
+    for index, (matcher, rule) in enumerate(zip(rules, suite.rules, strict=True)):
+        if not matcher(found):
             continue
+        key = ("rules", index)
         if rule.recipe:
             recipe = {**recipe, **rule.recipe}
-            checked = recipe_of(suite.document, recipe, ("rules", index, "recipe"))
-            spec = spec.model_copy(update={"recipe": checked})
-            set_by_rules |= {f"recipe.{name}" for name in rule.recipe}
+            spec = spec.model_copy(update={"recipe": recipe_of(suite.document, recipe, (*key, "recipe"))})
         if rule.initializer:
-            changed = _changed(suite, spec.initializer, rule.initializer, ("rules", index, "initializer"))
-            spec = spec.model_copy(update={"initializer": changed})
-            set_by_rules |= {f"initializer.{name}" for name in rule.initializer}
-    return spec.model_copy(update={"set_by_rules": tuple(sorted(set_by_rules))})
+            initializer = _changed(suite, initializer, rule.initializer, (*key, "initializer"))
+        set_by_rules |= {f"recipe.{name}" for name in rule.recipe}
+        set_by_rules |= {f"initializer.{name}" for name in rule.initializer}
+    return spec.model_copy(update={"initializer": initializer, "set_by_rules": tuple(sorted(set_by_rules))})
 
 
 def _changed(suite: Suite, initializer: ComponentSpec, values: dict[str, Any], key: Key) -> ComponentSpec:
-    component = INITIALIZERS.get(initializer.name)
-    arguments = {**initializer.arguments, **values}
+    """Return an initializer with the values that a rule sets."""
+    before: dict[str, Any] = dict(initializer.arguments)
+    if initializer.batch_size is not None:
+        base = initializer.base
+        before |= {"base": base and {"name": base.name, **base.arguments}, "batch_size": initializer.batch_size}
     try:
-        component.build(arguments)
-        return initializer.model_copy(update={"arguments": component.resolve(arguments)})
-    except ArgumentError as error:
-        raise suite.document.error(
-            (*key, error.argument or ""), str(error).removeprefix(f"{error.argument}: ")
-        ) from error
+        changed = initializers_of(suite.document, Entry(name=initializer.name, **(before | values)), key)
+    except SuiteError as error:
+        raise SuiteError(f"{error}; the rule matches {initializer.name}") from error
+    if len(changed) > 1:
+        raise suite.document.error(key, "a rule sets one value of each argument; initializers alone are crossed")
+    return changed[0].spec
 
 
-def _check_conditions(suite: Suite, filters: list[tuple[str, dict[str, Any]]]) -> None:
-    """Refuse conditions that can never match: they are misspelled."""
-    known: set[str] = set()
-    dataset, recipe = suite.datasets[0], suite.recipes[0]
-    for architecture in suite.architectures:
-        known |= set(properties(_bare(suite, dataset, architecture, recipe, suite.initializers[0])))
-    for initializer in suite.initializers:
-        known |= set(properties(_bare(suite, dataset, suite.architectures[0], recipe, initializer)))
-    conditions: list[tuple[Key, dict[str, Any]]] = [(("rules", i, "when"), r.when) for i, r in enumerate(suite.rules)]
-    conditions += [(("exclude", i), c) for i, c in enumerate(suite.exclude)]
-    for key, condition in conditions:
-        found = problem(condition, suite, known)
-        if found:
-            raise suite.document.error((*key, found[0]), found[1])
-    for option, condition in filters:
-        found = problem(condition, suite, known)
-        if found:
-            raise SuiteError(f"--only {option}: {found[1]}")
+def _check_conditions(suite: Suite, rules: list[Matcher], exclude: list[Matcher], seen: Seen) -> None:
+    """Refuse conditions that are never met: they are misspelled."""
+    changed = {str(key[0]).rstrip("s") for key in suite.document.overrides}
+    conditions: list[tuple[Key, Matcher]] = [(("rules", index, "when"), rule) for index, rule in enumerate(rules)]
+    conditions += [(("exclude", index), condition) for index, condition in enumerate(exclude)]
+    for key, matcher in conditions:
+        problem = matcher.problem(seen, changed)
+        if problem:
+            raise suite.document.error((*key, problem[0]) if problem[0] else key, problem[1])
 
 
-def _bare(
-    suite: Suite, dataset: Choice, architecture: Choice, recipe: dict[str, Any], initializer: Choice
-) -> TrialSpec:
-    return TrialSpec(
-        suite=suite.name,
-        architecture=architecture.spec,
-        initializer=initializer.spec,
-        dataset=dataset.spec,
-        recipe=recipe_of(suite.document, recipe, ("recipe",)),
-        probes=(),
-        seed=suite.seeds[0],
-    )
+def _check_filters(options: list[str], filters: list[Matcher], seen: Seen) -> None:
+    for option, matcher in zip(options, filters, strict=True):
+        problem = matcher.problem(seen)
+        if problem:
+            raise SuiteError(f"--only {option}: {': '.join(filter(None, problem))}")
 
 
-def _refuse_doubled(suite: Suite, trials: list[TrialSpec]) -> None:
-    seen: dict[str, TrialSpec] = {}
-    for trial in trials:
-        if trial.id in seen:
-            raise suite.document.error(
-                ("rules",), f"make two trials the same: {trial.architecture.name} with {trial.initializer.name}"
-            )
-        seen[trial.id] = trial
-
-
-class _Reasons:
-    """Why a pair cannot run; each architecture is tried once, on the meta device, where nothing is computed."""
+class _Once:
+    """Refuses a trial that is planned twice; the message names both places."""
 
     def __init__(self, suite: Suite) -> None:
-        self.suite = suite
-        self.tried: dict[tuple[str, str, str], str | None] = {}
+        self.document = suite.document
+        self.places: dict[str, tuple[Choice, Choice]] = {}
 
-    def of(self, dataset: Choice, architecture: Choice, initializer: Choice, spec: TrialSpec) -> str | None:
-        needed = INITIALIZERS.get(initializer.spec.name).traits.scheme
-        if needed is not None and spec.scheme != needed:
-            return f"{initializer.spec.name} needs scheme {needed}, the suite says {spec.scheme}"
-        offered = ARCHITECTURES.get(architecture.spec.name).traits.schemes
-        if spec.scheme not in offered:
-            return f"{architecture.spec.name} has no scheme {spec.scheme} (it has {', '.join(offered)})"
-        key = (architecture.spec.model_dump_json(), spec.scheme, dataset.spec.model_dump_json())
-        if key not in self.tried:
-            self.tried[key] = self._try(dataset, architecture, spec.scheme)
-        return self.tried[key]
-
-    def _try(self, dataset: Choice, architecture: Choice, scheme: str) -> str | None:
-        import torch
-
-        input_shape, num_classes = data_shape(dataset.spec)
-        component = ARCHITECTURES.get(architecture.spec.name)
-        try:
-            with torch.device("meta"):
-                model = component.build(
-                    architecture.spec.arguments, input_shape=input_shape, num_classes=num_classes, scheme=scheme
-                )
-        except ArgumentError as error:
-            key = (*architecture.key, error.argument) if error.argument else architecture.key
-            raise self.suite.document.error(key, str(error).removeprefix(f"{error.argument}: ")) from error
-        try:
-            with torch.no_grad():
-                output = model.eval()(torch.empty(2, *input_shape, device="meta"))
-        except NotImplementedError:
-            return None  # an operation without a meta kernel says nothing about the shape
-        except (RuntimeError, ValueError, AssertionError) as error:
-            shape = "×".join(map(str, input_shape))
-            return f"{architecture.spec.name} refuses inputs of {shape}: {str(error).strip().partition(chr(10))[0]}"
-        if tuple(output.shape) != (2, num_classes):
-            return f"{architecture.spec.name} gives outputs of {tuple(output.shape[1:])}, not {num_classes} classes"
-        return None
-
-
-def data_shape(dataset: ComponentSpec) -> tuple[tuple[int, int, int], int]:
-    """Return ((channels, height, width), number of classes) of a dataset without reading it.
-
-    What was declared at registration, unless the arguments ``image_size``, ``channels`` or ``num_classes`` say else.
-    """
-    traits = DATASETS.get(dataset.name).traits
-    channels, height, width = traits.input_shape
-    size = dataset.arguments.get("image_size")
-    shape = (dataset.arguments.get("channels", channels), size or height, size or width)
-    return shape, dataset.arguments.get("num_classes", traits.num_classes)
+    def add(self, spec: TrialSpec, architecture: Choice, initializer: Choice) -> None:
+        """Take in a trial."""
+        if spec.id not in self.places:
+            self.places[spec.id] = (architecture, initializer)
+            return
+        first = self.places[spec.id]
+        for choice, other in zip((architecture, initializer), first, strict=True):
+            if choice is not other:
+                message = f"comes to the same trial as {dotted(other.key)} (defaults and rules applied)"
+                raise self.document.error(choice.key, message)
+        raise self.document.error(("recipe",), "two of its combinations come to the same trial")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from initbench.suite.document import Document, Key, dotted
 from initbench.training.recipe import Recipe
-from initbench.validation import explain, show
+from initbench.validation import explain, show, types_of
+
+if TYPE_CHECKING:
+    from initbench.suite.document import Document, Key
 
 SCHEMES = ("standard", "fixup", "skipinit", "weight_norm")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -18,6 +21,8 @@ _MOST_SEEDS = 10_000
 
 def _name_alone(value: Any) -> Any:
     """Read ``kaiming`` as ``{name: kaiming}``."""
+    if not isinstance(value, str | dict | Entry):
+        raise ValueError(f"must be a name or a mapping {{name: ...}}, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -120,14 +125,17 @@ class SuiteFile(BaseModel):
     @classmethod
     def _a_folder_name(cls, value: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-            raise ValueError(f"must be letters, digits, '-', '_' and '.' (it names a folder), got {show(value)}")
+            raise ValueError(
+                "must begin with a letter or digit and have letters, digits, '-', '_' and '.' alone (it names a folder), "
+                f"got {show(value)}"
+            )
         return value
 
     @field_validator("seeds")
     @classmethod
     def _no_seed_twice(cls, value: list[int]) -> list[int]:
-        for seed in value:
-            if value.count(seed) > 1:
+        for seed, count in Counter(value).items():
+            if count > 1:
                 raise ValueError(f"the seed {seed} stands twice")
         return value
 
@@ -141,10 +149,10 @@ def validate(document: Document) -> SuiteFile:
     try:
         return SuiteFile(**document.data)
     except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        key: Key = tuple(details["loc"])
-        message = explain(details, _valid_keys(key))
-        raise document.error(key, message) from None
+        # A misspelled key is often the reason why another one is missing, so it is told first.
+        errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+        key: Key = errors[0]["loc"]
+        raise document.error(key, explain(errors[0], _valid_keys(key))) from None
 
 
 def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
@@ -157,19 +165,15 @@ def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
         return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
     except ValidationError as error:
         details = error.errors(include_url=False)[0]
-        raise document.error((*key, *details["loc"][:1]), explain(details, Recipe.model_fields)) from None
+        raise document.error((*key, *details["loc"]), explain(details, Recipe.model_fields)) from None
 
 
-def takes_a_list(annotation: Any) -> bool:
-    """Return whether a list is one value of this type (and so is not crossed)."""
-    if get_origin(annotation) in {tuple, list} or annotation in {tuple, list}:
-        return True
-    return any(takes_a_list(a) for a in get_args(annotation)) if get_origin(annotation) is not Literal else False
+def recipe_takes_a_list(field: str) -> bool:
+    """Return whether a list is one value of this field of a recipe (and so is not crossed)."""
+    return field in Recipe.model_fields and tuple in types_of(Recipe.model_fields[field].annotation)
 
 
 def _valid_keys(key: Key) -> list[str]:
-    owners: dict[str, type[BaseModel]] = {"rules": Rule, "resources": Resources}
-    if len(key) > 1:
-        owner = owners.get(dotted(key[:1]))
-        return list(owner.model_fields) if owner else []
-    return list(SuiteFile.model_fields)
+    owners: dict[str | int, type[BaseModel]] = {"rules": Rule, "resources": Resources}
+    owner = SuiteFile if len(key) == 1 else owners.get(key[0])
+    return list(owner.model_fields) if owner else []

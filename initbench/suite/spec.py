@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from initbench.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,6 +78,13 @@ class TrialSpec(BaseModel):
     def cell(self) -> str:
         """The SHA-256 of the spec without its seed: the unit that is compared."""
         return _digest(self.model_dump(mode="json", exclude={"suite", "set_by_rules", "seed"}))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values, and so with an identity of its own (pydantic would copy the cached one)."""
+        copied = super().model_copy(update=update, deep=deep)
+        for cached in ("id", "cell"):
+            copied.__dict__.pop(cached, None)
+        return copied
 
 
 def _digest(canonical: dict[str, Any]) -> str:

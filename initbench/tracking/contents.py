@@ -47,8 +47,11 @@ def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 
 
 def run_name(record: TrialRecord, labels: Mapping[str, str]) -> str:
-    """Return the run's name: ``wrn[depth=28, width=1] · kaiming · seed 0``."""
-    return f"{labels['architecture']} · {labels['initializer']} · seed {record.spec['seed']}"
+    """Return the run's name: ``kaiming · wrn[depth=28, width=1] · seed 0``.
+
+    The initializer is what is compared, so it comes first: the UI cuts names after some twenty characters.
+    """
+    return f"{labels['initializer']} · {labels['architecture']} · seed {record.spec['seed']}"
 
 
 def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:

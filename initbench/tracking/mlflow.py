@@ -36,6 +36,7 @@ _REPORT = "report"
 # MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
 _METRICS_PER_CALL = 900
 _PARAMETERS_PER_CALL = 100
+_RUNS_PER_PAGE = 1000
 
 
 @dataclass
@@ -195,7 +196,7 @@ class MlflowTracker:
         token: str | None = None
         while True:
             page = self._client.search_runs(
-                [self._experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=1000, page_token=token
+                [self._experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=_RUNS_PER_PAGE, page_token=token
             )
             yield from page
             token = page.token

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,9 @@ from initbench.tracking.uri import is_server, shown_uri, sqlite_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_START_SECONDS = 60.0
+# A proxy from the environment is not for a server on this machine.
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_START_SECONDS = 120.0
 _STOP_SECONDS = 5.0
 _ENVIRONMENT = {
     # Without these the server starts seven more processes and takes three times as long to answer.
@@ -41,32 +42,33 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
     Args:
         uri: the store. Of a server the address is printed, nothing is started.
         folder: the suite's folder, ``runs/<suite name>``.
-        port: where to listen; another free port is taken, and told, where it is in use.
+        port: where to listen; another free port is taken, and told, where it is in use; 0 for any free one.
         host: the address to listen on.
 
     Raises:
         InitbenchError: there is no store yet, or the server does not start.
     """
     if is_server(uri):
-        _say(f"MLflow: {_experiment_url(uri.rstrip('/'), Path(folder).name)}")
+        _say(f"MLflow is a server already: {shown_uri(uri)}")
         return
     path = sqlite_path(uri)
     if path is not None and not path.exists():
         raise InitbenchError(f"no runs yet in {folder}: initbench run SUITE first")
     chosen = _free_port(host, port)
-    if chosen != port:
+    if port not in {0, chosen}:
         _say(f"port {port} is in use, {chosen} is taken instead")
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log, _terminated_cleanly():
         process = subprocess.Popen(  # noqa: S603  # a list of arguments, no shell
-            _command(uri, Path(folder), host, chosen),
-            env={**_ENVIRONMENT, **os.environ},
+            _command(Path(folder), host, chosen),
+            # The URI may hold a password: not among the arguments, which every user of the machine can read.
+            env={**_ENVIRONMENT, **os.environ, "MLFLOW_BACKEND_STORE_URI": uri},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,  # a process group of its own, which is ended as a whole
         )
         try:
-            address = f"http://{'127.0.0.1' if host in {'', '0.0.0.0', '::'} else host}:{chosen}"  # noqa: S104  # compared, not bound
+            address = _address(host, chosen)
             _wait_until_healthy(process, address, shown_uri(uri), log)
             _say(f"MLflow: {_experiment_url(address, Path(folder).resolve().name)}  (Ctrl-C ends it)")
             process.wait()
@@ -78,14 +80,20 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
         raise InitbenchError(f"MLflow's server ended with code {process.returncode}")
 
 
-def _command(uri: str, folder: Path, host: str, port: int) -> list[str]:
+def _command(folder: Path, host: str, port: int) -> list[str]:
     # Without a destination for artifacts the server would make a folder in the working directory.
     artifacts = (folder.resolve() / "mlartifacts").as_uri()
     return [
         *(sys.executable, "-m", "mlflow", "server", "--workers", "1"),
-        *("--backend-store-uri", uri, "--artifacts-destination", artifacts),
+        *("--artifacts-destination", artifacts),
         *("--host", host, "--port", str(port)),
     ]
+
+
+def _address(host: str, port: int) -> str:
+    if host in {"0.0.0.0", "::"}:  # noqa: S104  # compared, not bound
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _say(line: str) -> None:
@@ -112,7 +120,7 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], address: str, uri: str
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"{address}/health", timeout=1):  # noqa: S310  # our own server
+            with _direct.open(f"{address}/health", timeout=1):
                 return
         except OSError:
             time.sleep(0.1)
@@ -125,12 +133,12 @@ def _experiment_url(address: str, name: str) -> str:
     """Return the page of the experiment with this name, or the front page where there is none."""
     query = urlencode({"experiment_name": name})
     try:
-        with urllib.request.urlopen(  # noqa: S310  # http(s) by `is_server`, or our own server
-            f"{address}/api/2.0/mlflow/experiments/get-by-name?{query}", timeout=5
-        ) as answer:
-            return f"{address}/#/experiments/{json.load(answer)['experiment']['experiment_id']}/runs"
+        with _direct.open(f"{address}/api/2.0/mlflow/experiments/get-by-name?{query}", timeout=5) as answer:
+            experiment = json.load(answer)["experiment"]["experiment_id"]
     except (OSError, ValueError, KeyError):
         return address
+    # The face for training runs, not the one for language models, with the charts open beside the list.
+    return f"{address}/#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode=CHART"
 
 
 @contextmanager

@@ -1,0 +1,5 @@
+"""``python -m initbench`` is the command line."""
+
+from initbench.cli import main
+
+main()

@@ -1,0 +1,101 @@
+"""Whether an architecture can be built for the data and the scheme that a trial asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.errors import ArgumentError
+from initbench.plugins import first_line
+
+if TYPE_CHECKING:
+    from initbench.suite.document import Document
+    from initbench.suite.load import Choice
+
+
+class Compatibility:
+    """Why a pair cannot run; each architecture is tried once.
+
+    Args:
+        document: for messages.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.tried: dict[tuple[int, int, str], str | None] = {}
+
+    def reason(self, dataset: Choice, architecture: Choice, initializer: Choice, scheme: str) -> str | None:
+        """Return the reason in one line, None where the pair can run.
+
+        Args:
+            dataset: gives the input's shape and the number of classes.
+            architecture: what is built.
+            initializer: what may need a scheme.
+            scheme: the trial's.
+
+        Raises:
+            SuiteError: the architecture refuses an argument that the suite gives.
+        """
+        if initializer.scheme is not None and scheme != initializer.scheme:
+            return f"{initializer.spec.name} needs scheme {initializer.scheme}, the suite says {scheme}"
+        offered = architecture.component.traits.schemes
+        if scheme not in offered:
+            return f"{architecture.spec.name} has no scheme {scheme} (it has {', '.join(offered)})"
+        key = (id(dataset), id(architecture), scheme)
+        if key not in self.tried:
+            self.tried[key] = self._try(dataset, architecture, scheme)
+        return self.tried[key]
+
+    def _try(self, dataset: Choice, architecture: Choice, scheme: str) -> str | None:
+        """Build the model and run it on the meta device, where nothing is computed.
+
+        What fails there is tried once more on the CPU: not every operation can do without numbers.
+        """
+        shape, classes = self._data_shape(dataset)
+        return self._attempt(architecture, scheme, shape, classes, "meta") and self._attempt(
+            architecture, scheme, shape, classes, "cpu"
+        )
+
+    def _attempt(
+        self, architecture: Choice, scheme: str, shape: tuple[int, int, int], classes: int, device: str
+    ) -> str | None:
+        import torch
+
+        name = architecture.spec.name
+        asked = "×".join(map(str, shape))
+        try:
+            with torch.random.fork_rng(devices=[]), torch.device(device), torch.no_grad():
+                model = architecture.component.build(
+                    architecture.spec.arguments, input_shape=shape, num_classes=classes, scheme=scheme
+                )
+                output = model.eval()(torch.zeros(2, *shape))
+        except ArgumentError as error:
+            given = self.document.has((*architecture.key, error.argument)) if error.argument else True
+            if given:
+                raise self.document.argument_error(architecture.key, error) from error
+            return f"{name} cannot be built for inputs of {asked}: {error}"
+        except Exception as error:  # noqa: BLE001  # a model may raise anything at a shape that it is not made for
+            return f"{name} refuses inputs of {asked}: {first_line(error) or type(error).__name__}"
+        if not isinstance(output, torch.Tensor) or output.shape != (2, classes):
+            got = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
+            return f"{name} must give outputs of {(2, classes)} for two samples, gives {got}"
+        return None
+
+    def _data_shape(self, dataset: Choice) -> tuple[tuple[int, int, int], int]:
+        """Return ((channels, height, width), number of classes) of a dataset without reading it.
+
+        What was declared at registration, unless the arguments ``image_size``, ``channels`` or ``num_classes`` say
+        else.
+        """
+        declared, arguments = dataset.component.traits, dataset.spec.arguments
+        sizes = {
+            name: arguments[name]
+            for name in ("channels", "image_size", "num_classes")
+            if arguments.get(name) is not None
+        }
+        for name, size in sizes.items():
+            if size < 1:
+                raise self.document.error((*dataset.key, name), f"must be at least 1, got {size}")
+        channels, height, width = declared.input_shape
+        side = sizes.get("image_size")
+        shape = (sizes.get("channels", channels), side or height, side or width)
+        return shape, sizes.get("num_classes", declared.num_classes)

@@ -1,0 +1,223 @@
+"""Wide residual networks and their plain form against the paper's figures and functions written out by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from initbench.architectures.blocks import BetaSwish, ScalarMultiplier
+from initbench.architectures.create import create_model
+from initbench.architectures.wrn import Block
+from initbench.errors import ArgumentError
+
+ACTIVATIONS = {
+    "relu": torch.relu,
+    "swish": lambda x: x * torch.sigmoid(x),
+    "tanh": torch.tanh,
+    "linear": lambda x: x,
+}
+
+
+def parameter_count(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def build(name, seed=0, **arguments):
+    """A float64 model whose parameters and running statistics are all random, so that none can be left out."""
+    model = create_model(name, **arguments).double()
+    random = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        fan = parameter[0].numel() if parameter.dim() > 1 else 1
+        values = torch.randn(parameter.shape, dtype=torch.float64, generator=random)
+        parameter.data = values / fan**0.5 if parameter.dim() > 1 else 1 + 0.3 * values
+    for buffer in model.buffers():
+        if buffer.is_floating_point():
+            buffer.copy_(0.5 + torch.rand(buffer.shape, dtype=torch.float64, generator=random))
+    return model
+
+
+def oracle(state, x, depth, *, residual, norm, activation):
+    """The network as a function of its weights, one line per layer; batch norm with running statistics."""
+
+    def act(prefix, number, y):
+        if norm == "batch":
+            statistics = [state[f"{prefix}norm{number}.{k}"] for k in ("running_mean", "running_var", "weight", "bias")]
+            mean, variance, weight, bias = (s[:, None, None] for s in statistics)
+            y = (y - mean) / (variance + 1e-5).sqrt() * weight + bias
+        if activation == "beta_swish":
+            return y * torch.sigmoid(state[f"{prefix}activation{number}.beta"] * y)
+        return ACTIVATIONS[activation](y)
+
+    x = functional.conv2d(x, state["stem.weight"], padding=1)
+    for group in range(3):
+        for index in range((depth - 4) // 6):
+            prefix = f"groups.{group}.{index}."
+            stride = 2 if group > 0 and index == 0 else 1
+            activated = act(prefix, 1, x)
+            branch = functional.conv2d(activated, state[prefix + "conv1.weight"], stride=stride, padding=1)
+            branch = functional.conv2d(act(prefix, 2, branch), state[prefix + "conv2.weight"], padding=1)
+            if norm == "none":
+                branch = state[prefix + "multiplier.scale"] * branch
+            if not residual:
+                x = branch
+            elif prefix + "projection.weight" in state:
+                x = branch + functional.conv2d(activated, state[prefix + "projection.weight"], stride=stride)
+            else:
+                x = branch + x
+    pooled = act("", "", x).sum((2, 3)) / (x.shape[2] * x.shape[3])
+    return pooled @ state["classifier.weight"].T + state["classifier.bias"]
+
+
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("norm", ["none", "batch"])
+@pytest.mark.parametrize("activation", ["relu", "swish", "beta_swish", "tanh", "linear"])
+def test_network_is_the_written_out_function(residual, norm, activation):
+    name = "wrn" if residual else "plain"
+    arguments = {"depth": 16, "width": 2, "norm": norm, "activation": activation}
+    model = build(name, **arguments, input_shape=(2, 9, 7), num_classes=5).eval()
+    x = torch.randn(3, 2, 9, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    expected = oracle(model.state_dict(), x, 16, residual=residual, norm=norm, activation=activation)
+    torch.testing.assert_close(model(x), expected, rtol=1e-10, atol=1e-10)  # float64 rounding over 17 layers
+
+
+def test_batch_norm_uses_the_statistics_of_the_batch_in_training():
+    block = Block(3, 3, 1, residual=True, norm="batch", activation="relu", dropout=0.0).double()
+    x = 2 + 3 * torch.randn(8, 3, 5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    seen = []
+    block.conv1.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    block(x)
+    standardized = (x - x.mean((0, 2, 3), keepdim=True)) / x.var((0, 2, 3), correction=0, keepdim=True).sqrt()
+    torch.testing.assert_close(seen[0], standardized.relu(), rtol=0, atol=1e-5)  # batch norm's ε is 1e-5
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "millions"),
+    # Zagoruyko & Komodakis, table 5 and the text of section 3.
+    [(40, 1, 0.6), (40, 2, 2.2), (40, 4, 8.9), (16, 8, 11.0), (22, 8, 17.2), (28, 10, 36.5)],
+)
+def test_parameter_counts_of_the_paper(depth, width, millions):
+    with torch.device("meta"):
+        model = create_model("wrn", depth=depth, width=width)
+    assert round(parameter_count(model) / 1e6, 1) == millions
+
+
+def test_parameter_count_of_wrn_28_10():
+    # 432 in the stem, 36,195,840 in 3×3 convolutions, 258,560 in projections, 17,952 in norms, 6,410 in the classifier.
+    with torch.device("meta"):
+        assert parameter_count(create_model("wrn", depth=28, width=10)) == 36_479_194
+
+
+@pytest.mark.parametrize("depth", [10, 28])
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize(("channels", "classes"), [(1, 10), (3, 7)])
+def test_parameter_counts_in_closed_form(depth, width, channels, classes):
+    n, k = (depth - 4) // 6, width
+    stem, classifier = 9 * 16 * channels, (64 * k + 1) * classes
+    # Per group one convolution enters from the width before; 2n − 1 stay within: Σ c² = (16² + 32² + 64²) k².
+    convolutions = 9 * (16 * 16 * k + 16 * 32 * k * k + 32 * 64 * k * k + (2 * n - 1) * 5376 * k * k)
+    projections = 16 * 32 * k * k + 32 * 64 * k * k + (0 if k == 1 else 16 * 16 * k)
+    # Weight and bias per channel: each block's second norm, its first (which has the channels before), and the last.
+    norms = 2 * (n * 112 * k + (16 + 48 * k + (n - 1) * 112 * k) + 64 * k)
+
+    def count(name, **arguments):
+        shape = (channels, 8, 8)
+        return parameter_count(
+            create_model(name, depth=depth, width=k, input_shape=shape, num_classes=classes, **arguments)
+        )
+
+    bare = stem + convolutions + classifier
+    assert count("plain", norm="batch") == bare + norms
+    assert count("wrn", norm="batch") == bare + norms + projections
+    assert count("plain", norm="none") == bare + 3 * n
+    assert count("wrn", norm="none") == bare + projections + 3 * n
+    assert count("wrn", norm="none", activation="beta_swish") == bare + projections + 3 * n + 6 * n + 1
+
+
+def test_one_multiplier_at_one_ends_each_block_where_there_is_no_norm():
+    multipliers = [
+        m for m in create_model("plain", depth=28, width=1, norm="none").modules() if isinstance(m, ScalarMultiplier)
+    ]
+    assert [m.scale.tolist() for m in multipliers] == [[1.0]] * 12  # every two layers of 24
+    assert not [m for m in create_model("plain", depth=28, width=1).modules() if isinstance(m, ScalarMultiplier)]
+
+
+@pytest.mark.parametrize("name", ["wrn", "plain"])
+@pytest.mark.parametrize("norm", ["none", "batch"])
+def test_no_convolution_has_a_bias(name, norm):
+    convolutions = [m for m in create_model(name, depth=10, width=2, norm=norm).modules() if isinstance(m, nn.Conv2d)]
+    assert len(convolutions) == 1 + 6 + (3 if name == "wrn" else 0)
+    assert all(m.bias is None for m in convolutions)
+
+
+def test_plain_and_wrn_name_what_they_share_alike():
+    plain, wrn = (dict(create_model(name, depth=16, width=2).named_parameters()) for name in ("plain", "wrn"))
+    assert set(wrn) - set(plain) == {f"groups.{group}.0.projection.weight" for group in range(3)}
+    assert not set(plain) - set(wrn)
+
+
+def test_dropout_stands_between_the_two_convolutions():
+    torch.manual_seed(0)
+    block = Block(4, 4, 1, residual=False, norm="none", activation="linear", dropout=0.25)
+    inputs = {}
+    for name in ("conv1", "conv2"):
+        getattr(block, name).register_forward_pre_hook(lambda _, x, name=name: inputs.update({name: x[0]}))
+    x = torch.randn(16, 4, 8, 8)
+    block(x)
+    hidden, kept = block.conv1(x), inputs["conv2"] != 0
+    assert torch.equal(inputs["conv1"], x)
+    torch.testing.assert_close(inputs["conv2"][kept], hidden[kept] / 0.75)
+    assert abs(kept.float().mean() - 0.75) < 0.03  # 4,096 draws: 4 standard deviations
+
+
+def test_beta_swish_is_half_the_input_at_zero_and_swish_at_one():
+    x = torch.randn(100, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    layer = BetaSwish().double()
+    assert torch.equal(layer(x), x / 2)
+    # d/dβ x·sigmoid(βx) = x²·sigmoid'(0) = x² / 4 at β = 0.
+    (gradient,) = torch.autograd.grad(layer(x).sum(), layer.beta)
+    torch.testing.assert_close(gradient, (x**2).sum().reshape(1) / 4)
+    layer.beta.data.fill_(1.0)
+    torch.testing.assert_close(layer(x), functional.silu(x))
+
+
+def test_every_beta_swish_layer_has_a_beta_of_its_own():
+    model = create_model("plain", depth=28, width=1, activation="beta_swish")
+    assert len({id(m.beta) for m in model.modules() if isinstance(m, BetaSwish)}) == 25  # 2 per block, and the last
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 4), (3, 5, 7), (3, 32, 32), (2, 33, 8)])
+@pytest.mark.parametrize("name", ["wrn", "plain"])
+def test_any_input_size(name, shape):
+    model = create_model(name, depth=10, width=1, input_shape=shape, num_classes=6)
+    assert model(torch.zeros(2, *shape)).shape == (2, 6)
+
+
+@pytest.mark.parametrize("norm", ["none", "batch"])
+@pytest.mark.parametrize("name", ["wrn", "plain"])
+def test_channels_last_changes_nothing_but_the_layout(name, norm):
+    model = build(name, depth=10, width=2, norm=norm, activation="beta_swish", input_shape=(3, 8, 8))
+    x = torch.randn(4, 3, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    expected = model(x)
+    model.to(memory_format=torch.channels_last)
+    torch.testing.assert_close(model(x.to(memory_format=torch.channels_last)), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"depth": 27}, "depth must be 6n + 4 (10, 16, 22, 28, ...), got 27"),
+        ({"depth": 4}, "depth must be 6n + 4 (10, 16, 22, 28, ...), got 4"),
+        ({"depth": -2}, "depth must be 6n + 4 (10, 16, 22, 28, ...), got -2"),
+        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1, got 1.0"),
+        ({"dropout": -0.1}, "dropout must be at least 0 and less than 1, got -0.1"),
+    ],
+)
+@pytest.mark.parametrize("name", ["wrn", "plain"])
+def test_impossible_arguments_are_refused_by_name(name, arguments, message):
+    with pytest.raises(ArgumentError) as refusal:
+        create_model(name, **arguments)
+    assert str(refusal.value) == message
+    assert refusal.value.argument == next(iter(arguments))

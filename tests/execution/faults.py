@@ -1,0 +1,55 @@
+"""A plug-in with faults to inject, and a small architecture to inject them into."""
+
+import os
+import signal
+import time
+
+import torch
+from torch import nn
+
+import initbench
+
+
+@initbench.register_architecture("tiny")
+def tiny(width: int = 8, *, input_shape: tuple[int, int, int] = (1, 8, 8), num_classes: int = 10) -> nn.Module:
+    """Two linear layers."""
+    inputs = input_shape[0] * input_shape[1] * input_shape[2]
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, num_classes))
+
+
+@initbench.register_initializer("fault")
+def fault(kind: str = "none", seconds: float = 0.0, once: str = ""):
+    """Draws N(0, 0.1²), then does something that an initializer should not.
+
+    Args:
+        kind: of fault.
+        seconds: sleep first.
+        once: a file; the fault happens only while it is not there, and makes it.
+    """
+
+    def apply(model, context):
+        for name, parameter in model.named_parameters():
+            nn.init.normal_(parameter, 0.0, 0.1, generator=context.generator(name))
+        time.sleep(seconds)
+        if once and os.path.exists(once):
+            return
+        if once:
+            open(once, "w").close()
+        if kind == "raise":
+            raise RuntimeError("the first line\nthe second line")
+        if kind == "exit":
+            os._exit(3)
+        if kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "system_exit":
+            raise SystemExit(3)
+        if kind == "diverge":
+            with torch.no_grad():
+                next(model.parameters()).fill_(float("inf"))
+        if kind == "leak":
+            torch.set_default_dtype(torch.float64)
+            torch.set_num_threads(2)
+            torch.manual_seed(12345)
+            torch.use_deterministic_algorithms(True)
+
+    return apply

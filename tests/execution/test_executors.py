@@ -1,0 +1,199 @@
+"""The executors: the same ledger from each, and from one that was interrupted; every fault told and survived."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from initbench.ledger import Ledger
+
+PLUGIN = Path(__file__).with_name("faults.py")
+SUITE = """
+name: faults
+dataset: {name: digits, train_size: 256}
+architectures: [{name: tiny, width: [8, 12]}]
+initializers:
+  - kaiming
+  - {name: metainit, base: xavier, steps: 3, batch_size: 4}
+  - {name: fault, kind: leak}
+  - {name: fault, kind: diverge}
+recipe: {epochs: 2, batch_size: 32, lr: 0.05, mixup: 1.0, crop: 1, flip: true}
+seeds: 2
+"""
+
+
+def initbench(*arguments, cwd, check=0, **options):
+    command = [sys.executable, "-m", "initbench", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False, **options)
+    assert done.returncode == check, done.stdout + done.stderr
+    return done
+
+
+def numbers(folder):
+    return {record.id: record.numbers() for record in Ledger(folder).records()}
+
+
+def active_runs(folder):
+    """Trial id of every MLflow run that is not deleted, straight from the database."""
+    with sqlite3.connect(folder / "mlflow.db") as database:
+        rows = database.execute(
+            "select tags.value from runs join tags using (run_uuid)"
+            " where runs.lifecycle_stage = 'active' and tags.key = 'initbench.trial_id'"
+        )
+        return Counter(value for (value,) in rows)
+
+
+@pytest.fixture(scope="module")
+def in_process(tmp_path_factory):
+    """The uninterrupted run that all others have to equal."""
+    folder = tmp_path_factory.mktemp("in_process")
+    (folder / "suite.yaml").write_text(SUITE)
+    initbench("run", "suite.yaml", "--executor", "in-process", "--plugin", PLUGIN, cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def on_ray(tmp_path_factory, in_process):
+    folder = tmp_path_factory.mktemp("on_ray")
+    shutil.copy(in_process / "suite.yaml", folder)
+    done = initbench("run", "suite.yaml", "--plugin", PLUGIN, cwd=folder)
+    return folder, done
+
+
+def test_ray_and_in_process_agree_bitwise(in_process, on_ray):
+    folder, _ = on_ray
+    assert len(numbers(in_process / "runs/faults")) == 16
+    assert numbers(folder / "runs/faults") == numbers(in_process / "runs/faults")
+
+
+def test_ray_is_silent_but_for_our_lines(on_ray):
+    _, done = on_ray
+    lines = done.stdout.splitlines()
+    assert lines[0] == "16 trials to run"
+    assert sum(line.startswith("[") for line in lines) == 16
+    assert len(lines) == 16 + 4
+    assert done.stderr == ""
+
+
+def test_a_diverged_trial_says_where(in_process):
+    records = list(Ledger(in_process / "runs/faults").records())
+    diverged = [r for r in records if r.spec["initializer"]["arguments"].get("kind") == "diverge"]
+    assert len(diverged) == 4
+    for record in diverged:
+        assert record.status == "diverged"
+        assert record.metrics["diverged_at_step"] == 0
+        assert record.metrics["test_error"] is None
+        assert "step 0" in record.metrics["test_error_reason"]
+
+
+def test_nothing_leaks_from_one_trial_to_the_next(in_process, tmp_path):
+    """`fault[kind=leak]` changes default dtype, threads, seeds and grad mode; without it, the others are the same."""
+    shutil.copy(in_process / "suite.yaml", tmp_path)
+    only = ["--only", "initializer=kaiming,metainit"]
+    initbench("run", "suite.yaml", "--executor", "in-process", "--plugin", PLUGIN, *only, cwd=tmp_path)
+    alone, together = numbers(tmp_path / "runs/faults"), numbers(in_process / "runs/faults")
+    assert len(alone) == 8
+    assert all(together[trial] == alone[trial] for trial in alone)
+
+
+def test_the_same_command_again_runs_nothing_and_says_so(in_process):
+    before = {path: path.stat().st_mtime_ns for path in (in_process / "runs/faults/trials").iterdir()}
+    done = initbench("run", "suite.yaml", "--executor", "in-process", "--plugin", PLUGIN, cwd=in_process)
+    assert "nothing to run: all 16 trials have a result (12 finished, 4 diverged)" in done.stdout
+    assert {path: path.stat().st_mtime_ns for path in (in_process / "runs/faults/trials").iterdir()} == before
+    assert set(active_runs(in_process / "runs/faults").values()) == {1}
+
+
+def test_a_deleted_record_is_run_again_bitwise(in_process):
+    folder = in_process / "runs/faults"
+    before = numbers(folder)
+    victim = sorted(before)[5]
+    Ledger(folder).path(victim).unlink()
+    done = initbench("run", "suite.yaml", "--executor", "in-process", "--plugin", PLUGIN, "--json", cwd=in_process)
+    assert json.loads(done.stdout)["ran"] == 1
+    assert numbers(folder) == before
+    assert active_runs(folder) == Counter(list(before))
+
+
+@pytest.mark.parametrize("executor", ["in-process", "ray"])
+def test_kill_9_of_the_driver_and_the_same_command(in_process, tmp_path, executor):
+    """Killed in the middle of the sweep, then run again: the ledger of the uninterrupted run, no MLflow run doubled."""
+    shutil.copy(in_process / "suite.yaml", tmp_path)
+    arguments = ["run", "suite.yaml", "--executor", executor, "--plugin", str(PLUGIN)]
+    command = [sys.executable, "-m", "initbench", *arguments]
+    driver = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    trials = tmp_path / "runs/faults/trials"
+    deadline = time.monotonic() + 120
+    while not trials.is_dir() or len(list(trials.glob("*.json"))) < 4:
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    kept = set(numbers(tmp_path / "runs/faults"))
+    assert 4 <= len(kept) < 16
+    again = initbench(*arguments, "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["ran"] == 16 - len(kept)
+    expected = numbers(in_process / "runs/faults")
+    assert numbers(tmp_path / "runs/faults") == expected
+    assert active_runs(tmp_path / "runs/faults") == Counter(list(expected))
+
+
+def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(tmp_path):
+    (tmp_path / "suite.yaml").write_text(
+        SUITE.replace("  - kaiming\n", "  - kaiming\n  - {name: fault, kind: sleep, seconds: 600.0}\n")
+    )
+    command = [sys.executable, "-m", "initbench", "run", "suite.yaml", "--plugin", str(PLUGIN)]
+    driver = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    trials = tmp_path / "runs/faults/trials"
+    while not trials.is_dir() or not list(trials.glob("*.json")):
+        assert driver.poll() is None
+        time.sleep(0.05)
+    begun = time.monotonic()
+    driver.send_signal(signal.SIGINT)
+    out, err = driver.communicate(timeout=60)
+    assert driver.returncode == 130
+    assert time.monotonic() - begun < 20  # the trial under way would have slept for 600 s
+    kept = len(list(trials.glob("*.json")))
+    assert kept >= 1
+    assert f"interrupted: {kept} of 20 trials are kept; the same command goes on from here" in out
+    assert err == ""
+
+
+FAULTS = """
+name: faults
+dataset: {name: digits, train_size: 64}
+architectures: [tiny]
+initializers:
+  - {name: fault, kind: [raise, exit, kill, system_exit]}
+  - kaiming
+recipe: {epochs: 1}
+"""
+
+
+def test_a_fault_fails_its_trial_alone_and_is_tried_again(tmp_path):
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    (tmp_path / "suite.yaml").write_text(FAULTS)
+    done = initbench("run", "suite.yaml", "--plugin", PLUGIN, cwd=tmp_path, check=1)
+    records = {
+        r.spec["initializer"]["arguments"].get("kind", "kaiming"): r for r in Ledger(tmp_path / "runs/faults").records()
+    }
+    assert {kind: record.status for kind, record in records.items()} == {
+        "raise": "failed", "exit": "failed", "kill": "failed", "system_exit": "failed", "kaiming": "finished",
+    }  # fmt: skip
+    assert records["raise"].error["type"] == "RuntimeError"
+    assert records["raise"].error["message"] == "the first line"
+    assert "in apply" in records["raise"].error["traceback"]
+    assert records["kill"].error["type"] == "WorkerLost"
+    assert "5 trials: 1 finished, 4 failed" in done.stdout
+    again = initbench("run", "suite.yaml", "--plugin", PLUGIN, "--json", cwd=tmp_path, check=1)
+    assert json.loads(again.stdout)["ran"] == 4

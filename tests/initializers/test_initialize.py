@@ -1,0 +1,356 @@
+"""What holds for every initializer: determinism, keyed draws, what is restored, what is recorded and refused."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from cases import assert_same_state, batch, small, state
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from initbench.errors import ArgumentError, InitbenchError, InitializationError, UnknownNameError
+from initbench.initializers.context import InitializationRecord
+from initbench.initializers.initialize import initialize
+from initbench.registry import INITIALIZERS, register_initializer
+
+DISTRIBUTIONS = ["delta_orthogonal", "gaussian", "kaiming", "orthogonal", "pytorch_default", "xavier"]
+RANDOM = {"input_shape": (4, 3, 8, 8), "num_classes": 10}
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Registers ``apply`` as an initializer of no arguments for one test."""
+
+    def add(name, apply, **traits):
+        monkeypatch.setattr(INITIALIZERS, "_registered", dict(INITIALIZERS._registered))
+
+        def factory():
+            return apply
+
+        register_initializer(name, **traits)(factory)
+
+    return add
+
+
+def values(model):
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
+def initialized(name, model=None, **options):
+    model = model or small("wrn", norm="batch")
+    arguments = {"steps": 3, **RANDOM} if name == "metainit" else {}
+    initialize(model, name, **arguments | options)
+    return values(model)
+
+
+def assert_equal(first, second, names=None):
+    for name in names or first:
+        assert torch.equal(first[name], second[name]), name
+
+
+@pytest.mark.parametrize("name", [*DISTRIBUTIONS, "metainit"])
+def test_the_result_depends_on_the_seed_alone(name):
+    torch.manual_seed(1)
+    first = initialized(name, seed=5)
+    torch.manual_seed(2)
+    torch.rand(10)
+    again = initialized(name, seed=5)
+    other = initialized(name, seed=6)
+    assert_equal(first, again)
+    assert not torch.equal(first["stem.weight"], other["stem.weight"])
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_what_is_added_to_a_model_shifts_no_other_draw(name):
+    without, with_norm = small("plain"), small("plain", norm="batch")
+    shared = set(values(without)) & set(values(with_norm))
+    assert_equal(initialized(name, without), initialized(name, with_norm), [n for n in shared if n.endswith("weight")])
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_two_parameters_of_one_shape_have_draws_of_their_own(name):
+    drawn = initialized(name)
+    assert not torch.equal(
+        drawn["groups.2.0.conv2.weight"], drawn["groups.1.0.conv2.weight"][:64, :64].repeat(2, 2, 1, 1)
+    )
+    assert not torch.equal(drawn["groups.0.0.conv1.weight"], drawn["groups.0.0.conv2.weight"])
+
+
+@pytest.mark.parametrize("name", ["kaiming", "orthogonal", "delta_orthogonal"])
+def test_precisions_and_layouts_have_the_same_draw(name):
+    single, half = initialized(name, small("plain")), initialized(name, small("plain").bfloat16())
+    for key, value in single.items():
+        assert torch.equal(value.bfloat16(), half[key]), key
+    assert_equal(single, initialized(name, small("plain").to(memory_format=torch.channels_last)))
+
+
+@pytest.mark.parametrize("name", [*DISTRIBUTIONS, "metainit"])
+def test_all_but_the_values_is_left_as_it_was(name):
+    model = small("wrn", norm="batch", dropout=0.2)
+    model.groups[1].eval()
+    model.stem.weight.requires_grad_(False)
+    model.classifier.weight.grad = torch.full_like(model.classifier.weight, 7.0)
+    model.norm.running_mean.fill_(0.3)
+    before = state(model)
+    initialized(name, model)
+    assert_same_state(before, state(model), values=False)
+    assert torch.equal(model.stem.weight, before["values"]["stem.weight"])
+
+
+def test_a_tuner_starts_from_exactly_the_draw_of_its_base():
+    for base in ("kaiming", {"name": "delta_orthogonal", "gain": 2.0}):
+        name, arguments = (base, {}) if isinstance(base, str) else (base["name"], {"gain": base["gain"]})
+        start = initialized(name, small("plain").double(), seed=3, **arguments)
+        tuned = initialized("metainit", small("plain").double(), seed=3, base=base)
+        for key, weight in start.items():
+            cosine = (weight * tuned[key]).sum().abs() / (weight.norm() * tuned[key].norm()).clamp(min=1e-300)
+            assert weight.norm() == 0 or cosine.item() == pytest.approx(1.0, abs=1e-12), key
+        assert not torch.allclose(start["stem.weight"], tuned["stem.weight"])
+
+
+def test_the_declared_base_is_the_default_and_none_takes_the_model_as_it_is():
+    default = initialize(small("plain"), "metainit", steps=1, **RANDOM)
+    assert default.base == {"name": "delta_orthogonal", "gain": 1.0}
+    model = small("plain").double()
+    initialize(model, "gaussian", std=0.1)
+    before = values(model)
+    record = initialize(model, "metainit", base=None, steps=1, **RANDOM)
+    assert record.base is None
+    assert record.tensors["stem.weight"][0].startswith("scaled by")
+    for name, value in values(model).items():
+        if value.dim() > 1:
+            assert value.norm().item() == pytest.approx(before[name].norm().item(), abs=0.1 + 1e-12)
+            assert not torch.equal(value, before[name])
+        else:
+            assert torch.equal(value, before[name])
+
+
+def test_every_parameter_is_in_the_record():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(6, 4)
+            self.norm = nn.LayerNorm(4)
+            self.frozen = nn.Linear(4, 4).requires_grad_(requires_grad=False)
+            self.gate = nn.Parameter(torch.ones(1))
+            self.head = nn.Linear(4, 6)
+            self.head.weight = self.embedding.weight
+
+    model = Model()
+    record = initialize(model, "gaussian", std=0.5)
+    assert record.tensors == {
+        "gate": ["untouched"],
+        "embedding.weight": ["drawn: gaussian normal, std 0.5"],
+        "norm.weight": ["set to 1"],
+        "norm.bias": ["zeroed"],
+        "frozen.weight": ["untouched: frozen"],
+        "frozen.bias": ["untouched: frozen"],
+        "head.bias": ["zeroed"],
+        "head.weight": ["tied to embedding.weight"],
+    }
+    assert record.initializer == "gaussian"
+    assert record.arguments == {"std": 0.5}
+    assert record.seconds > 0
+
+
+def test_tied_weights_are_drawn_once_by_their_first_name():
+    alone = nn.ModuleDict({"a": nn.Linear(4, 4)})
+    tied = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)})
+    tied["b"].weight = tied["a"].weight
+    record = initialize(tied, "kaiming")
+    initialize(alone, "kaiming")
+    assert tied["b"].weight is tied["a"].weight
+    assert torch.equal(tied["a"].weight, alone["a"].weight)
+    assert record.tensors["b.weight"] == ["tied to a.weight"]
+
+
+def test_a_parametrized_weight_is_not_touched():
+    model = weight_norm(nn.Linear(4, 4))
+    before = values(model)
+    record = initialize(model, "kaiming")
+    assert_equal(before, values(model))
+    assert record.tensors["parametrizations.weight.original1"] == ["untouched"]
+
+
+def spoil(model, context):
+    """Disturb everything that can be, then fail."""
+    model.train()
+    model.norm.running_mean.add_(1)
+    model.norm.num_batches_tracked = torch.tensor(9)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2).add_(1)
+            parameter.requires_grad_(not parameter.requires_grad)
+            parameter.grad = torch.ones_like(parameter)
+    model.classifier.weight = nn.Parameter(torch.zeros(1, 1))
+    model.classifier.extra = nn.Parameter(torch.zeros(1))
+    torch.manual_seed(0)
+    context.record.note("stem.weight", "spoiled")
+    raise ZeroDivisionError
+
+
+def test_after_an_exception_the_model_is_bitwise_as_it_was(register):
+    register("spoil", spoil)
+    model = small("wrn", norm="batch")
+    model.groups[0].eval()
+    model.stem.weight.requires_grad_(False)
+    model.stem.weight.grad = None
+    model.classifier.bias.grad = torch.ones(10)
+    before = state(model)
+    with pytest.raises(ZeroDivisionError):
+        initialize(model, "spoil")
+    assert_same_state(before, state(model))
+
+
+def test_a_base_that_was_drawn_is_undone_when_the_tuner_fails():
+    model = small("plain")
+    before = state(model)
+    with pytest.raises(InitializationError, match="ended early"):
+        initialize(model, "metainit", steps=3, batches=[batch((4, 3, 8, 8))])
+    assert_same_state(before, state(model))
+
+
+def test_an_initializer_that_replaces_a_parameter_is_refused(register):
+    def replace(model, _context):
+        model.classifier.weight = nn.Parameter(torch.zeros(10, 64))
+
+    register("replace", replace)
+    model = small("plain")
+    before = state(model)
+    with pytest.raises(InitializationError, match="replace added, removed or replaced a parameter"):
+        initialize(model, "replace")
+    assert_same_state(before, state(model))
+
+
+def test_the_initializer_of_the_design_works_and_what_it_keeps_to_itself_is_recorded(register):
+    def apply(model, context):
+        for name, p in model.named_parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, 0.0, 0.02, generator=context.generator(name))
+        model.classifier.bias.data.uniform_()  # from the global state, which is seeded for it
+
+    register("my_init", apply)
+    models = [small("plain") for _ in range(2)]
+    for seed, model in enumerate(models):
+        torch.manual_seed(seed)
+        record = initialize(model, "my_init", seed=4)
+    assert_equal(values(models[0]), values(models[1]))
+    assert models[0].groups[0][0].conv1.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert record.tensors["stem.weight"] == ["set by my_init"]
+    assert record.tensors["classifier.bias"] == ["set by my_init"]
+    assert record.tensors["groups.0.0.multiplier.scale"] == ["untouched"]
+
+
+def test_a_tuner_is_given_what_it_asks_for(register):
+    given = {}
+
+    def apply(_model, context):
+        given["real"] = next(context.batches("real"))
+        given["random"] = next(context.batches())
+        given.update(optimizer=context.optimizer, source=context.record.conditions["data"])
+
+    register("ask", apply, kind="tuner", base="kaiming", batch_size=2)
+    model = small("plain").double()
+    images = torch.full((2, 3, 8, 8), 0.25)
+    labels = torch.tensor([1, 2])
+    initialize(model, "ask", real_batches=[(images, labels)], optimizer=("adam", 0.01), **RANDOM)
+    assert given["real"][0].dtype == torch.float64
+    assert torch.equal(given["real"][0], images.double())
+    assert given["real"][1].dtype == torch.int64
+    assert given["random"][0].shape == (4, 3, 8, 8)
+    assert (given["optimizer"].name, given["optimizer"].lr, given["source"]) == ("adam", 0.01, "random")
+    with pytest.raises(InitializationError, match="ask needs real data: give batches or real_batches"):
+        initialize(model, "ask", **RANDOM)
+    with pytest.raises(InitializationError, match="ask draws random batches: give input_shape and num_classes"):
+        initialize(model, "ask", real_batches=[(images, labels)])
+
+
+def test_parameter_groups_by_multiplier(register):
+    def apply(model, context):
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 1:
+                context.record.learning_rate_multipliers[name] = 0.1
+
+    register("scalars", apply)
+    model = small("plain")
+    model.stem.weight.requires_grad_(False)
+    groups = initialize(model, "scalars").parameter_groups(lr=0.5)
+    assert {g["lr"]: {id(p) for p in g["params"]} for g in groups} == {
+        0.5: {id(p) for p in model.parameters() if p.dim() > 1 and p is not model.stem.weight},
+        0.05: {id(p) for p in model.parameters() if p.dim() == 1},
+    }
+    torch.optim.SGD(groups, lr=0.5)
+
+
+def test_the_record_is_json_and_says_why_a_number_is_missing():
+    record = InitializationRecord("x", {"gain": 1.0}, history=[{"step": 0, "gradient_quotient": math.inf}])
+    record._parameters["w"] = nn.Parameter(torch.ones(1))
+    values = json.loads(json.dumps(record.to_json(), allow_nan=False))
+    assert values["history"] == [{"step": 0, "gradient_quotient": None, "gradient_quotient_reason": "inf"}]
+    assert set(values) == {
+        *("initializer", "arguments", "base", "seed", "tensors", "history", "conditions", "cost", "seconds"),
+        "learning_rate_multipliers",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("kaiming", {"gain": 0.0}, "gain must be a finite number above 0, got 0.0"),
+        ("xavier", {"gain": -1.0}, "gain must be a finite number above 0, got -1.0"),
+        ("orthogonal", {"gain": -2}, "gain must be a finite number above 0, got -2.0"),
+        ("delta_orthogonal", {"gain": 0}, "gain must be a finite number above 0, got 0.0"),
+        ("gaussian", {"std": -0.1}, "std must be a finite number above 0, got -0.1"),
+        ("metainit", {"steps": 0}, "steps must be at least 1, got 0"),
+        ("metainit", {"lr": 0.0}, "lr must be a finite number above 0, got 0.0"),
+        ("metainit", {"momentum": 1.0}, "momentum must be at least 0 and below 1, got 1.0"),
+        ("metainit", {"momentum": -0.1}, "momentum must be at least 0 and below 1, got -0.1"),
+        ("metainit", {"eps": 0.0}, "eps must be a finite number above 0, got 0.0"),
+    ],
+)
+def test_what_factories_refuse(name, arguments, message):
+    with pytest.raises(ArgumentError) as caught:
+        initialize(small("plain"), name, **arguments)
+    assert str(caught.value) == message
+    assert caught.value.argument == next(iter(arguments))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("name", ["kaiming", "xavier", "orthogonal", "delta_orthogonal"])
+def test_gains_are_finite(name, value):
+    with pytest.raises(ValueError, match=r"^gain must be a finite number above 0"):
+        INITIALIZERS.get(name).factory(gain=value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "message"),
+    [
+        ("kaimin", {}, UnknownNameError, r"unknown initializer 'kaimin' \(did you mean 'kaiming'\?\)"),
+        ("kaiming", {"mode": "fan_on"}, ArgumentError, "mode: must be one of fan_in, fan_out; got 'fan_on'"),
+        ("kaiming", {"gian": 1.0}, ArgumentError, "gian: unknown key"),
+        ("kaiming", {"base": "xavier"}, InitializationError, "base: kaiming draws the parameters itself"),
+        ("metainit", {"base": "metainit"}, InitializationError, "base: metainit is a tuner"),
+        ("metainit", {"base": "nothing"}, UnknownNameError, "unknown initializer 'nothing'"),
+        ("metainit", {"base": {"gain": 1.0}}, InitializationError, "base must be a distribution's name"),
+        ("metainit", {"base": {"name": "kaiming", "gain": -1.0}}, ArgumentError, "gain must be"),
+        ("kaiming", {"input_shape": (0, 3, 8, 8)}, InitializationError, r"input_shape must be \(batch, ...\)"),
+        ("kaiming", {"num_classes": 0}, InitializationError, "num_classes must be at least 1, got 0"),
+        ("metainit", {}, InitializationError, "give input_shape and num_classes, or batches"),
+    ],
+)
+def test_what_initialize_refuses(name, options, error, message):
+    model = small("plain")
+    before = state(model)
+    with pytest.raises(error, match="^" + message if error is not InitializationError else message):
+        initialize(model, name, **options)
+    assert_same_state(before, state(model))
+
+
+def test_models_without_values_are_refused():
+    with pytest.raises(InitbenchError, match="weight has no storage yet"):
+        initialize(nn.LazyLinear(3), "kaiming")
+    with pytest.raises(InitbenchError, match="weight has no storage yet"):
+        initialize(nn.Linear(3, 3, device="meta"), "kaiming")

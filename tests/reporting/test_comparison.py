@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, make_record, make_spec, quickstart_records
+
+from initbench.reporting.comparison import comparable_trials, compare, t_interval
+from initbench.reporting.frame import results_frame
+
+
+def compare_records(records):
+    return compare(comparable_trials(results_frame(records)))
+
+
+def cell(errors, initializer=KAIMING, **options):
+    """Return one record per error; None is a diverged trial."""
+    return [
+        make_record(
+            make_spec(initializer, seed=seed), error, status="diverged" if error is None else "finished", **options
+        )
+        for seed, error in enumerate(errors)
+    ]
+
+
+def only(table):
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+def test_t_interval_equals_a_value_worked_out_by_hand():
+    # 1, 2, 4: s² = (16 + 1 + 25) / 9 / 2 = 7/3; Student's t at 0.975 and 2 degrees of freedom is 4.30265 (tables).
+    assert t_interval(np.array([1.0, 2.0, 4.0])) == pytest.approx(4.30265 * math.sqrt(7 / 9), rel=1e-6)
+    # 5 values: t is 2.77645 at 4 degrees of freedom; s² = 10 / 4.
+    assert t_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(2.77645 * math.sqrt(2.5 / 5), rel=1e-5)
+
+
+@pytest.mark.parametrize("errors", [[0.1], [0.1, 0.2]])
+def test_no_interval_below_three_seeds(errors):
+    row = only(compare_records(cell(errors)))
+    assert row["seeds"] == len(errors)
+    assert row["test_error_mean"] == pytest.approx(np.mean(errors))
+    assert math.isnan(row["test_error_interval"])
+
+
+def test_mean_median_and_interval_of_a_cell():
+    row = only(compare_records(cell([0.01, 0.02, 0.04])))
+    assert row["test_error_mean"] == pytest.approx(0.07 / 3)
+    assert row["test_error_median"] == 0.02
+    assert row["test_error_interval"] == pytest.approx(0.01 * 4.30265 * math.sqrt(7 / 9), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("errors", "median"),
+    [([0.1, None, 0.2], 0.2), ([0.1, None], math.inf), ([None, None, 0.1], math.inf), ([0.1, 0.2, 0.3, None], 0.25)],
+)
+def test_a_diverged_trial_is_the_worst_outcome_and_leaves_no_mean(errors, median):
+    row = only(compare_records(cell(errors)))
+    assert row["test_error_median"] == pytest.approx(median)
+    assert math.isnan(row["test_error_mean"])
+    assert math.isnan(row["test_error_interval"])
+    assert row["diverged"] == errors.count(None)
+    assert row["seeds"] == len(errors)
+
+
+def test_failed_trials_are_counted_and_in_no_statistic():
+    failed = [make_record(make_spec(KAIMING, seed=seed), status="failed") for seed in (7, 8)]
+    row = only(compare_records([*cell([0.1, 0.2, 0.3]), *failed]))
+    assert (row["seeds"], row["failed"], row["diverged"]) == (3, 2, 0)
+    assert row["test_error_mean"] == pytest.approx(0.2)
+    nothing = only(compare_records(failed))
+    assert (nothing["seeds"], nothing["failed"]) == (0, 2)
+    assert nothing[["rank", "test_error_median", "test_error_mean", "parameters"]].isna().all()
+
+
+def test_first_epoch_accuracy_needs_every_trial():
+    complete = cell([0.1, 0.1], first_epoch_accuracy=0.25)
+    assert only(compare_records(complete))["first_epoch_accuracy_mean"] == 0.25
+    gap = make_record(make_spec(KAIMING, seed=5), None, status="diverged", first_epoch_accuracy=None)
+    assert math.isnan(only(compare_records([*complete, gap]))["first_epoch_accuracy_mean"])
+
+
+def test_ranks_sort_diverged_cells_last_and_ties_share_the_least():
+    records = [
+        *cell([None, None, 0.01], KAIMING),
+        *cell([0.3, 0.3, 0.3], DELTA_2),
+        *cell([0.3, 0.1, 0.4], DELTA_1),
+        *cell([0.05, 0.05, 0.9], METAINIT),
+    ]
+    table = compare_records(records)
+    assert list(table["initializer"]) == [
+        "metainit(delta_orthogonal)",
+        "delta_orthogonal[gain=1]",
+        "delta_orthogonal[gain=2]",
+        "kaiming",
+    ]
+    assert list(table["rank"]) == [1, 2, 2, 4]
+
+
+def test_quotient_seconds_and_saturation_of_a_cell():
+    records = [
+        make_record(make_spec(KAIMING, seed=seed), quotient=q, saturated=s, initialization_seconds=t)
+        for seed, (q, s, t) in enumerate([(1.0, True, 1.0), (0.2, False, 2.0), (0.4, False, 6.0)])
+    ]
+    row = only(compare_records(records))
+    assert row["gradient_quotient_median"] == 0.4
+    assert row["gradient_quotient_saturated"] == 1
+    assert row["initialization_seconds_mean"] == 3.0
+
+
+def test_a_ledger_without_the_gradient_quotient_can_be_compared():
+    records = [make_record(make_spec(KAIMING, seed=seed, probes=("gradient_norm",))) for seed in range(3)]
+    row = only(compare_records(records))
+    assert math.isnan(row["gradient_quotient_median"])
+    assert row["gradient_quotient_saturated"] == 0
+
+
+def test_search_trials_are_left_out():
+    search = make_record(make_spec(KAIMING, seed=0, phase="search"), 0.9)
+    row = only(compare_records([*cell([0.1, 0.1, 0.1]), search]))
+    assert (row["seeds"], row["test_error_mean"]) == (3, pytest.approx(0.1))
+
+
+def test_a_trial_run_again_with_other_probes_is_counted_once():
+    again = make_record(make_spec(KAIMING, seed=0, probes=("gradient_norm",)), 0.1)
+    row = only(compare_records([*cell([0.1, 0.2, 0.3]), again]))
+    assert row["seeds"] == 3
+    assert row["gradient_quotient_median"] == 0.5
+
+
+def test_trials_of_an_edited_rule_are_never_pooled_with_the_older_ones():
+    records = [
+        make_record(make_spec(KAIMING, seed=seed, recipe={"clip_norm": clip}, rules=("recipe.clip_norm",)), error)
+        for clip, error in ((1.0, 0.1), (0.5, 0.2))
+        for seed in range(3)
+    ]
+    table = compare_records(records)
+    assert list(table["initializer"]) == ["kaiming {clip_norm=1.0}", "kaiming {clip_norm=0.5}"]
+    assert list(table["seeds"]) == [3, 3]
+
+
+def test_two_versions_of_an_initializer_are_never_pooled():
+    records = [make_record(make_spec(KAIMING | {"version": v}, seed=s), v / 10) for v in (1, 2) for s in range(3)]
+    table = compare_records(records)
+    assert list(table["test_error_mean"]) == pytest.approx([0.1, 0.2])
+    assert table["initializer"].is_unique
+
+
+def test_architectures_are_compared_apart():
+    table = compare_records(quickstart_records())
+    best = table[table["rank"] == 1]
+    assert list(best["group"]) == ["plain[depth=28, width=1]", *["wrn[depth=28, width=1]"] * 2]
+    assert set(table.groupby("group").size()) == {4}
+
+
+def test_the_order_of_records_does_not_matter():
+    records = [*quickstart_records(), make_record(make_spec(KAIMING, WRN, 5), status="failed")]
+    expected = compare_records(records)
+    for seed in range(5):
+        shuffled = random.Random(seed).sample(records, len(records))  # noqa: S311  # not cryptography
+        pd.testing.assert_frame_equal(compare_records(shuffled), expected)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, make_record, make_spec, quickstart_records, write_ledger
+
+from initbench.errors import InitbenchError
+from initbench.reporting.charts import PALETTE, colours, panels
+from initbench.reporting.comparison import comparable_trials, compare
+from initbench.reporting.correlation import correlate
+from initbench.reporting.frame import load_results, results_frame
+from initbench.reporting.report import write_report
+from initbench.reporting.verdicts import percent, verdicts
+
+HOSTILE = "\"><script>alert('x')</script>&<img src=http://example.org/a.png>"
+
+
+def report(folder, records, **options):
+    write_ledger(folder, records)
+    return write_report(folder, **options).read_text(encoding="utf-8")
+
+
+def cell(errors, initializer=KAIMING, **options):
+    return [
+        make_record(make_spec(initializer, seed=s), e, status="diverged" if e is None else "finished", **options)
+        for s, e in enumerate(errors)
+    ]
+
+
+def sentences(*cells):
+    return verdicts(compare(comparable_trials(results_frame([record for c in cells for record in c]))))
+
+
+def marks(svg):
+    """Return the drawn trials of a panel: label → (y, shape, fill opacity)."""
+    found = {}
+    for path in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}path"):  # noqa: S314  # our own drawing
+        if path.get("aria-roledescription") == "point":
+            y = float(re.search(r",(.*)\)", path.get("transform"))[1])
+            shape = "circle" if "A" in path.get("d") else "triangle"
+            found[path.get("aria-label")] = (y, shape, float(path.get("fill-opacity")))
+    return found
+
+
+def test_the_files_of_a_report(tmp_path):
+    write_ledger(tmp_path, quickstart_records())
+    page = write_report(tmp_path)
+    assert page == tmp_path / "report" / "index.html"
+    names = {path.name for path in page.parent.iterdir()}
+    assert names == {"index.html", "results.csv", "comparison.csv", "correlation.csv"}
+    frame = load_results(tmp_path)
+    tables = {"results": frame, "comparison": compare(frame), "correlation": correlate(compare(frame))}
+    for name, table in tables.items():
+        read = pd.read_csv(page.parent / f"{name}.csv")
+        pd.testing.assert_frame_equal(read, table, check_dtype=False)
+
+
+def test_equal_ledgers_give_equal_files_wherever_they_are_written(tmp_path):
+    records = quickstart_records()
+    write_ledger(tmp_path / "a", records)
+    write_ledger(tmp_path / "b", records[::-1])
+    first, second = write_report(tmp_path / "a"), write_report(tmp_path / "b", tmp_path / "elsewhere")
+    assert second == tmp_path / "elsewhere" / "index.html"
+    for name in ("index.html", "results.csv", "comparison.csv", "correlation.csv"):
+        assert (first.parent / name).read_bytes() == (second.parent / name).read_bytes()
+
+
+def test_a_folder_without_records_writes_nothing(tmp_path):
+    with pytest.raises(InitbenchError, match="no trial records"):
+        write_report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_shows_what_ran_and_what_came_of_it(tmp_path):
+    text = report(tmp_path, quickstart_records())
+    for shown in (
+        "<b>23</b>finished",
+        "<b>1</b>diverged",
+        "<b>0</b>failed",
+        "epochs 8 · batch_size 64 · optimizer sgd · lr 0.1 · momentum 0.9 · schedule cosine",
+        "369,498 parameters · clip_norm 1.0",  # on plain, where a rule set it
+        "369,498 parameters</p>",  # on wrn
+        "torch 2.13.0",
+        "gradient_quotient with ε 1e-05 · batch size 32 · batches 4 · data random · mode eval",
+        "not enough initializers (n = 2); 2 left out, GQ saturated",
+    ):
+        assert shown in text
+    assert "betas" not in text  # Adam's, and the optimizer is SGD
+
+
+def test_percentages_have_one_form(tmp_path):
+    assert percent(0.0306, 0.0068) == "3.06 ± 0.68\N{NO-BREAK SPACE}%"
+    assert percent(0.9) == "90.00\N{NO-BREAK SPACE}%"
+    assert percent(math.nan) == "–"
+    text = report(tmp_path, quickstart_records())
+    assert "3.06 ± 0.68\N{NO-BREAK SPACE}%" in text
+    assert not re.search(
+        r"\b(nan|inf|None|NaN)\b", re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
+    )
+
+
+@pytest.mark.parametrize(
+    "suite",
+    [None, "", "- a list", "name: [", "description: 3", "!!python/object:os.system {}", "\x00", "a: 1\na: 2"],
+)
+def test_a_report_needs_no_readable_suite_file(tmp_path, suite):
+    if suite is not None:
+        (tmp_path / "suite.yaml").write_text(suite, encoding="utf-8")
+    assert 'class="lead"' not in report(tmp_path, cell([0.1]))
+
+
+def test_title_and_description(tmp_path):
+    (tmp_path / "suite.yaml").write_text("name: made-up\ndescription: Does it train?\n", encoding="utf-8")
+    text = report(tmp_path, cell([0.1]))
+    assert "<h1>made-up</h1>" in text
+    assert '<p class="lead">Does it train?</p>' in text
+    text = write_report(tmp_path, title="T <1>", description="D <2>").read_text(encoding="utf-8")
+    assert "<h1>T &lt;1&gt;</h1>" in text
+    assert "D &lt;2&gt;" in text
+
+
+def test_hostile_text_is_escaped_everywhere(tmp_path):
+    hostile = {"name": HOSTILE, "argument": HOSTILE}
+    error = {"type": HOSTILE, "message": HOSTILE, "traceback": HOSTILE}
+    records = [make_record(make_spec(hostile, hostile, seed, dataset=hostile, suite=HOSTILE)) for seed in range(2)]
+    records.append(make_record(make_spec(hostile, hostile, 3, dataset=hostile), status="failed", error=error))
+    records.append(make_record(make_spec(hostile, hostile, 4, dataset=hostile), status="diverged"))
+    records[0].environment["versions"][HOSTILE] = HOSTILE
+    for record in records:
+        for probe in record.probes:
+            probe["conditions"]["data"] = HOSTILE
+    (tmp_path / "suite.yaml").write_text(f"description: '{HOSTILE.replace(chr(39), chr(39) * 2)}'", encoding="utf-8")
+    text = report(tmp_path, records)
+    assert "<script" not in text
+    assert "<img" not in text
+    assert text.count("&lt;script&gt;") >= 10
+    ET.fromstring(re.search(r"<svg xmlns.*?</svg>", text, re.DOTALL)[0])  # noqa: S314  # our own drawing
+
+
+def test_the_page_fetches_nothing(tmp_path):
+    text = report(tmp_path, [*quickstart_records(), make_record(make_spec(KAIMING, seed=8), status="failed")])
+    assert not re.search(r"<(script|link|iframe|object|embed|base)\b", text)
+    assert not re.search(r"@import|url\(", text)
+    references = set(re.findall(r"""\b(?:src|href|srcset|data|action)\s*=\s*["']?([^"'\s>]*)""", text))
+    assert references == {"results.csv", "comparison.csv", "correlation.csv"}
+    # The only addresses left are the names of SVG's namespaces.
+    assert set(re.findall(r"https?://[^\"'\s<]+", text)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+
+
+def test_failed_trials_are_shown_with_their_error(tmp_path):
+    error = {"type": "InitializationError", "message": "conv1.weight: zero norm", "traceback": "Traceback\n  line 7"}
+    failed = [make_record(make_spec(METAINIT, seed=s), status="failed", error=error) for s in range(52)]
+    text = report(tmp_path, [*cell([0.1]), *failed])
+    assert text.count("InitializationError: conv1.weight: zero norm</summary>") == 50
+    assert text.count("<pre>Traceback\n  line 7</pre>") == 50
+    assert "2 more failed" in text
+
+
+@pytest.mark.parametrize("status", ["failed", "diverged"])
+def test_a_ledger_without_a_finished_trial_says_so(tmp_path, status):
+    text = report(tmp_path, [make_record(make_spec(KAIMING, seed=s), None, status=status) for s in range(3)])
+    assert "No trial has finished" in text
+    assert ("No trial has a result." in text) == (status == "failed")
+
+
+def test_trials_that_cannot_be_drawn_are_counted(tmp_path):
+    records = [*cell([None], quotient=None), *cell([0.1], METAINIT)]
+    assert "1 trial without a finite GQ not drawn" in report(tmp_path, records)
+
+
+def test_different_seeds_are_pointed_out(tmp_path):
+    unpaired = "not fully paired"
+    assert unpaired not in report(tmp_path / "a", [*cell([0.1, 0.2]), *cell([0.1, 0.2], DELTA_1)])
+    assert unpaired in report(tmp_path / "b", [*cell([0.1, 0.2]), *cell([0.1, 0.2, 0.3], DELTA_1)])
+
+
+def test_verdict_names_the_best_and_says_whether_intervals_overlap():
+    apart = sentences(cell([0.01, 0.011, 0.012]), cell([0.05, 0.051, 0.052], METAINIT))
+    assert apart[0] == (
+        f"kaiming has the lowest median test error, {percent(0.011)}; next is metainit(delta_orthogonal), "
+        f"{percent(0.051)}; the 95 % intervals of their means do not overlap."
+    )
+    # Half-widths are 2.48 s: 2.48 % each, and the means are 4.5 % apart.
+    overlapping = sentences(cell([0.01, 0.02, 0.03]), cell([0.055, 0.065, 0.075], METAINIT))
+    assert overlapping[0].endswith("the 95 % intervals of their means overlap.")
+
+
+def test_verdict_compares_no_intervals_that_do_not_exist():
+    assert sentences(cell([0.1, 0.1]), cell([0.2, 0.2], METAINIT))[0].endswith(
+        "(no intervals to compare: fewer than 3 seeds)."
+    )
+    diverged = sentences(cell([0.1, 0.1, None]), cell([0.2, 0.2, 0.2], METAINIT))
+    assert diverged[0].endswith("(no intervals to compare: a trial has diverged).")
+    assert diverged[1] == "kaiming: 1 of 3 trials diverged."
+
+
+def test_verdict_on_ties_lone_initializers_and_general_divergence():
+    tie = sentences(cell([0.1]), cell([0.1], METAINIT), cell([0.2], DELTA_1))
+    assert tie[0] == f"kaiming and metainit(delta_orthogonal) share the lowest median test error, {percent(0.1)}."
+    assert "nothing to compare" in sentences(cell([0.1]))[0]
+    assert sentences(cell([None]), cell([None], METAINIT))[0].startswith("No initializer has a finite median")
+    assert "of each of the others, at least half" in sentences(cell([0.1]), cell([None], METAINIT))[0]
+
+
+def test_verdict_never_calls_a_saturated_quotient_curvature():
+    found = sentences(cell([0.9], quotient=1.0, saturated=True), cell([0.1], METAINIT))
+    assert "GQ is saturated for kaiming: the gradient has vanished, GQ says nothing of curvature." in found
+
+
+def test_chart_marks_saturated_and_diverged_trials():
+    drawn = panels(comparable_trials(results_frame(quickstart_records())))
+    assert list(drawn) == ["plain[depth=28, width=1]", "wrn[depth=28, width=1]"]
+    plain, wrn = (marks(svg) for svg in drawn.values())
+    assert len(plain) == len(wrn) == 12
+    saturated = {label for label, (_, _, opacity) in plain.items() if opacity == 0}
+    assert saturated == {label for label in plain if label.startswith(("kaiming", "delta_orthogonal[gain=1]"))}
+    assert all(label.endswith("GQ saturated (vanished gradient)") for label in saturated)
+    triangles = {label: y for label, (y, shape, _) in wrn.items() if shape == "triangle"}
+    assert triangles == {"delta_orthogonal[gain=2], seed 1: diverged": 0}
+    assert min(y for y, shape, _ in wrn.values() if shape == "circle") > 0
+
+
+def test_chart_of_diverged_trials_alone_and_of_nothing():
+    lone = panels(comparable_trials(results_frame(cell([None, None], quotient=1.0, saturated=True))))
+    assert {mark[1:] for mark in marks(next(iter(lone.values()))).values()} == {("triangle", 0)}
+    assert panels(comparable_trials(results_frame(cell([0.1], quotient=None)))) == {}
+    assert panels(comparable_trials(results_frame([make_record(make_spec(KAIMING), status="failed")]))) == {}
+
+
+def test_chart_panels_share_the_quotients_axis():
+    records = [*cell([0.1], quotient=1.0), make_record(make_spec(DELTA_2, WRN), quotient=1e6)]
+    labels = [
+        re.findall(r">([\d.e+]+)</text>", svg.split("role-axis-title")[0])
+        for svg in panels(comparable_trials(results_frame(records))).values()
+    ]
+    assert labels[0] == labels[1]
+
+
+def test_colours_do_not_depend_on_the_order_and_begin_again():
+    names = [f"initializer_{i}" for i in range(12)]
+    assigned = colours(names)
+    assert assigned == colours(names[::-1])
+    assert [assigned[name] for name in names[:10]] == list(PALETTE)
+    assert assigned["initializer_10"] == PALETTE[0]
+
+
+def test_reporting_loads_neither_torch_nor_ray_nor_mlflow(tmp_path):
+    write_ledger(tmp_path, quickstart_records())
+    script = (
+        "import sys; from initbench.reporting.report import write_report; write_report(sys.argv[1]);"
+        "print([name for name in ('torch', 'ray', 'mlflow', 'torchvision', 'timm') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

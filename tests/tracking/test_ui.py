@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import aiohttp
+import pytest
+from trials import make_record, metainit
+
+from initbench.errors import InitbenchError
+from initbench.ledger import Ledger
+from initbench.tracking.mlflow import MlflowTracker, sync
+from initbench.tracking.server import serve
+from initbench.tracking.uri import check_tracking_uri, default_tracking_uri
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+SERVE = "import sys; from initbench.tracking.server import serve; serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))"
+
+
+def test_there_is_nothing_to_show_before_the_first_run(tmp_path):
+    with pytest.raises(InitbenchError, match=f"^no runs yet in {tmp_path}: initbench run SUITE first$"):
+        serve(default_tracking_uri(tmp_path), tmp_path, 5000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_is_not_served_again(tmp_path, capsys):
+    serve("http://me:secret@tracking.example/mlflow", tmp_path, 5000)
+    assert capsys.readouterr().out == "MLflow is a server already: http://me:***@tracking.example/mlflow\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """24 trials: two architectures, four initializers, three seeds."""
+    folder = tmp_path_factory.mktemp("runs") / "depth"
+    ledger = Ledger(folder)
+    initializers = [None, metainit(100), metainit(500), metainit(500).base]
+    for architecture in ("plain", "wrn"):
+        for quality, initializer in enumerate(initializers):
+            for seed in range(3):
+                error = 0.1 + 0.2 * quality + 0.01 * seed
+                ledger.write(
+                    make_record(architecture=architecture, initializer=initializer, seed=seed, test_error=error)
+                )
+    sync(ledger, MlflowTracker(folder, default_tracking_uri(folder), "depth"))
+    return folder
+
+
+def _start(folder, port=0):
+    # A proxy that does not exist: a server on this machine must be reached without one.
+    environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
+    return subprocess.Popen(
+        [sys.executable, "-c", SERVE, default_tracking_uri(folder), folder, str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def _processes(port):
+    """Return the command lines of the processes that serve this port, read from /proc."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if str(port) in arguments and any(word in arguments for word in ("mlflow", "uvicorn")):
+            lines.append(arguments)
+    return lines
+
+
+@pytest.mark.slow  # starting MLflow's server takes 5 to 20 seconds
+@pytest.mark.skipif(not Path("/proc").exists(), reason="lists processes through /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_takes_a_free_port_and_leaves_no_process_behind(folder, number):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        wanted = taken.getsockname()[1]
+        with _start(folder, wanted) as process:
+            told, line = process.stdout.readline(), process.stdout.readline()
+            port = int(line.split("127.0.0.1:")[1].split("/")[0])
+            assert told == f"port {wanted} is in use, {port} is taken instead\n"
+            check_tracking_uri(f"http://127.0.0.1:{port}")
+            assert len(_processes(port)) >= 2
+            process.send_signal(number)
+            assert process.wait(15) == (0 if number == signal.SIGINT else 128 + number)
+            assert process.stderr.read() == ""
+            assert _processes(port) == []
+
+
+async def _page_with(url, wanted, profile, seconds=120):
+    """Open a page in a browser and return its HTML as soon as all that is wanted stands in it, or after the time."""
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--no-proxy-server"]
+    command += ["--disable-background-networking", "--disable-sync", f"--user-data-dir={profile}"]
+    # Tall, because charts are drawn when they come into view.
+    command += ["--window-size=1600,4000", "--remote-debugging-port=0", url]
+    browser = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + seconds
+    page, debugger = "", profile / "DevToolsActivePort"
+    try:
+        while not debugger.exists() or not debugger.read_text():
+            assert time.monotonic() < deadline, "the browser does not start"
+            await asyncio.sleep(0.1)
+        address = f"http://127.0.0.1:{debugger.read_text().split()[0]}/json"
+        async with aiohttp.ClientSession() as session:
+            async with session.get(address) as answer:
+                tab = next(tab for tab in await answer.json() if tab["type"] == "page")
+            async with session.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                expression = {"expression": "document.documentElement.outerHTML"}
+                while time.monotonic() < deadline and not all(text in page for text in wanted):
+                    await asyncio.sleep(0.5)
+                    await socket.send_json({"id": 1, "method": "Runtime.evaluate", "params": expression})
+                    page = (await socket.receive_json())["result"]["result"]["value"]
+    finally:
+        browser.terminate()
+        await browser.wait()
+    return page
+
+
+@pytest.mark.slow  # as above, and a browser
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_browser_finds_the_runs_and_a_chart_of_the_test_error(folder, tmp_path):
+    names = [
+        f"{initializer} · {architecture}[depth=28, width=1] · seed {seed}"
+        for initializer in ("kaiming", "metainit[steps=100](delta_orthogonal)", "delta_orthogonal")
+        for architecture in ("plain", "wrn")
+        for seed in range(3)
+    ]
+    wanted = [*names, 'title="test_error"', 'title="curves/test_error"']
+    with _start(folder) as process:
+        try:
+            url = process.stdout.readline().split()[1]
+            page = asyncio.run(_page_with(url, wanted, tmp_path))
+        finally:
+            process.terminate()
+    assert [text for text in wanted if text not in page] == []
+
+
+@pytest.mark.slow  # as above
+def test_trials_reach_a_server_and_an_unreachable_one_is_told(folder, tmp_path, capfd):
+    with _start(folder) as process:
+        try:
+            uri = process.stdout.readline().split()[1].partition("/#")[0]
+            check_tracking_uri(uri)
+            ledger = Ledger(tmp_path)
+            ledger.write(make_record(status="diverged"))
+            ledger.write(make_record(seed=1))
+            assert sync(ledger, MlflowTracker(tmp_path, uri, "remote")) == {"written": 2}
+            assert sync(ledger, MlflowTracker(tmp_path, uri, "remote")) == {"unchanged": 2}
+        finally:
+            process.terminate()
+    assert not (tmp_path / "mlartifacts").exists()
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(InitbenchError, match="does not answer"):
+        check_tracking_uri(uri)

@@ -1,0 +1,106 @@
+"""Optimizers, schedules, clipping and parameter groups against recursions written by hand in float64."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from initbench.architectures.create import create_model
+from initbench.data.dataset import Dataset, Split
+from initbench.training.loop import train
+from initbench.training.recipe import Recipe
+
+N, FEATURES, CLASSES = 24, 5, 3
+
+
+def problem(seed=0):
+    """A linear classifier on random data, trained on all of it at once: the order of the samples cannot matter."""
+    random = torch.Generator().manual_seed(seed)
+
+    def split(n):
+        inputs = torch.randn(n, 1, 1, FEATURES, dtype=torch.float64, generator=random)
+        return Split(inputs, torch.randint(CLASSES, (n,), generator=random))
+
+    dataset = Dataset("random", split(N), split(4), split(4), CLASSES, (1, 1, FEATURES))
+    return create_model("mlp", depth=1, input_shape=(1, 1, FEATURES), num_classes=CLASSES).double(), dataset
+
+
+def gradient(weight, bias, split):
+    """Of the mean cross-entropy of a linear classifier: (softmax − one-hot)ᵀ x / N."""
+    x = split.inputs.reshape(-1, FEATURES)
+    difference = (x @ weight.T + bias).softmax(1) - torch.eye(CLASSES, dtype=torch.float64)[split.targets]
+    return [difference.T @ x / len(x), difference.mean(0)]
+
+
+def run(recipe, groups=None):
+    """Train, and return the trained weight and bias, the initial ones and the training split."""
+    model, dataset = problem()
+    layer = model.classifier
+    initial = [layer.weight.detach().clone(), layer.bias.detach().clone()]
+    result = train(model, dataset, recipe, 0, parameter_groups=groups(layer) if groups else None)
+    assert not result.diverged
+    return [layer.weight.detach(), layer.bias.detach()], initial, dataset.train, result
+
+
+def cosine(t, total):
+    return (1 + math.cos(math.pi * t / total)) / 2
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("clip", [None, 0.05])
+def test_sgd_with_momentum_weight_decay_clipping_and_cosine(nesterov, clip):
+    recipe = Recipe(epochs=9, batch_size=N, lr=0.7, momentum=0.9, nesterov=nesterov, weight_decay=0.01, clip_norm=clip)
+    trained, theta, data, _ = run(recipe)
+    velocity = [torch.zeros_like(p) for p in theta]
+    for t in range(9):
+        g = gradient(*theta, data)
+        norm = math.sqrt(sum((x**2).sum().item() for x in g))
+        if clip is not None:
+            assert norm > clip  # else nothing is tested
+            g = [x * clip / (norm + 1e-6) for x in g]  # PyTorch's guard against 0
+        g = [x + 0.01 * p for x, p in zip(g, theta, strict=True)]  # after clipping, which is of the loss alone
+        velocity = [0.9 * v + x for v, x in zip(velocity, g, strict=True)]
+        update = [x + 0.9 * v for x, v in zip(g, velocity, strict=True)] if nesterov else velocity
+        theta = [p - 0.7 * cosine(t, 9) * u for p, u in zip(theta, update, strict=True)]
+    torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
+
+
+def test_adam_with_weight_decay_and_steps():
+    recipe = Recipe(
+        epochs=6,
+        batch_size=N,
+        optimizer="adam",
+        lr=0.05,
+        betas=(0.8, 0.95),
+        weight_decay=0.1,
+        schedule="step",
+        milestones=(2, 5),
+        step_factor=0.5,
+    )
+    trained, theta, data, _ = run(recipe)
+    m, v = ([torch.zeros_like(p) for p in theta] for _ in range(2))
+    for t, lr in enumerate([0.05, 0.05, 0.025, 0.025, 0.025, 0.0125], start=1):
+        g = [x + 0.1 * p for x, p in zip(gradient(*theta, data), theta, strict=True)]
+        m = [0.8 * a + 0.2 * x for a, x in zip(m, g, strict=True)]
+        v = [0.95 * a + 0.05 * x**2 for a, x in zip(v, g, strict=True)]
+        theta = [
+            p - lr * (a / (1 - 0.8**t)) / ((b / (1 - 0.95**t)).sqrt() + 1e-8)
+            for p, a, b in zip(theta, m, v, strict=True)
+        ]
+    torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
+
+
+def test_each_parameter_group_keeps_its_share_of_the_learning_rate():
+    recipe = Recipe(epochs=5, batch_size=N, lr=0.4, momentum=0.0)
+    groups = [0.4, 0.04]
+    trained, theta, data, result = run(
+        recipe,
+        lambda layer: [{"params": [p], "lr": lr} for p, lr in zip((layer.weight, layer.bias), groups, strict=True)],
+    )
+    for t in range(5):
+        g = gradient(*theta, data)
+        theta = [p - lr * cosine(t, 5) * x for p, x, lr in zip(theta, g, groups, strict=True)]
+    torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
+    assert [entry["lr"] for entry in result.history] == pytest.approx([0.4 * cosine(t, 5) for t in range(5)])
