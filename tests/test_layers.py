@@ -71,14 +71,18 @@ def test_no_import_upwards(name):
         return  # it names the public functions of every layer, and imports none of them until it is asked
     for imported in imports(name) - {"initbench"}:
         own, other = package(name), package(imported)
-        assert own == other or LEVEL[other] < LEVEL[own] or LEVEL[own] == LEVEL[other] == 0, f"{name} imports {imported}"
+        assert own == other or LEVEL[other] < LEVEL[own] or LEVEL[own] == LEVEL[other] == 0, (
+            f"{name} imports {imported}"
+        )
 
 
 def test_no_circle():
     TopologicalSorter({name: imports(name) for name in MODULES}).prepare()
 
 
-@pytest.mark.parametrize("statement", ["import initbench", "import initbench.reporting", "from initbench import load_results"])
+@pytest.mark.parametrize(
+    "statement", ["import initbench", "import initbench.reporting", "from initbench import load_results"]
+)
 def test_light_imports(statement):
     check = f"import sys\n{statement}\nprint([m for m in ('torch', 'ray', 'mlflow') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

@@ -12,7 +12,9 @@ from initbench.ledger import Ledger, TrialRecord
 
 
 def record(trial_id="a" * 64, **changes):
-    return TrialRecord(**{"id": trial_id, "spec": {"seed": 0}, "status": "finished", "metrics": {"test_error": 0.1}} | changes)
+    return TrialRecord(
+        **{"id": trial_id, "spec": {"seed": 0}, "status": "finished", "metrics": {"test_error": 0.1}} | changes
+    )
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path):

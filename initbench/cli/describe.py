@@ -11,7 +11,7 @@ from initbench.errors import UnknownNameError
 
 
 def describe(
-    name: Annotated[str, typer.Argument(help="An initializer, architecture, dataset or probe.")],
+    name: Annotated[str, typer.Argument(help="An initializer, architecture, dataset or probe.", metavar="NAME")],
     plugin: Plugins = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter, defaultdict
 from statistics import mean
@@ -77,7 +78,7 @@ class Display(Progress):
     """
 
     def __init__(self, plan: Plan, *, to_stderr: bool = False) -> None:
-        self.console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+        self.console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True)
         self.labels = Labels((*plan.trials, *plan.unselected))
         self.total = len(plan.trials)
         self.counts: Counter[str] = Counter()
@@ -86,11 +87,11 @@ class Display(Progress):
         self.bar: Bar | None = None
         self.time_left = TimeLeft(())
 
-    def begin(self, missing: tuple[TrialSpec, ...], have: int) -> None:
+    def begin(self, missing: tuple[TrialSpec, ...]) -> None:
         """Start to draw."""
-        self.have = have
+        self.have = self.total - len(missing)
         self.time_left = TimeLeft(missing)
-        kept = f", {have} have a result already" if have else ""
+        kept = f", {self.have} have a result already" if self.have else ""
         self.console.print(f"{len(missing)} trials to run{kept}")
         if not self.console.is_terminal:
             return
@@ -100,7 +101,7 @@ class Display(Progress):
             TextColumn("{task.fields[state]}", markup=False),
             console=self.console,
         )
-        self.bar.add_task("trials", total=self.total, completed=have, state="starting")
+        self.bar.add_task("trials", total=self.total, completed=self.have, state="starting")
         self.live = Live(self.bar, console=self.console, refresh_per_second=2, get_renderable=self._drawn)
         self.live.start()
 

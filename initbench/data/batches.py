@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from initbench.data.dataset import Split
-    from initbench.randomness import Stream
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class TrainingBatches:
                 yield Batch(inputs, targets, targets)
 
 
-def endless_batches(split: Split, batch_size: int, seed: int, stream: Stream) -> Iterator[tuple[Tensor, Tensor]]:
+def endless_batches(split: Split, batch_size: int, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield batches of real samples without end, each of exactly `batch_size`, not augmented.
 
     The samples come in one random permutation after another, so that none is seen twice before all were seen once.
@@ -99,13 +98,11 @@ def endless_batches(split: Split, batch_size: int, seed: int, stream: Stream) ->
     Args:
         split: where the samples come from.
         batch_size: samples per batch; may be more than the split has.
-        seed: the trial's seed.
-        stream: the random stream that orders the samples, ``tuner_batches`` or ``probe_batches``.
+        order: a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``.
     """
-    random = generator(seed, stream)
     waiting = torch.empty(0, dtype=torch.int64)
     while True:
         while len(waiting) < batch_size:
-            waiting = torch.cat([waiting, torch.randperm(len(split), generator=random)])
+            waiting = torch.cat([waiting, torch.randperm(len(split), generator=order)])
         samples, waiting = waiting[:batch_size].to(split.targets.device), waiting[batch_size:]
         yield split.inputs[samples], split.targets[samples]

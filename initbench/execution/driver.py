@@ -14,7 +14,6 @@ from initbench.errors import DataError, InitbenchError
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
 from initbench.ledger import Ledger
-from initbench.suite.labels import architecture_labels, initializer_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 class Progress:
     """What the driver tells of its work; the command line draws it. Every method may be left as it is."""
 
-    def begin(self, missing: tuple[TrialSpec, ...], have: int) -> None:
-        """So many trials are to run, so many have a result already."""
+    def begin(self, missing: tuple[TrialSpec, ...]) -> None:
+        """These trials run now; the others of the plan have a result already."""
 
     def started(self, spec: TrialSpec) -> None:
         """A trial was given to a worker."""
@@ -119,12 +118,13 @@ def run_suite(
     records = {record.id: record for record in ledger.records()}
     missing = plan.missing({i: r.status for i, r in records.items()})
     if not plan.trials:
-        raise InitbenchError(f"{suite.document.path}: no trial can run; `initbench plan {suite.document.path}` says why")
+        path = suite.document.path
+        raise InitbenchError(f"{path}: no trial can run; `initbench plan {path}` says why")
     if missing:
         check_data(suite, missing)
     check_tracking_uri(uri)
     lock = ledger.lock()
-    recorder = _Recorder(suite, plan, ledger, uri, progress)
+    recorder = _Recorder(suite, Labels((*plan.trials, *plan.unselected), records.values()), ledger, uri, progress)
     try:
         _tell_what_is_there(suite, plan, records, progress)
         if missing:
@@ -203,32 +203,34 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> None:
 
 
 class Labels:
-    """The labels of a suite's trials, by id; they depend on what varies among all of them."""
+    """The labels of a suite's trials, by id; they depend on what varies among all of them.
 
-    def __init__(self, trials: Iterable[TrialSpec]) -> None:
-        specs = {trial.id: trial.model_dump(mode="json") for trial in trials}
-        data = list(specs.values())
-        pairs = zip(specs, architecture_labels(data), initializer_labels(data), strict=True)
-        self._labels = {i: {"architecture": a, "initializer": b} for i, a, b in pairs}
+    Args:
+        trials: of the plan.
+        records: of the ledger, which may have trials that the suite no longer plans.
+    """
+
+    def __init__(self, trials: Iterable[TrialSpec], records: Iterable[TrialRecord] = ()) -> None:
+        from initbench.tracking.contents import trial_labels
+
+        specs = {record.id: record.spec for record in records}
+        specs |= {trial.id: trial.model_dump(mode="json") for trial in trials}
+        self._labels = dict(zip(specs, trial_labels(list(specs.values())), strict=True))
 
     def of(self, record: TrialRecord) -> dict[str, str]:
-        """Return the labels of a record; one that the suite no longer plans is named by itself alone."""
-        if record.id not in self._labels:
-            [architecture], [initializer] = architecture_labels([record.spec]), initializer_labels([record.spec])
-            return {"architecture": architecture, "initializer": initializer}
+        """Return the labels of a record: ``architecture``, ``initializer`` and ``dataset``."""
         return self._labels[record.id]
 
 
 class _Recorder:
     """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen."""
 
-    def __init__(self, suite: Suite, plan: Plan, ledger: Ledger, uri: str, progress: Progress) -> None:
+    def __init__(self, suite: Suite, labels: Labels, ledger: Ledger, uri: str, progress: Progress) -> None:
         self.suite = suite
         self.ledger = ledger
         self.uri = uri
         self.progress = progress
-        self.labels = Labels((*plan.trials, *plan.unselected))
-        self.planned = len(plan.trials)
+        self.labels = labels
         self.missing: tuple[TrialSpec, ...] = ()
         self.tracking: TrackingThread | None = None
 
@@ -241,7 +243,7 @@ class _Recorder:
         for record in self.ledger.records():  # what a killed driver recorded and did not pass on
             self.tracking.put(record, self.labels.of(record))
         if self.missing:
-            self.progress.begin(self.missing, self.planned - len(self.missing))
+            self.progress.begin(self.missing)
 
     def started(self, spec: TrialSpec) -> None:
         self.progress.started(spec)

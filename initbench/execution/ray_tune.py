@@ -6,20 +6,25 @@ could leave to the next. Trials travel as ids: the specs lie in Ray's object sto
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
+import re
 import tempfile
 import time
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError
 from initbench.execution.trial import attempt_trial, failed_record
 from initbench.ledger import TrialRecord
-from initbench.plugins import PluginFile, load_file
+from initbench.plugins import PluginFile, first_line, load_file
 from initbench.suite.spec import TrialSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from initbench.execution.executor import Job, Observer
 
 # Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
@@ -35,7 +40,7 @@ _SECONDS_BETWEEN_REPORTS = 2.0
 
 
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
-    """Run a job with Ray Tune; see `Executor`.
+    """Run a job with Ray Tune; see `Executor`. Meanwhile nothing that prints on ``sys.stdout`` is seen.
 
     Args:
         job: what to run.
@@ -45,25 +50,10 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
     Raises:
         InitbenchError: no cluster answers at the address, or it lacks what one trial asks for.
     """
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
-    import ray
-    from ray import tune
+    with _cluster(address) as cluster_resources:
+        from ray import tune
 
-    try:
-        ray.init(
-            address=address or "local",
-            include_dashboard=False if address is None else None,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=True,
-        )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise InitbenchError(
-            f"--address {address}: no Ray cluster answers: {str(error).partition(chr(10))[0]}"
-        ) from error
-    try:
-        _check_resources(job, ray.cluster_resources())
+        _check_resources(job, cluster_resources)
         observer.ready()
         specs = {spec.id: spec for spec in job.trials}
         trainable = tune.with_parameters(
@@ -79,8 +69,33 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                     storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, specs, observer)]
                 ),
             ).fit()
-    finally:
-        ray.shutdown()
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[dict[str, float]]:
+    """Connect to a cluster, or start a local one, and yield what it has; Ray says nothing meanwhile."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
+    with redirect_stdout(io.StringIO()):
+        try:
+            ray.init(
+                address=address or "local",
+                include_dashboard=False if address is None else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=True,
+            )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
+        # A trial's error is logged too, with Ray's own frames.
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+        try:
+            yield ray.cluster_resources()
+        finally:
+            ray.shutdown()
 
 
 def _trainable(config: dict[str, Any], specs: dict[str, str], plugins: tuple[PluginFile, ...], gpus: float) -> None:
@@ -128,8 +143,7 @@ def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) 
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
             trace = _read(trial.error_file)
-            last = trace.strip().rpartition("\n")[2] or "the worker process died"
-            self.end(failed_record(self.specs[trial.config["trial"]], "WorkerLost", last, trace))
+            self.end(failed_record(self.specs[trial.config["trial"]], "WorkerLost", _death(trace), trace))
 
         def end(self, record: TrialRecord) -> None:
             if record.id not in self.ended:
@@ -137,6 +151,13 @@ def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) 
                 self.observer.finished(record)
 
     return Callback(specs, observer)
+
+
+def _death(trace: str) -> str:
+    """Return how a worker died, in one line, from Ray's account of it."""
+    detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
+    how = detail.group(1) if detail else trace.strip().rpartition("\n")[2]
+    return "the worker process died (killed, out of memory, or it left by itself)" + (f": {how}" if how else "")
 
 
 def _read(path: str | None) -> str:

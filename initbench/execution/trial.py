@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +19,7 @@ from initbench.ledger import TrialRecord
 from initbench.plugins import first_line
 from initbench.probes.context import ProbeContext
 from initbench.probes.json_values import json_values
+from initbench.randomness import generator
 from initbench.registry import PROBES
 from initbench.training.loop import train
 
@@ -75,7 +77,7 @@ def run_trial(
         initialization=initialization,
         probes=probes,
         environment=environment(device.type),
-        timing=timing,
+        timing=timing | {"ended_at": time.time()},
     )
 
 
@@ -99,7 +101,9 @@ def failed_record(spec: TrialSpec, kind: str, message: str, trace: str = "") -> 
         trace: its traceback.
     """
     error = {"type": kind, "message": message, "traceback": trace}
-    return TrialRecord(id=spec.id, spec=spec.model_dump(mode="json"), status="failed", error=error)
+    return TrialRecord(
+        id=spec.id, spec=spec.model_dump(mode="json"), status="failed", timing={"ended_at": time.time()}, error=error
+    )
 
 
 def _build(spec: TrialSpec, dataset: Dataset) -> nn.Module:
@@ -119,7 +123,9 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
     if initializer.batch_size is not None:
         base = initializer.base
         tuner["base"] = None if base is None else {"name": base.name, **base.arguments}
-        tuner["real_batches"] = endless_batches(dataset.train, initializer.batch_size, spec.seed, "tuner_batches")
+        tuner["real_batches"] = endless_batches(
+            dataset.train, initializer.batch_size, generator(spec.seed, "tuner_batches", "real")
+        )
     return initialize(
         model,
         initializer.name,
@@ -138,7 +144,7 @@ def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: D
         seed=spec.seed,
         input_shape=dataset.input_shape,
         num_classes=dataset.num_classes,
-        real_batches=lambda batch_size, _order: endless_batches(dataset.train, batch_size, spec.seed, "probe_batches"),
+        real_batches=partial(endless_batches, dataset.train),
     )
     measurement = component.build(probe.arguments)(model, context)
     changed = {a.name: probe.arguments[a.name] for a in component.arguments if probe.arguments[a.name] != a.default}

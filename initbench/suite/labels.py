@@ -30,8 +30,8 @@ def component_labels(
     ignored = ignore if ignore is not None else [()] * len(components)
     bases = [c.get("base") for c in components]
     # Bases are told apart from one another, not from the same distribution used without a tuner.
-    base_labels = iter(component_labels([b for b in bases if b])) if any(bases) else iter(())
-    parts = [_part(b, base_labels) for b in bases]
+    base_labels = iter(component_labels([b for b in bases if b]) if any(bases) else ())
+    parts = [f"({next(base_labels)})" if b else "" for b in bases]
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
     for component, skip in zip(components, ignored, strict=True):
         for key, value in _arguments(component).items():
@@ -78,11 +78,8 @@ def _arguments(component: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _part(base: Mapping[str, Any] | None, labels: Any) -> str:
-    return f"({next(labels)})" if base else ""
-
-
 def _value(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:g}"
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
     return value if isinstance(value, str) else show(value)

@@ -124,13 +124,14 @@ def _section(
     entries: Iterable[Entry],
     read_entry: Callable[[Document, Entry, Key], list[Choice]],
 ) -> tuple[Choice, ...]:
-    choices: list[Choice] = []
+    choices: dict[tuple[str, str | None], Choice] = {}
     for index, entry in enumerate(entries):
         for choice in read_entry(document, entry, (section, index)):
-            if any((c.spec, c.scheme) == (choice.spec, choice.scheme) for c in choices):
+            same = (choice.spec.model_dump_json(), choice.scheme)
+            if same in choices:
                 raise document.error(choice.key, f"the same {choice.spec.name} stands twice in {section}")
-            choices.append(choice)
-    return tuple(choices)
+            choices[same] = choice
+    return tuple(choices.values())
 
 
 def _check_rule(document: Document, rule: Rule, key: Key) -> None:
@@ -162,7 +163,7 @@ def _architectures(document: Document, entry: Entry, key: Key) -> list[Choice]:
         if scheme is not None and scheme not in SCHEMES:
             hint = nearest(scheme, SCHEMES, list_all=False) if isinstance(scheme, str) else ""
             raise document.error((*key, "scheme"), f"must be one of {', '.join(SCHEMES)}; got {show(scheme)}{hint}")
-        # The planner builds each on the meta device, where it knows the input's shape.
+        # The planner builds each, once it knows the shape of the inputs.
         choices.append(Choice(_spec(document, component, arguments, key, build=False), key, component, scheme))
     return choices
 

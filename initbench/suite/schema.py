@@ -126,8 +126,8 @@ class SuiteFile(BaseModel):
     def _a_folder_name(cls, value: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
             raise ValueError(
-                "must begin with a letter or digit and have letters, digits, '-', '_' and '.' alone (it names a folder), "
-                f"got {show(value)}"
+                "must begin with a letter or digit and have letters, digits, '-', '_' and '.' alone "
+                f"(it names a folder), got {show(value)}"
             )
         return value
 

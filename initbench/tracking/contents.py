@@ -111,7 +111,7 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
         for probe in record.probes
         if _is_finite(probe["value"])
     }
-    values |= {(clean_name(f"timing/{key}"), 0): value for key, value in _finite(record.timing)}
+    values |= {(clean_name(f"timing/{key}"), 0): value for key, value in _finite(record.timing) if key != "ended_at"}
     for entry in sorted(record.history, key=lambda entry: int(entry["step"])):
         for key, value in _finite(entry):
             if key not in {"step", "epoch"}:

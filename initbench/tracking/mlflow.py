@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from initbench.errors import InitbenchError
 from initbench.plugins import first_line
 from initbench.tracking import contents
-from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri
+from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri, sqlite_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -71,13 +71,12 @@ class MlflowTracker:
             for run in self._existing_runs():
                 self._remember(run)
 
-    def log(self, record: TrialRecord, labels: Mapping[str, str], end_time: float | None = None) -> Outcome:
+    def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Outcome:
         """Write a trial as one run, however often this is called.
 
         Args:
             record: the trial.
             labels: its labels among the suite's trials, from `initbench.tracking.contents.trial_labels`.
-            end_time: when the trial ended, in seconds since the epoch; now by default.
 
         Returns:
             ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
@@ -95,7 +94,7 @@ class MlflowTracker:
                 self._client.delete_run(run.run_id)
                 runs.remove(run)
             if current is None:
-                self._write(record, labels, digest, time.time() if end_time is None else end_time)
+                self._write(record, labels, digest)
             elif self._relabel(current, contents.run_name(record, labels), contents.tags(record, labels)):
                 return "relabelled"
             if obsolete:
@@ -123,10 +122,10 @@ class MlflowTracker:
                 self._client.log_artifacts(run_id, str(report_folder), _REPORT)
             self._client.set_terminated(run_id)
 
-    def _write(self, record: TrialRecord, labels: Mapping[str, str], digest: str, end_time: float) -> None:
+    def _write(self, record: TrialRecord, labels: Mapping[str, str], digest: str) -> None:
         from mlflow.entities import Metric, Param
 
-        end = int(end_time * 1000)
+        end = int(float(record.timing.get("ended_at") or time.time()) * 1000)
         start = end - int(float(record.timing.get("total_seconds") or 0) * 1000)
         run = self._client.create_run(
             self._experiment_id, start, contents.tags(record, labels), contents.run_name(record, labels)
@@ -233,10 +232,7 @@ def sync(ledger: Ledger, tracker: MlflowTracker) -> Counter[Outcome]:
     """
     records = list(ledger.records())
     labels = contents.trial_labels([record.spec for record in records])
-    return Counter(
-        tracker.log(record, label, end_time=ledger.path(record.id).stat().st_mtime)
-        for record, label in zip(records, labels, strict=True)
-    )
+    return Counter(tracker.log(record, label) for record, label in zip(records, labels, strict=True))
 
 
 def _connect(uri: str) -> MlflowClient:
@@ -250,6 +246,13 @@ def _connect(uri: str) -> MlflowClient:
             logging.getLogger(name).setLevel(level)
     from mlflow import MlflowClient
 
+    path = sqlite_path(uri)
+    if path is not None and not path.exists():
+        # MLflow makes its tables one migration after another, and cannot go on from where it was killed.
+        part = path.with_name(path.name + ".part")
+        part.unlink(missing_ok=True)
+        MlflowClient(tracking_uri=f"sqlite:///{part}").search_experiments(max_results=1)
+        part.replace(path)
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 

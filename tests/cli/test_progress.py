@@ -63,7 +63,7 @@ def test_without_a_terminal_each_finished_trial_is_one_line(clock):
     specs = trials((PLAIN, 0), (PLAIN, 1), (WRN, 0))
     display = Display(Plan(specs, (), 0, ()))
     out = shown(display, terminal=False)
-    display.begin(specs, 0)
+    display.begin(specs)
     for spec, status, error in zip(specs, ("finished", "diverged", "failed"), (0.125, None, None), strict=True):
         display.started(spec)
         clock.now += 5
@@ -82,7 +82,7 @@ def test_on_a_terminal_the_counts_and_the_time_left_are_shown(clock):
     specs = trials((PLAIN, 0), (PLAIN, 1), (WRN, 0))
     display = Display(Plan(specs, (), 0, ()))
     out = shown(display, terminal=True)
-    display.begin(specs[1:], 1)
+    display.begin(specs[1:])
     display.started(specs[1])
     clock.now += 8
     display.finished(make_record(specs[1], test_error=None, status="diverged"))

@@ -10,6 +10,7 @@ import torch
 from initbench.data.augmentation import Augmentation
 from initbench.data.batches import TrainingBatches, endless_batches
 from initbench.data.dataset import Split
+from initbench.randomness import generator
 
 N = 50
 
@@ -100,7 +101,7 @@ def test_mixup_weights_are_drawn_from_the_beta_distribution(alpha):
 
 
 def test_endless_batches_are_full_and_use_every_sample_before_one_comes_again():
-    batches = [targets for _, targets in islice(endless_batches(numbered(), 8, 0, "tuner_batches"), 25)]
+    batches = [targets for _, targets in islice(endless_batches(numbered(), 8, generator(0, "tuner_batches")), 25)]
     assert [len(b) for b in batches] == [8] * 25
     stream = torch.cat(batches)
     for i in range(4):
@@ -109,7 +110,7 @@ def test_endless_batches_are_full_and_use_every_sample_before_one_comes_again():
 
 
 def test_endless_batches_may_be_larger_than_the_split():
-    inputs, targets = next(endless_batches(numbered(), 120, 0, "probe_batches"))
+    inputs, targets = next(endless_batches(numbered(), 120, generator(0, "probe_batches")))
     assert len(targets) == 120
     assert torch.equal(inputs[:, 0, 0, 1], targets.float())
     assert targets.bincount()[1:].min() == 2
@@ -117,7 +118,7 @@ def test_endless_batches_may_be_larger_than_the_split():
 
 def test_endless_batches_of_tuners_and_probes_and_seeds_are_independent():
     streams = [(0, "tuner_batches"), (0, "probe_batches"), (1, "tuner_batches"), (0, "tuner_batches")]
-    tuner, probe, other, again = (next(endless_batches(numbered(), N, *stream))[1] for stream in streams)
+    tuner, probe, other, again = (next(endless_batches(numbered(), N, generator(*stream)))[1] for stream in streams)
     assert torch.equal(tuner, again)
     assert not torch.equal(tuner, probe)
     assert not torch.equal(tuner, other)

@@ -17,39 +17,44 @@ def tiny(width: int = 8, *, input_shape: tuple[int, int, int] = (1, 8, 8), num_c
     return nn.Sequential(nn.Flatten(), nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, num_classes))
 
 
-@initbench.register_initializer("fault")
-def fault(kind: str = "none", seconds: float = 0.0, once: str = ""):
-    """Draws N(0, 0.1²), then does something that an initializer should not.
+def fail(_):
+    raise RuntimeError("the first line\nthe second line")
 
-    Args:
-        kind: of fault.
-        seconds: sleep first.
-        once: a file; the fault happens only while it is not there, and makes it.
-    """
+
+def leave(_):
+    raise SystemExit(3)
+
+
+def diverge(model):
+    with torch.no_grad():
+        next(model.parameters()).fill_(float("inf"))
+
+
+def leak(_):
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(2)
+    torch.manual_seed(12345)
+    torch.use_deterministic_algorithms(True)
+
+
+FAULTS = {
+    "raise": fail,
+    "exit": lambda _: os._exit(3),
+    "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "system_exit": leave,
+    "diverge": diverge,
+    "leak": leak,
+    "sleep": lambda _: time.sleep(600),
+}
+
+
+@initbench.register_initializer("fault")
+def fault(kind: str):
+    """Draws N(0, 0.1²), then does something that an initializer should not."""
 
     def apply(model, context):
         for name, parameter in model.named_parameters():
             nn.init.normal_(parameter, 0.0, 0.1, generator=context.generator(name))
-        time.sleep(seconds)
-        if once and os.path.exists(once):
-            return
-        if once:
-            open(once, "w").close()
-        if kind == "raise":
-            raise RuntimeError("the first line\nthe second line")
-        if kind == "exit":
-            os._exit(3)
-        if kind == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if kind == "system_exit":
-            raise SystemExit(3)
-        if kind == "diverge":
-            with torch.no_grad():
-                next(model.parameters()).fill_(float("inf"))
-        if kind == "leak":
-            torch.set_default_dtype(torch.float64)
-            torch.set_num_threads(2)
-            torch.manual_seed(12345)
-            torch.use_deterministic_algorithms(True)
+        FAULTS[kind](model)
 
     return apply

@@ -81,7 +81,8 @@ def test_logging_twice_gives_one_run(store):
 
 def test_a_run_tells_when_the_trial_ran(store):
     record = make_record(seconds=12.5)
-    store.tracker().log(record, contents.trial_labels([record.spec])[0], end_time=1_000_000.25)
+    record.timing["ended_at"] = 1_000_000.25
+    store.tracker().log(record, contents.trial_labels([record.spec])[0])
     [run] = store.runs()
     assert (run.info.start_time, run.info.end_time) == (999_987_750, 1_000_000_250)
 

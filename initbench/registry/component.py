@@ -1,0 +1,163 @@
+"""One registered factory: its typed arguments, and how it is called with them."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from initbench import plugins
+from initbench.errors import ArgumentError, InitbenchError
+from initbench.validation import explain, type_text, types_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+TraitsT = TypeVar("TraitsT")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a component, as a user may set it.
+
+    Attributes:
+        name: its name.
+        type: its annotation, as text.
+        default: its default; `inspect.Parameter.empty` where it is required.
+    """
+
+    name: str
+    type: str
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Component(Generic[TraitsT]):
+    """A registered factory with its typed arguments.
+
+    Attributes:
+        kind: ``initializer``, ``architecture``, ``dataset`` or ``probe``.
+        name: the registered name.
+        factory: called with the resolved arguments.
+        version: raised when the component's numbers change; part of every trial's id.
+        traits: what it declared at registration.
+        supplied: keyword arguments of the factory that the library passes, not the user.
+    """
+
+    kind: str
+    name: str
+    factory: Callable[..., Any]
+    version: int
+    traits: TraitsT
+    supplied: frozenset[str] = frozenset()
+
+    @cached_property
+    def _parameters(self) -> dict[str, inspect.Parameter]:
+        try:
+            signature = inspect.signature(self.factory, eval_str=True)
+        except NameError as error:
+            raise InitbenchError(
+                f"{self.kind} {self.name!r} ({plugins.origin(self.module)}): the annotations of its arguments "
+                f"cannot be read: {error}; import it outside `if TYPE_CHECKING`"
+            ) from error
+        if "name" in signature.parameters:
+            raise InitbenchError(f"{self.kind} {self.name!r}: an argument cannot be called 'name', as the component is")
+        named = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+        return {n: p for n, p in signature.parameters.items() if n not in self.supplied and p.kind in named}
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The arguments that a user may set, in the factory's order."""
+        return tuple(Argument(name, type_text(p.annotation), p.default) for name, p in self._parameters.items())
+
+    @property
+    def module(self) -> str:
+        """The name of the module that defines the factory."""
+        factory = self.factory.func if isinstance(self.factory, partial) else self.factory
+        return str(factory.__module__)
+
+    @property
+    def documentation(self) -> str:
+        """The factory's docstring."""
+        factory = self.factory.func if isinstance(self.factory, partial) else self.factory
+        return inspect.getdoc(factory) or ""
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return self.documentation.partition("\n")[0]
+
+    @cached_property
+    def source(self) -> str | None:
+        """The SHA-256 of a plug-in's source; None for what the library brings."""
+        return None if self.module.partition(".")[0] == "initbench" else plugins.source_hash(self.module)
+
+    @cached_property
+    def _model(self) -> Any:
+        from pydantic import ConfigDict, Field, create_model
+
+        fields: dict[str, Any] = {}
+        for index, (name, parameter) in enumerate(self._parameters.items()):
+            annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
+            default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+            # Under an alias, because names such as `copy` or `_x` are not free for a field.
+            fields[f"argument{index}"] = (annotation, Field(default, alias=name))
+        config = ConfigDict(
+            extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True, validate_default=True
+        )
+        return create_model(f"{self.kind}_{self.name}", __config__=config, **fields)
+
+    def resolve(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, defaults filled in; integers given for numbers are made floats, lists tuples.
+
+        Raises:
+            ArgumentError: an unknown or missing argument, or one of the wrong type.
+        """
+        from pydantic import ValidationError
+
+        # YAML and JSON have lists alone.
+        given = {
+            name: tuple(value) if isinstance(value, list) and self._takes_a_tuple(name) else value
+            for name, value in arguments.items()
+        }
+        try:
+            checked = self._model(**given)
+        except ValidationError as error:
+            details = error.errors(include_url=False)[0]
+            name = str(details["loc"][0])
+            raise ArgumentError(f"{name}: {explain(details, self._parameters)}", name) from None
+        # Field by field: `model_dump` would turn nested values into copies of other types.
+        return {name: getattr(checked, f"argument{index}") for index, name in enumerate(self._parameters)}
+
+    def _takes_a_tuple(self, name: str) -> bool:
+        return name in self._parameters and tuple in types_of(self._parameters[name].annotation)
+
+    def takes_a_list(self, name: str) -> bool:
+        """Return whether a list is one value of this argument (and so is not crossed)."""
+        return name in self._parameters and not {tuple, list}.isdisjoint(types_of(self._parameters[name].annotation))
+
+    def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:
+        """Call the factory with resolved arguments.
+
+        Args:
+            arguments: what the user set; checked by `resolve`.
+            supplied: what the library passes; only what the factory takes is passed on.
+
+        Raises:
+            ArgumentError: an argument that `resolve` or the factory (by a ValueError) refuses.
+        """
+        resolved = self.resolve(arguments)
+        takes = inspect.signature(self.factory).parameters
+        try:
+            return self.factory(**resolved, **{n: v for n, v in supplied.items() if n in takes})
+        except ValueError as error:
+            # By convention such a message begins with the argument's name: "depth must be 6n + 4, got 27".
+            named = str(error).partition(" ")[0].rstrip(":")
+            argument = named if named in resolved else None
+            raise ArgumentError(plugins.first_line(error), argument) from error

@@ -1,0 +1,82 @@
+"""`initbench plan`: the cells, what tells them apart, what is incompatible, what the ledger has."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from ledgers import make_record
+
+from initbench.cli import main
+from initbench.ledger import Ledger
+from initbench.suite.load import load_suite
+from initbench.suite.plan import plan
+from suites import VALID, edited
+
+
+@pytest.fixture
+def show(tmp_path, monkeypatch, capsys):
+    """Run `initbench plan` on a text and return what it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text, *options):
+        Path("suite.yaml").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(sys, "argv", ["initbench", "plan", "suite.yaml", *options])
+        main()
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_json(show):
+    data = json.loads(show(VALID, "--json"))
+    assert (data["suite"], data["trials"], data["missing"], data["excluded"]) == ("valid", 10, 10, 2)
+    trials = plan(load_suite("suite.yaml")).trials
+    assert [(c["architecture"], c["initializer"], c["seeds"], c["set_by_rules"]) for c in data["cells"]] == [
+        ("plain[depth=10, width=1]", "kaiming", [0, 1], {"recipe.clip_norm": 1.0}),
+        ("plain[depth=10, width=1]", "metainit(delta_orthogonal)", [0, 1], {"recipe.clip_norm": 1.0}),
+        ("plain[depth=16, width=1]", "kaiming", [0, 1], {"recipe.clip_norm": 1.0}),
+        ("plain[depth=16, width=1]", "metainit(delta_orthogonal)", [0, 1], {"recipe.clip_norm": 1.0}),
+        ("mlp[depth=3, width=8]", "kaiming", [0, 1], {}),
+    ]
+    assert sorted(i for cell in data["cells"] for i in cell["trials"]) == sorted(trial.id for trial in trials)
+    assert all(cell["statuses"] == {"missing": 2} and cell["recipe"] == {} for cell in data["cells"])
+
+
+def test_what_the_ledger_has(show):
+    show(VALID)
+    first, second, third, *_ = plan(load_suite("suite.yaml")).trials
+    ledger = Ledger(Path("runs/valid"))
+    for trial, status in ((first, "finished"), (second, "diverged"), (third, "failed")):
+        ledger.write(make_record(trial, status=status))
+    data = json.loads(show(VALID, "--json"))
+    assert data["missing"] == 8  # the failed one is tried again
+    assert [cell["statuses"] for cell in data["cells"][:3]] == [
+        {"finished": 1, "missing": 1},
+        {"diverged": 1, "missing": 1},
+        {"failed": 1, "missing": 1},
+    ]
+    assert "10 trials in 5 cells: 8 to run, 2 have a result, 2 excluded" in show(VALID)
+
+
+def test_crossed_recipes_and_data_tell_cells_apart(show):
+    text = edited(
+        ("dataset: digits", "dataset: {name: digits, train_size: [100, 200]}"),
+        ("epochs: 1, lr: 0.1", "epochs: 1, lr: [0.1, 0.2]"),
+    )
+    data = json.loads(show(text, "--json", "--only", "architecture=mlp"))
+    assert [(cell["dataset"], cell["recipe"]) for cell in data["cells"]] == [
+        (f"digits[train_size={size}]", {"lr": lr}) for size in (100, 200) for lr in (0.1, 0.2)
+    ]
+    assert "digits[train_size=100]  lr=0.2" in show(text)
+    assert "lr=" not in show(VALID)  # a column that says the same everywhere is left out
+
+
+def test_incompatible_pairs(show):
+    text = edited(("{name: mlp, width: 8}", "{name: mlp, width: 8, scheme: [standard, fixup]}"))
+    assert "incompatible: mlp[depth=3, width=8] + fixup with kaiming: mlp has no scheme fixup" in show(text)
+
+
+def test_nothing_is_written(show, tmp_path):
+    show(VALID)
+    assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]

@@ -1,0 +1,64 @@
+"""The suites that the tests of suites start from: as text, and as plain data."""
+
+from __future__ import annotations
+
+import copy
+
+from initbench.suite.document import Document
+from initbench.suite.load import suite_of
+from initbench.suite.plan import plan
+
+VALID = """\
+name: valid
+dataset: digits
+architectures:
+  - {name: plain, depth: [10, 16], width: 1, norm: none}
+  - {name: mlp, width: 8}
+initializers:
+  - kaiming
+  - {name: metainit, base: delta_orthogonal, steps: 2}
+recipe: {epochs: 1, lr: 0.1}
+rules:
+  - {when: {architecture: plain}, recipe: {clip_norm: 1.0}}
+exclude: [{architecture: mlp, initializer: metainit}]
+probes: [gradient_norm]
+seeds: 2
+resources: {cpus: 1}
+"""
+
+
+def edited(*edits: tuple[str, str]) -> str:
+    """The valid suite with parts of its text replaced, each of which it must have."""
+    text = VALID
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return text
+
+
+BASE = {
+    "name": "s",
+    "dataset": "digits",
+    "architectures": [{"name": "mlp", "width": 8}],
+    "initializers": ["xavier"],
+    "probes": [],
+}
+
+
+def planned(*, only=(), assignments=(), **keys):
+    """The plan of a suite as plain data, with these keys in place of the base's."""
+    document = Document("suite.yaml", "", copy.deepcopy(BASE | keys))
+    for assignment in assignments:
+        document.set(assignment)
+    return plan(suite_of(document), only)
+
+
+def the_trial(**keys):
+    """The only trial of such a suite."""
+    [trial] = planned(**keys).trials
+    return trial
+
+
+def ids(result):
+    """The ids of a plan's trials, in their order."""
+    return [trial.id for trial in result.trials]

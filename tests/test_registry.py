@@ -1,0 +1,361 @@
+"""Registries: names, typed arguments, versions, families."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+import initbench
+from initbench.cli import main
+from initbench.errors import ArgumentError, InitbenchError, UnknownNameError
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Registry
+
+pytestmark = pytest.mark.usefixtures("scratch_registry")
+
+
+def register(factory, name="scratch", **traits):
+    initbench.register_initializer(name, **traits)(factory)
+    return INITIALIZERS.get(name)
+
+
+def typed(
+    std: float = 1,
+    steps: Annotated[int, Field(ge=1)] = 5,
+    flag: bool = False,
+    mode: Literal["fan_in", "fan_out"] = "fan_in",
+    size: int | None = None,
+    scales: tuple[float, ...] = (1.0,),
+    names: list[str] | None = None,
+    free=7,
+):
+    """First line.
+
+    More.
+    """
+    return dict(locals())
+
+
+# --- what a component is
+
+
+def test_arguments_with_types_and_defaults():
+    def factory(required: float, *, std: float = 0.02, mode: Literal["a", "b"] = "a", size: int | None = None, free=1):
+        """What it does.
+
+        More.
+        """
+
+    component = register(factory, version=3)
+    assert [(a.name, a.type, a.required) for a in component.arguments] == [
+        ("required", "float", True),
+        ("std", "float", False),
+        ("mode", "'a' | 'b'", False),
+        ("size", "int | null", False),
+        ("free", "any", False),
+    ]
+    assert [a.default for a in component.arguments[1:]] == [0.02, "a", None, 1]
+    assert (component.version, component.summary) == (3, "What it does.")
+
+
+def test_what_the_library_passes_is_no_argument_of_the_user():
+    names = [a.name for a in ARCHITECTURES.get("mlp").arguments]
+    assert names == ["depth", "width", "norm", "activation", "dropout"]
+    with pytest.raises(ArgumentError, match=r"^num_classes: unknown key"):
+        ARCHITECTURES.get("mlp").resolve({"num_classes": 3})
+
+
+def test_defaults_and_numbers_are_resolved():
+    resolved = register(typed).resolve({"std": 2, "scales": [1, 2]})
+    assert resolved == {
+        "std": 2.0,
+        "steps": 5,
+        "flag": False,
+        "mode": "fan_in",
+        "size": None,
+        "scales": (1.0, 2.0),
+        "names": None,
+        "free": 7,
+    }
+    assert type(resolved["std"]) is float
+    # A default that was written as an integer is the same number as the user's.
+    assert type(register(typed, "again").resolve({})["std"]) is float
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"std": True}, "std: must be a number, got true"),
+        ({"std": "1"}, "std: must be a number, got '1'"),
+        ({"std": float("nan")}, "std: must be finite, got .nan"),
+        ({"std": float("-inf")}, "std: must be finite, got -.inf"),
+        ({"std": [1.0]}, "std: must be a number, got [1.0]"),
+        ({"std": None}, "std: must be a number, got null"),
+        ({"steps": 0}, "steps: must be at least 1, got 0"),
+        ({"steps": 2.0}, "steps: must be an integer, got 2.0"),
+        ({"steps": True}, "steps: must be an integer, got true"),
+        ({"flag": 1}, "flag: must be true or false, got 1"),
+        ({"mode": "fanin"}, "mode: must be one of fan_in, fan_out; got 'fanin' (did you mean 'fan_in'?)"),
+        ({"mode": 3}, "mode: must be one of fan_in, fan_out; got 3"),
+        ({"size": "x"}, "size: must be an integer, got 'x'"),
+        ({"scales": [1, "x"]}, "scales: must be a number, got 'x'"),
+        ({"scales": 1}, "scales: must be a list, got 1"),
+        ({"names": [1]}, "names: must be a text, got 1"),
+        ({"stdd": 1}, "stdd: unknown key (did you mean 'std'?)"),
+        ({"qqq": 1}, "qqq: unknown key (valid: flag, free, mode, names, scales, size, std, steps)"),
+    ],
+)
+def test_refused_arguments(arguments, message):
+    with pytest.raises(ArgumentError) as caught:
+        register(typed).resolve(arguments)
+    assert str(caught.value) == message
+    assert caught.value.argument == next(iter(arguments))
+
+
+def test_a_required_argument():
+    def factory(std: float):
+        return std
+
+    component = register(factory)
+    with pytest.raises(ArgumentError, match=r"^std: is required$"):
+        component.resolve({})
+    assert component.build({"std": 2}) == 2.0
+
+
+def test_names_that_mean_something_to_a_model_class_are_free():
+    def factory(copy: int = 1, json: int = 2, model_config: int = 3, schema: int = 4, _private: int = 5):
+        return (copy, json, model_config, schema, _private)
+
+    assert register(factory).build({"copy": 7, "_private": 9}) == (7, 2, 3, 4, 9)
+
+
+def test_values_reach_the_factory_as_they_are():
+    value = {"a": [1, {"b": (2,)}]}
+
+    def factory(free=None):
+        return free
+
+    assert register(factory).build({"free": value}) is not None
+    assert register(factory).build({"free": value}) == value
+
+
+def test_a_value_error_names_its_argument():
+    def factory(depth: int = 1, width: int = 1):
+        if depth == 2:
+            raise ValueError("depth must be odd,\ngot 2")
+        raise ValueError(f"together {depth} and {width} do not fit")
+
+    component = register(factory)
+    with pytest.raises(ArgumentError, match=r"^depth must be odd,$") as caught:
+        component.build({"depth": 2})
+    assert caught.value.argument == "depth"
+    with pytest.raises(ArgumentError, match=r"^together 1 and 1 do not fit$") as caught:
+        component.build({})
+    assert caught.value.argument is None
+
+
+def test_an_argument_cannot_be_called_name():
+    def factory(name: str = "x"):
+        return name
+
+    with pytest.raises(InitbenchError, match="initializer 'scratch': an argument cannot be called 'name'"):
+        _ = register(factory).arguments
+
+
+# --- registration
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a[1]", "a,b", "a=b", "a(b)", "a\n"])
+def test_malformed_names(name):
+    with pytest.raises(InitbenchError, match="a name has no spaces, brackets, commas or '='"):
+        initbench.register_initializer(name)
+
+
+def test_versions_start_at_one():
+    with pytest.raises(InitbenchError, match="initializer 'x': version must be at least 1, got 0"):
+        initbench.register_initializer("x", version=0)
+
+
+def test_a_name_is_taken_once():
+    def first():
+        """First."""
+
+    def second():
+        """Second."""
+
+    register(first)
+    with pytest.raises(InitbenchError, match=f"^initializer 'scratch' is already registered by {__name__}$"):
+        register(second)
+    assert INITIALIZERS.get("scratch").summary == "First."
+
+
+def test_the_same_definition_may_run_again():
+    """A module that is reloaded and a notebook's cell that is repeated register the same name again."""
+
+    def define(text):
+        def factory():
+            return text
+
+        return register(factory)
+
+    define("old")
+    assert define("new").build({}) == "new"
+
+
+@pytest.mark.parametrize(
+    ("decorator", "name", "owner"),
+    [
+        ("register_initializer", "metainit", "initbench.initializers.metainit"),
+        ("register_architecture", "wrn", "initbench.architectures.wrn"),
+        ("register_architecture", "timm/resnet18", "initbench.architectures.timm"),
+        ("register_probe", "gradient_norm", "initbench.probes.gradient_norm"),
+    ],
+)
+def test_names_of_built_ins_are_taken_before_they_are_imported(decorator, name, owner):
+    code = (
+        "import sys, initbench\n"
+        f"try:\n    initbench.{decorator}({name!r})(lambda: None)\n"
+        "except initbench.InitbenchError as error:\n    print(error)\n"
+        f"print({owner!r} in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    kind = decorator.removeprefix("register_")
+    assert done.stdout.splitlines() == [f"{kind} {name!r} is already registered by {owner}", "False"]
+
+
+def test_one_name_in_two_registries():
+    """`gaussian` is an initializer and a dataset."""
+    assert INITIALIZERS.get("gaussian").kind == "initializer"
+    assert DATASETS.get("gaussian").kind == "dataset"
+
+
+# --- look-up
+
+
+@pytest.mark.parametrize("components", [INITIALIZERS, ARCHITECTURES, DATASETS, PROBES], ids=lambda r: r.kind)
+def test_every_built_in_is_registered_by_its_module(components):
+    for name, module in components.builtins.items():
+        component = components.find(name)
+        assert component.name == name
+        assert component.module == module
+        assert component.source is None  # the library's own sources are not part of an id: versions are
+        assert component.summary
+        for argument in component.arguments:
+            assert not argument.required, f"{name}.{argument.name}"
+        component.resolve({})  # every default passes its own check
+
+
+def test_unknown_names():
+    with pytest.raises(UnknownNameError, match=r"^unknown initializer 'metaint' \(did you mean 'metainit'\?\)$"):
+        INITIALIZERS.get("metaint")
+    with pytest.raises(UnknownNameError, match=r"^unknown architecture 'qqqq' \(valid: mlp, plain, timm/\*, wrn\)$"):
+        ARCHITECTURES.get("qqqq")
+
+
+def test_a_long_list_of_valid_names_is_cut():
+    registry = Registry("thing", {f"n{i:02}": "none" for i in range(25)})
+    with pytest.raises(UnknownNameError, match=r"n18, n19, \.\.\.\)$"):
+        registry.get("qqqqqqqq")
+
+
+# --- families
+
+
+@pytest.fixture
+def family():
+    @initbench.register_architecture("zoo/*", version=4, members=lambda: ["lion", "tiger"])
+    def build(member: str, legs: int = 4, *, num_classes=10):
+        """An animal."""
+        return (member, legs, num_classes)
+
+
+@pytest.mark.usefixtures("family")
+def test_a_member_of_a_family():
+    lion = ARCHITECTURES.get("zoo/lion")
+    assert (lion.name, lion.version, lion.summary) == ("zoo/lion", 4, "An animal.")
+    assert [a.name for a in lion.arguments] == ["legs"]
+    assert lion.build({"legs": 3}, num_classes=2) == ("lion", 3, 2)
+
+
+@pytest.mark.usefixtures("family")
+def test_the_family_itself_is_for_lists_alone():
+    assert "zoo/*" in ARCHITECTURES.names()
+    assert [a.name for a in ARCHITECTURES.find("zoo/*").arguments] == ["legs"]
+    for name in ("zoo/*", "zoo/"):
+        with pytest.raises(UnknownNameError, match=r"^unknown architecture 'zoo/.?' \(such as zoo/lion\)$"):
+            ARCHITECTURES.get(name)
+
+
+@pytest.mark.usefixtures("family")
+def test_the_nearest_member():
+    with pytest.raises(UnknownNameError, match=r"^unknown architecture 'zoo/tigre' \(did you mean 'zoo/tiger'\?\)$"):
+        ARCHITECTURES.get("zoo/tigre")
+
+
+def test_the_nearest_timm_model():
+    with pytest.raises(
+        UnknownNameError, match=r"^unknown architecture 'timm/resnet81' \(did you mean 'timm/resnet18'\?\)$"
+    ):
+        ARCHITECTURES.get("timm/resnet81")
+    assert ARCHITECTURES.get("timm/resnet18").name == "timm/resnet18"
+
+
+# --- as the command line shows them
+
+
+def run(capsys, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["initbench", *arguments])
+    main()
+    return capsys.readouterr().out
+
+
+def test_list(capsys, monkeypatch):
+    register(typed)
+    out = run(capsys, monkeypatch, "list")
+    for name in (*INITIALIZERS.builtins, *ARCHITECTURES.builtins, *DATASETS.builtins, *PROBES.builtins, "scratch"):
+        assert f"\n{name} " in out
+    assert "steps: int = 500, lr: float = 0.1, momentum: float = 0.9" in out
+
+
+def test_list_json(capsys, monkeypatch):
+    register(typed)
+    data = json.loads(run(capsys, monkeypatch, "list", "--json"))
+    assert list(data) == ["initializer", "architecture", "dataset", "probe"]
+    cards = {card["name"]: card for card in data["initializer"]}
+    assert set(cards) == {*INITIALIZERS.builtins, "scratch"}
+    assert cards["metainit"]["arguments"][0] == {"name": "steps", "type": "int", "required": False, "default": 500}
+    assert cards["metainit"]["arguments"][-2:] == [
+        {"name": "base", "type": "distribution", "required": False, "default": "delta_orthogonal"},
+        {"name": "batch_size", "type": "int", "required": False, "default": 32},
+    ]
+    assert [a["name"] for a in cards["kaiming"]["arguments"]] == ["mode", "distribution", "gain"]
+    assert cards["scratch"]["from"] == __name__
+    assert cards["scratch"]["version"] == 1
+
+
+def test_describe(capsys, monkeypatch):
+    out = run(capsys, monkeypatch, "describe", "metainit")
+    assert out.startswith("metainit (initializer, version 1)\n")
+    assert "  steps: int = 500\n" in out
+    assert "  base: distribution = 'delta_orthogonal'\n" in out
+    assert "Dauphin & Schoenholz" in out
+
+
+def test_describe_a_name_of_two_kinds(capsys, monkeypatch):
+    cards = json.loads(run(capsys, monkeypatch, "describe", "gaussian", "--json"))
+    assert [card["kind"] for card in cards] == ["initializer", "dataset"]
+
+
+def test_describe_a_member_of_a_family(capsys, monkeypatch):
+    [card] = json.loads(run(capsys, monkeypatch, "describe", "timm/resnet18", "--json"))
+    assert (card["name"], card["kind"]) == ("timm/resnet18", "architecture")
+    assert "model" not in [a["name"] for a in card["arguments"]]
+
+
+def test_without_a_command_the_help(capsys, monkeypatch):
+    assert "Commands" in run(capsys, monkeypatch)
+    assert run(capsys, monkeypatch, "--version") == f"{initbench.__version__}\n"
