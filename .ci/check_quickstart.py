@@ -11,7 +11,11 @@ assert len(frame) == 24, f"24 trials, got {len(frame)}"
 assert set(frame.status) <= {"finished", "diverged"}, frame.status.value_counts()
 
 plain = frame[frame.architecture == "plain"]
-median = plain.fillna({"test_error": float("inf")}).groupby("initializer")[["probe.gradient_quotient", "test_error"]].median()
+median = (
+    plain.fillna({"test_error": float("inf")})
+    .groupby("initializer")[["probe.gradient_quotient", "test_error"]]
+    .median()
+)
 print(median.to_string())
 untuned = median.loc["delta_orthogonal[gain=1]"]
 assert untuned["probe.gradient_quotient"] >= 0.99, untuned
@@ -22,7 +26,13 @@ assert tuned["probe.gradient_quotient"] <= 0.6, tuned
 assert tuned["test_error"] <= 0.10, tuned
 
 page = (folder / "report" / "index.html").read_text(encoding="utf-8")
-for name in ("kaiming", "delta_orthogonal[gain=1]", "delta_orthogonal[gain=2]", "metainit(delta_orthogonal)", "saturated"):
+for name in (
+    "kaiming",
+    "delta_orthogonal[gain=1]",
+    "delta_orthogonal[gain=2]",
+    "metainit(delta_orthogonal)",
+    "saturated",
+):
     assert name in page, f"the report does not mention {name}"
 assert "http://" not in page.replace("http://www.w3.org/", ""), "the report is not offline"
 for name in ("results.csv", "comparison.csv", "correlation.csv"):

@@ -40,7 +40,7 @@ def test_a_non_finite_number_is_never_written(tmp_path):
 
 
 def test_kill_9_leaves_whole_records_alone(tmp_path):
-    """A process that rewrites one record without pause is killed: what is there is whole, and what is half is no record."""
+    """A process that rewrites one record without pause is killed: what is there is whole."""
     script = (
         "import sys\nfrom initbench.ledger import Ledger, TrialRecord\nledger = Ledger(sys.argv[1])\n"
         "big = TrialRecord(id='a', spec={}, status='finished', history=[{'step': i} for i in range(20000)])\n"

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import initbench
-from initbench.registry import INITIALIZERS
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan
@@ -39,12 +38,11 @@ def test_the_model_example_tunes_a_model():
     assert len(names["record"].history) == 2
 
 
+@pytest.mark.usefixtures("scratch_registry")
 def test_the_plug_in_example_draws_what_it_says():
     _, plugin = blocks("python")
     names = {"__name__": "readme_example"}
-    # A plug-in's source is hashed from its module's file; the name is registered once per process.
-    if "my_init" not in INITIALIZERS.names():
-        exec(plugin, names)  # noqa: S102  # as a reader would
+    exec(plugin, names)  # noqa: S102  # as a reader would
     model = torch.nn.Linear(400, 400)
     initbench.initialize(model, "my_init", std=0.5)
     # 160,000 draws: the standard error of their standard deviation is 0.5 / sqrt(320,000) = 0.0009.

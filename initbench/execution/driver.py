@@ -196,8 +196,7 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> None:
         try:
             load_dataset(dataset.name, dataset.arguments)
         except ArgumentError as error:
-            where = (*key, error.argument) if error.argument else key
-            raise suite.document.error(where, str(error).removeprefix(f"{error.argument}: ")) from error
+            raise suite.document.argument_error(key, error) from error
         except DataError as error:
             raise suite.document.error(key, str(error)) from error
 
