@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -133,27 +134,33 @@ class Ledger:
         """Return the status of every trial that has a record."""
         return {record.id: record.status for record in self.records()}
 
-    def remove_if_empty(self) -> None:
-        """Remove the folder of a ledger in which nothing was written but its lock."""
-        if self.folder.is_dir() and [path.name for path in self.folder.iterdir()] == [".lock"]:
-            (self.folder / ".lock").unlink()
-            self.folder.rmdir()
-
-    def lock(self) -> FileLock:
-        """Take the lock that admits one driver per ledger, until the returned lock is released.
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock that admits one driver per ledger; where nothing was written meanwhile, leave no folder.
 
         Raises:
-            InitbenchError: another driver holds it.
+            InitbenchError: another driver holds it, or the folder cannot be written.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / ".lock", timeout=0)
+        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
+        file = self.folder / ".lock"
+        lock = FileLock(file, timeout=0)
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
             raise InitbenchError(
                 f"{self.folder}: another initbench run is writing here; wait for it or stop it"
             ) from None
-        return lock
+        except OSError as error:
+            raise InitbenchError(f"{self.folder}: cannot be written: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+            if made and set(self.folder.iterdir()) <= {file}:
+                file.unlink(missing_ok=True)
+                for folder in made:
+                    folder.rmdir()
 
 
 def _read(path: Path) -> TrialRecord:

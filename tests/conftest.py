@@ -9,9 +9,17 @@ REGISTRIES = (registry.INITIALIZERS, registry.ARCHITECTURES, registry.DATASETS, 
 
 @pytest.fixture
 def scratch_registry():
-    """Whatever a test registers is forgotten after it; built-ins that it has imported stay."""
-    before = {r.kind: set(r._registered) for r in REGISTRIES}
+    """The built-ins alone; what a test registers is forgotten after it, and what others have registered comes back."""
+    others = {}
+    for r in REGISTRIES:
+        others[r.kind] = {name: c for name, c in r._registered.items() if name not in r.builtins}
+        _forget_plugins(r)
     yield
     for r in REGISTRIES:
-        for name in set(r._registered) - before[r.kind] - set(r.builtins):
-            del r._registered[name]
+        _forget_plugins(r)
+        r._registered.update(others[r.kind])
+
+
+def _forget_plugins(components):
+    for name in set(components._registered) - set(components.builtins):
+        del components._registered[name]

@@ -68,12 +68,26 @@ def test_a_file_that_is_no_record_is_named(tmp_path, text):
 
 
 def test_one_driver_per_ledger(tmp_path):
-    lock = Ledger(tmp_path).lock()
-    holder = f"from initbench.ledger import Ledger; Ledger({str(tmp_path)!r}).lock()"
-    done = subprocess.run([sys.executable, "-c", holder], capture_output=True, text=True, check=False)
-    assert "another initbench run is writing here" in done.stderr
-    lock.release()
+    holder = f"from initbench.ledger import Ledger\nwith Ledger({str(tmp_path)!r}).lock(): pass"
+    with Ledger(tmp_path).lock():
+        done = subprocess.run([sys.executable, "-c", holder], capture_output=True, text=True, check=False)
+        assert "another initbench run is writing here" in done.stderr
     subprocess.run([sys.executable, "-c", holder], check=True)
+
+
+def test_a_lock_under_which_nothing_was_written_leaves_nothing(tmp_path):
+    with Ledger(tmp_path / "runs" / "suite").lock():
+        assert (tmp_path / "runs" / "suite").is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with Ledger(tmp_path / "runs" / "suite").lock():
+        Ledger(tmp_path / "runs" / "suite").write(record())
+    assert Ledger(tmp_path / "runs" / "suite").statuses() == {record().id: "finished"}
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(InitbenchError, match=r"runs/suite: cannot be written"), Ledger(tmp_path / "runs/suite").lock():
+        pass
 
 
 def test_numbers_leave_out_what_need_not_be_reproducible():

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from initbench.execution.driver import Labels, Progress
+from initbench.execution.recorder import Labels, Progress
 
 if TYPE_CHECKING:
     from initbench.execution.driver import Outcome

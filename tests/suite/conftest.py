@@ -7,6 +7,11 @@ import pytest
 from initbench.cli import main
 
 
+@pytest.fixture(autouse=True)
+def _built_ins_alone(scratch_registry):
+    """Messages name all components: those that other tests have registered must not be among them."""
+
+
 @pytest.fixture
 def refused(tmp_path, monkeypatch, capsys):
     """Run a command in an empty folder (but for the files given) and return its one line on stderr."""

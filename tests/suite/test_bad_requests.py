@@ -144,7 +144,6 @@ def test_plugin_that_cannot_be_imported(command, case, refused):
     )
 
 
-@pytest.mark.usefixtures("scratch_registry")
 def test_plugin_with_annotations_that_cannot_be_read(refused):
     source = (
         "from __future__ import annotations\nimport initbench\n"

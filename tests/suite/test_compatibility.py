@@ -8,8 +8,6 @@ import initbench
 from initbench.errors import SuiteError
 from suites import planned
 
-pytestmark = pytest.mark.usefixtures("scratch_registry")
-
 
 def only_reason(**keys):
     result = planned(**keys)

@@ -91,7 +91,6 @@ def test_a_list_of_a_list_typed_field_is_one_value(recipe, values):
     assert [getattr(t.recipe, [*recipe][-1]) for t in trials] == values
 
 
-@pytest.mark.usefixtures("scratch_registry")
 def test_a_list_of_a_list_typed_argument_is_one_value():
     @initbench.register_initializer("test_plan_lists")
     def factory(scales: tuple[float, ...] = (1.0,), names: list[str] | None = None, gain: float = 1):  # noqa: ARG001

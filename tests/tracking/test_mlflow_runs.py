@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -176,6 +177,23 @@ def test_a_driver_that_was_really_killed_and_never_printed_a_word(tmp_path):
     assert len(store.runs()) == 5
     for record in ledger.records():
         _assert_whole(store, record)
+
+
+def test_a_driver_killed_while_the_store_was_made_leaves_none(tmp_path):
+    """MLflow's migrations cannot go on from a half-made store: "table _alembic_tmp_experiments already exists"."""
+    uri = default_tracking_uri(tmp_path)
+    script = "import sys; from initbench.tracking.mlflow import MlflowTracker; MlflowTracker(*sys.argv[1:], 'depth')"
+    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path), uri])
+    part = tmp_path / "mlflow.db.part"
+    while not part.exists() or part.stat().st_size < 100_000:  # a whole store has about 900,000 bytes
+        assert process.poll() is None
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert part.exists()
+    assert not (tmp_path / "mlflow.db").exists()
+    assert _log(MlflowTracker(tmp_path, uri, "depth"), make_record()) == "written"
+    assert not part.exists()
 
 
 def test_nothing_is_printed_in_this_process_either(store, capfd):

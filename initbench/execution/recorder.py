@@ -1,0 +1,123 @@
+"""What becomes of a record: the ledger first, then MLflow, then the screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from initbench.ledger import Ledger, TrialRecord
+    from initbench.suite.spec import TrialSpec
+    from initbench.tracking.thread import TrackingThread
+
+
+class Progress:
+    """What the driver tells of its work; the command line draws it. Every method may be left as it is."""
+
+    def begin(self, missing: tuple[TrialSpec, ...]) -> None:
+        """These trials run now; the others of the plan have a result already."""
+
+    def started(self, spec: TrialSpec) -> None:
+        """A trial was given to a worker."""
+
+    def progressed(self, spec: TrialSpec, fraction: float) -> None:
+        """This fraction of a trial's training is done."""
+
+    def finished(self, record: TrialRecord) -> None:
+        """A trial has ended and its record is in the ledger."""
+
+    def note(self, message: str) -> None:
+        """Something that the user should know, in one line."""
+
+    def end(self) -> None:
+        """No trial runs any more."""
+
+
+class Labels:
+    """The labels of a suite's trials, by id; they depend on what varies among all of them.
+
+    Args:
+        trials: of the plan.
+        records: of the ledger, which may have trials that the suite no longer plans.
+    """
+
+    def __init__(self, trials: Iterable[TrialSpec], records: Iterable[TrialRecord] = ()) -> None:
+        from initbench.tracking.contents import trial_labels
+
+        specs = {record.id: record.spec for record in records}
+        specs |= {trial.id: trial.model_dump(mode="json") for trial in trials}
+        self._labels = dict(zip(specs, trial_labels(list(specs.values())), strict=True))
+
+    def of(self, record: TrialRecord) -> dict[str, str]:
+        """Return the labels of a record: ``architecture``, ``initializer`` and ``dataset``."""
+        return self._labels[record.id]
+
+
+class Recorder:
+    """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen.
+
+    Args:
+        suite_text: the suite file's.
+        missing: the trials that run now.
+        labels: of all trials.
+        ledger: where records go; its folder has the suite's name.
+        uri: of MLflow.
+        progress: is told of everything.
+    """
+
+    def __init__(
+        self,
+        suite_text: str,
+        missing: tuple[TrialSpec, ...],
+        labels: Labels,
+        ledger: Ledger,
+        uri: str,
+        progress: Progress,
+    ) -> None:
+        self.suite_text = suite_text
+        self.missing = missing
+        self.labels = labels
+        self.ledger = ledger
+        self.uri = uri
+        self.progress = progress
+        self.tracking: TrackingThread | None = None
+
+    def ready(self) -> None:
+        """Write the first bytes: nothing can be wrong with the request any more."""
+        from initbench.tracking.thread import TrackingThread
+
+        self.ledger.folder.joinpath("suite.yaml").write_text(self.suite_text, encoding="utf-8")
+        self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
+        for record in self.ledger.records():  # what a killed driver recorded and did not pass on
+            self.tracking.put(record, self.labels.of(record))
+        if self.missing:
+            self.progress.begin(self.missing)
+
+    def started(self, spec: TrialSpec) -> None:
+        """See `Observer`."""
+        self.progress.started(spec)
+
+    def progressed(self, spec: TrialSpec, fraction: float) -> None:
+        """See `Observer`."""
+        self.progress.progressed(spec, fraction)
+
+    def finished(self, record: TrialRecord) -> None:
+        """See `Observer`."""
+        self.ledger.write(record)
+        if self.tracking:
+            self.tracking.put(record, self.labels.of(record))
+        self.progress.finished(record)
+
+    def close(self, report: Path) -> None:
+        """Pass on the report, and wait until MLflow has everything."""
+        if self.tracking:
+            self.tracking.put_suite(self.ledger.folder / "suite.yaml", report.parent)
+            for problem in self.tracking.close():
+                self.progress.note(problem)
+
+    def abandon(self) -> None:
+        """End at once; the next run passes on what MLflow lacks."""
+        if self.tracking:
+            self.tracking.abandon()
