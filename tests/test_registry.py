@@ -266,7 +266,7 @@ def test_a_long_list_of_valid_names_is_cut():
 
 
 @pytest.fixture
-def family():
+def family(scratch_registry):  # noqa: ARG001  # which must come first
     @initbench.register_architecture("zoo/*", version=4, members=lambda: ["lion", "tiger"])
     def build(member: str, legs: int = 4, *, num_classes=10):
         """An animal."""
