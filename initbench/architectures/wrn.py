@@ -10,6 +10,10 @@ from initbench.registry import register_architecture
 _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
 
 
+# Ten times the deepest networks in the literature on initialization: a slip of the keyboard must not build for ever.
+_DEEPEST = 100_000
+
+
 class Block(nn.Module):
     """Two 3×3 convolutions, each after norm and activation: B(3,3) of the paper, section 2.
 
@@ -93,6 +97,8 @@ class WideResNet(nn.Module):
         num_classes: int,
     ) -> None:
         super().__init__()
+        if depth > _DEEPEST:
+            raise ValueError(f"depth must be at most {_DEEPEST}, got {depth}")
         if depth < 10 or (depth - 4) % 6:
             raise ValueError(f"depth must be 6n + 4 (10, 16, 22, 28, ...), got {depth}")
         if width < 1:

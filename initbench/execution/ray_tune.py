@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import socket
 import tempfile
 import time
 from contextlib import contextmanager, redirect_stdout
@@ -78,6 +79,7 @@ def _cluster(address: str | None) -> Iterator[dict[str, float]]:
         os.environ.setdefault(name, value)
     import ray
 
+    _check_address(address)
     # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
     with redirect_stdout(io.StringIO()):
         try:
@@ -96,6 +98,17 @@ def _cluster(address: str | None) -> Iterator[dict[str, float]]:
             yield ray.cluster_resources()
         finally:
             ray.shutdown()
+
+
+def _check_address(address: str | None) -> None:
+    """Refuse an address at which nothing listens; Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not colon:
+        return  # none, or a name such as `auto`, which Ray looks up on this machine
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, ValueError) as error:
+        raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
 
 
 def _trainable(config: dict[str, Any], specs: dict[str, str], plugins: tuple[PluginFile, ...], gpus: float) -> None:

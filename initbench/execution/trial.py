@@ -132,7 +132,7 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
         input_shape=(initializer.batch_size or spec.recipe.batch_size, *dataset.input_shape),
         num_classes=dataset.num_classes,
         seed=spec.seed,
-        optimizer=(spec.recipe.optimizer, spec.recipe.lr),
+        training_optimizer=(spec.recipe.optimizer, spec.recipe.lr),
         **tuner,
         **initializer.arguments,
     )

@@ -38,7 +38,7 @@ def initialize(
     batches: Iterable[Batch] | None = None,
     real_batches: Iterable[Batch] | None = None,
     loss_fn: LossFunction = F.cross_entropy,
-    optimizer: tuple[str, float] = ("sgd", 0.1),
+    training_optimizer: tuple[str, float] = ("sgd", 0.1),
     **arguments: Any,
 ) -> InitializationRecord:
     """Set a model's parameters in place and return the record of what was done.
@@ -58,7 +58,7 @@ def initialize(
         batches: (inputs, targets), in place of generated ones: one per step, from the first, none spent on measuring.
         real_batches: what a tuner that asks for real data gets.
         loss_fn: mean loss of a batch from (outputs, targets).
-        optimizer: name and learning rate of the training to come, for tuners that need them.
+        training_optimizer: name and learning rate of the training to come, for tuners that need them.
         arguments: the initializer's own.
 
     Raises:
@@ -85,7 +85,7 @@ def initialize(
         _parameters=dict(model.named_parameters()),
     )
     context = InitializationContext(
-        model, record, seed, input_shape, num_classes, loss_fn, Optimizer(*optimizer), batches, real_batches
+        model, record, seed, input_shape, num_classes, loss_fn, Optimizer(*training_optimizer), batches, real_batches
     )
     with preserved(model), forked_rng(model, seed, "initializer"), _parameters_restored_on_error(model):
         for stage, apply in stages:

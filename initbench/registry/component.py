@@ -37,6 +37,23 @@ class Argument:
         return self.default is inspect.Parameter.empty
 
 
+# What suites, `create_model` and `initialize` take beside a component's own arguments.
+_RESERVED = {
+    "architecture": {"seed"},
+    "initializer": {
+        "base",
+        "batch_size",
+        "batches",
+        "input_shape",
+        "loss_fn",
+        "num_classes",
+        "real_batches",
+        "seed",
+        "training_optimizer",
+    },
+}
+
+
 @dataclass(frozen=True)
 class Component(Generic[TraitsT]):
     """A registered factory with its typed arguments.
@@ -66,8 +83,10 @@ class Component(Generic[TraitsT]):
                 f"{self.kind} {self.name!r} ({plugins.origin(self.module)}): the annotations of its arguments "
                 f"cannot be read: {error}; import it outside `if TYPE_CHECKING`"
             ) from error
-        if "name" in signature.parameters:
-            raise InitbenchError(f"{self.kind} {self.name!r}: an argument cannot be called 'name', as the component is")
+        for name in sorted({"name", *_RESERVED.get(self.kind, ())} & set(signature.parameters)):
+            raise InitbenchError(
+                f"{self.kind} {self.name!r}: an argument cannot be called {name!r}: initbench has one of that name"
+            )
         named = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
         return {n: p for n, p in signature.parameters.items() if n not in self.supplied and p.kind in named}
 

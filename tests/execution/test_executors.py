@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from initbench import plugins
+from initbench.cli import main
 from initbench.cli.progress import Display
 from initbench.execution.driver import run_suite
 from initbench.execution.in_process import run_in_process
@@ -219,3 +220,35 @@ def test_a_fault_fails_its_trial_alone_and_is_tried_again(tmp_path):
     only = ("--only", "initializer.kind=raise", "--executor", "in-process")
     again = initbench("run", "suite.yaml", "--plugin", PLUGIN, "--json", *only, cwd=tmp_path, check=1)
     assert json.loads(again)["ran"] == 1
+
+
+HARMLESS = """
+name: harmless
+dataset: digits
+architectures: [{name: mlp, width: 8}]
+initializers: [xavier]
+recipe: {epochs: 1}
+"""
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port"])
+def test_an_address_without_a_cluster_is_said_at_once_and_nothing_is_written(tmp_path, address, monkeypatch, capsys):
+    (tmp_path / "suite.yaml").write_text(HARMLESS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["initbench", "run", "suite.yaml", "--address", address])
+    begun = time.monotonic()
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert time.monotonic() - begun < 30
+    assert capsys.readouterr().err.startswith(f"initbench: --address {address}: no Ray cluster answers: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
+
+
+def test_resources_that_the_cluster_lacks_are_refused_and_nothing_is_written(tmp_path):
+    (tmp_path / "suite.yaml").write_text(HARMLESS + "resources: {cpus: 1000}\n")
+    driver = start("run", "suite.yaml", cwd=tmp_path)
+    out, err = driver.communicate(timeout=120)
+    assert (driver.returncode, out) == (2, "")
+    assert err.startswith("initbench: resources.cpus: 1000 asked for, but the cluster has ")
+    assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]

@@ -256,7 +256,7 @@ def test_a_tuner_is_given_what_it_asks_for(register):
     model = small("plain").double()
     images = torch.full((2, 3, 8, 8), 0.25)
     labels = torch.tensor([1, 2])
-    initialize(model, "ask", real_batches=[(images, labels)], optimizer=("adam", 0.01), **RANDOM)
+    initialize(model, "ask", real_batches=[(images, labels)], training_optimizer=("adam", 0.01), **RANDOM)
     assert given["real"][0].dtype == torch.float64
     assert torch.equal(given["real"][0], images.double())
     assert given["real"][1].dtype == torch.int64
