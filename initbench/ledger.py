@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -76,7 +76,7 @@ class TrialRecord:
             raise ValueError(str(error)) from error
 
     def numbers(self) -> dict[str, Any]:
-        """Return the part that is bitwise reproducible: all but environment, timing and an initializer's seconds."""
+        """Return the part that is bitwise reproducible: all but environment and timing."""
         data = self.to_json()
         del data["environment"], data["timing"]
         return data
@@ -113,14 +113,6 @@ class Ledger:
             Path(name).unlink(missing_ok=True)
             raise
 
-    def read(self, trial_id: str) -> TrialRecord | None:
-        """Return a trial's record, None where there is none.
-
-        Raises:
-            InitbenchError: the file is not a record.
-        """
-        return _read(self.path(trial_id)) if self.path(trial_id).exists() else None
-
     def records(self) -> Iterator[TrialRecord]:
         """Yield every record, in the order of the ids.
 
@@ -156,11 +148,12 @@ class Ledger:
         try:
             yield
         finally:
-            lock.release()
             if made and set(self.folder.iterdir()) <= {file}:
                 file.unlink(missing_ok=True)
-                for folder in made:
-                    folder.rmdir()
+                with suppress(OSError):  # another suite may have come into a folder meanwhile
+                    for folder in made:
+                        folder.rmdir()
+            lock.release()
 
 
 def _read(path: Path) -> TrialRecord:

@@ -34,7 +34,7 @@ class TimeLeft:
     """
 
     def __init__(self, missing: tuple[TrialSpec, ...]) -> None:
-        self.left = {trial.id: trial for trial in missing}
+        self.left = {trial.id: _keys(trial) for trial in missing}
         self.lasted: dict[str, list[float]] = defaultdict(list)
         self.running: dict[str, float] = {}
         self.fractions: dict[str, float] = {}
@@ -48,17 +48,18 @@ class TimeLeft:
     def finished(self, trial_id: str) -> float:
         """A trial has ended; return the seconds that it took."""
         seconds = time.monotonic() - self.running.pop(trial_id, time.monotonic())
-        for key in _keys(self.left.pop(trial_id)):
+        for key in self.left.pop(trial_id):
             self.lasted[key].append(seconds)
         return seconds
 
     def seconds(self) -> float | None:
         """Return the estimate, None before the first trial has ended or told how far it is."""
         now = time.monotonic()
+        means = {key: mean(seconds) for key, seconds in self.lasted.items()}
         total = 0.0
-        for trial_id, spec in self.left.items():
+        for trial_id, keys in self.left.items():
             begun, fraction = self.running.get(trial_id), self.fractions.get(trial_id, 0.0)
-            expected = next((mean(self.lasted[key]) for key in _keys(spec) if self.lasted[key]), None)
+            expected = next((means[key] for key in keys if key in means), None)
             if expected is None:
                 told = [(now - self.running[i]) / f for i, f in self.fractions.items() if f > 0 and i in self.running]
                 if not told:
@@ -102,7 +103,14 @@ class Display(Progress):
             console=self.console,
         )
         self.bar.add_task("trials", total=self.total, completed=self.have, state="starting")
-        self.live = Live(self.bar, console=self.console, refresh_per_second=2, get_renderable=self._drawn)
+        self.live = Live(
+            self.bar,
+            console=self.console,
+            refresh_per_second=2,
+            get_renderable=self._drawn,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         self.live.start()
 
     def started(self, spec: TrialSpec) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,7 @@ class TrainingBatches:
 
     Args:
         split: the training split, on its device.
-        batch_size: samples per batch; the last one of an epoch may be smaller.
+        batch_size: samples per batch; the last one of an epoch may be smaller, or one larger (see `_sizes`).
         augmentation: what is done to them.
         seed: the trial's seed.
     """
@@ -63,20 +62,27 @@ class TrainingBatches:
 
     def __len__(self) -> int:
         """Return the batches per epoch."""
-        return math.ceil(len(self.split) / self.batch_size)
+        return len(self._sizes())
+
+    def _sizes(self) -> list[int]:
+        """Return the batches' sizes; a single sample that is left over, of which no variance is, joins the last one."""
+        full, rest = divmod(len(self.split), self.batch_size)
+        sizes = [self.batch_size] * full + [rest] * (rest > 0)
+        return [*sizes[:-2], sizes[-2] + 1] if rest == 1 and full else sizes
 
     def epoch(self) -> Iterator[Batch]:
         """Iterate one epoch: every sample once."""
         n, options, device = len(self.split), self.augmentation, self.split.targets.device
-        order = torch.split(torch.randperm(n, generator=self._order).to(device), self.batch_size)
+        sizes = self._sizes()
+        order = torch.split(torch.randperm(n, generator=self._order).to(device), sizes)
         if options.crop:
             offsets = torch.randint(2 * options.crop + 1, (n, 2), generator=self._crop).to(device)
-            windows = torch.split(offsets, self.batch_size)
+            windows = torch.split(offsets, sizes)
         if options.flip:
-            mirrored = torch.split((torch.rand(n, generator=self._flip) < 0.5).to(device), self.batch_size)
+            mirrored = torch.split((torch.rand(n, generator=self._flip) < 0.5).to(device), sizes)
         if options.mixup:
             permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
-            pairs = torch.split(torch.cat(permutations).to(device), self.batch_size)
+            pairs = torch.split(torch.cat(permutations).to(device), sizes)
         for i, samples in enumerate(order):
             inputs, targets = self.split.inputs[samples], self.split.targets[samples]
             if options.crop:

@@ -104,11 +104,11 @@ def run_suite(
             check_data(suite, missing)
         _tell_what_is_there(suite, plan, records, progress)
         labels = Labels((*plan.trials, *plan.unselected), records.values())
-        recorder = Recorder(suite.document.text, missing, labels, ledger, uri, progress)
+        recorder = Recorder(_text(suite), missing, labels, ledger, uri, progress)
         try:
             if missing:
                 try:
-                    execute(Job(missing, suite.resources.cpus, suite.resources.gpus, plugins, workers), recorder)
+                    execute(Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers), recorder)
                 finally:
                     progress.end()
             else:
@@ -173,6 +173,17 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> None:
             raise suite.document.error(key, str(error)) from error
 
 
+def _cpus(suite: Suite, trials: Iterable[TrialSpec]) -> float:
+    """Return the cores of a trial: what the suite says, and no fewer than a trial has threads."""
+    return max(suite.resources.cpus, *(trial.recipe.threads for trial in trials))
+
+
+def _text(suite: Suite) -> str:
+    """Return the suite file's text, and what the command line changed in it as comments."""
+    options = sorted(set(suite.document.overrides.values()))
+    return suite.document.text + "".join(f"# run with {option}\n" for option in options)
+
+
 def _tell_what_is_there(suite: Suite, plan: Plan, records: dict[str, TrialRecord], progress: Progress) -> None:
     planned = {trial.id for trial in (*plan.trials, *plan.unselected)}
     others = len([i for i in records if i not in planned])
@@ -182,8 +193,9 @@ def _tell_what_is_there(suite: Suite, plan: Plan, records: dict[str, TrialRecord
         progress.note(
             f"{len(plan.incompatible)} pairs are incompatible; `initbench plan {suite.document.path}` says why"
         )
-    device = "cuda" if suite.resources.gpus else "cpu"
-    done = next((r for r in records.values() if r.id in planned and r.environment), None)
-    changed = differences(done.environment, environment(device)) if done and device == "cpu" else []
+    # Where the resources are those of a cluster, this process need not have the device that the trials had.
+    here = environment("cpu")
+    found = [differences(r.environment, here) for r in records.values() if r.environment.get("device") == "cpu"]
+    changed = sorted({text for texts in found for text in texts})
     if changed:
         progress.note(f"finished trials ran elsewhere ({'; '.join(changed)}): numbers need not be bitwise comparable")

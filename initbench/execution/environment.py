@@ -12,7 +12,7 @@ from typing import Any
 import initbench
 
 # What the numbers depend on; the rest of the environment is for the reader.
-DECISIVE = ("processor", "device", "torch", "numpy")
+DECISIVE = ("processor", "device", "torch", "torchvision", "timm", "numpy")
 
 
 @cache

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
 from initbench.execution.trial import attempt_trial
-from initbench.plugins import load_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,12 +21,10 @@ def run_in_process(job: Job, observer: Observer) -> None:
     if job.gpus and not torch.cuda.is_available():
         raise InitbenchError(f"resources.gpus: {job.gpus:g} asked for, but this machine has no GPU that torch can use")
     device = "cuda" if job.gpus else "cpu"
-    for plugin in job.plugins:
-        load_file(plugin)
     observer.ready()
     for spec in job.trials:
         observer.started(spec)
-        observer.finished(attempt_trial(spec, _teller(observer, spec), device))
+        observer.finished(attempt_trial(spec, _teller(observer, spec), device, job.plugins))
 
 
 def _teller(observer: Observer, spec: TrialSpec) -> Callable[[int, int], None]:

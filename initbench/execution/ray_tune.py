@@ -15,12 +15,14 @@ import socket
 import tempfile
 import time
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from initbench.data.load import data_root
 from initbench.errors import InitbenchError
 from initbench.execution.trial import attempt_trial, failed_record
 from initbench.ledger import TrialRecord
-from initbench.plugins import PluginFile, first_line, load_file
+from initbench.plugins import first_line
 from initbench.suite.spec import TrialSpec
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 # Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
 _SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # a worker stays where the driver is: `./data` means the same to both
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
@@ -46,7 +49,7 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
     Args:
         job: what to run.
         observer: who is told.
-        address: a running cluster (``auto``, ``ray://host:10001``); None starts a local one for the job.
+        address: a running cluster, ``auto`` or HOST:PORT of its head; None starts a local one for the job.
 
     Raises:
         InitbenchError: no cluster answers at the address, or it lacks what one trial asks for.
@@ -58,7 +61,10 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         observer.ready()
         specs = {spec.id: spec for spec in job.trials}
         trainable = tune.with_parameters(
-            _trainable, specs={i: s.model_dump_json() for i, s in specs.items()}, plugins=job.plugins, gpus=job.gpus
+            _trainable,
+            specs={i: s.model_dump_json() for i, s in specs.items()},
+            job=replace(job, trials=()),
+            root=str(data_root()),
         )
         resources = {"cpu": job.cpus} | ({"gpu": job.gpus} if job.gpus else {})
         with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
@@ -91,7 +97,8 @@ def _cluster(address: str | None) -> Iterator[dict[str, float]]:
                 configure_logging=True,
             )
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
+            what = "Ray does not start here" if address is None else f"--address {address}: no Ray cluster answers"
+            raise InitbenchError(f"{what}: {first_line(error)}") from error
         # A trial's error is logged too, with Ray's own frames.
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
         try:
@@ -102,7 +109,10 @@ def _cluster(address: str | None) -> Iterator[dict[str, float]]:
 
 def _check_address(address: str | None) -> None:
     """Refuse an address at which nothing listens; Ray itself would try for minutes."""
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if address is not None and address.startswith("ray://"):
+        # Ray Client runs Tune on the head, where our ledger is not.
+        raise InitbenchError(f"--address {address}: give HOST:PORT of the head, or auto on a machine of the cluster")
+    host, colon, port = (address or "").rpartition(":")
     if not colon:
         return  # none, or a name such as `auto`, which Ray looks up on this machine
     try:
@@ -111,8 +121,8 @@ def _check_address(address: str | None) -> None:
         raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
 
 
-def _trainable(config: dict[str, Any], specs: dict[str, str], plugins: tuple[PluginFile, ...], gpus: float) -> None:
-    """Run one trial in a worker and report its record."""
+def _trainable(config: dict[str, Any], specs: dict[str, str], job: Job, root: str) -> None:
+    """Run one trial in a worker and report its record; `root` is the driver's data root, an absolute path."""
     from ray import tune
 
     reported = time.monotonic()
@@ -123,10 +133,9 @@ def _trainable(config: dict[str, Any], specs: dict[str, str], plugins: tuple[Plu
             reported = time.monotonic()
             tune.report({"fraction": done / epochs})
 
-    for plugin in plugins:
-        load_file(plugin)
+    os.environ["INITBENCH_DATA"] = root
     spec = TrialSpec.model_validate_json(specs[config["trial"]])
-    record = attempt_trial(spec, on_epoch, "cuda" if gpus else "cpu")
+    record = attempt_trial(spec, on_epoch, "cuda" if job.gpus else "cpu", job.plugins)
     tune.report({"record": json.dumps(record.to_json())})
 
 
@@ -156,7 +165,8 @@ def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) 
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
             trace = _read(trial.error_file)
-            self.end(failed_record(self.specs[trial.config["trial"]], "WorkerLost", _death(trace), trace))
+            kind, message = _death(trace)
+            self.end(failed_record(self.specs[trial.config["trial"]], kind, message, trace))
 
         def end(self, record: TrialRecord) -> None:
             if record.id not in self.ended:
@@ -166,11 +176,12 @@ def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) 
     return Callback(specs, observer)
 
 
-def _death(trace: str) -> str:
-    """Return how a worker died, in one line, from Ray's account of it."""
+def _death(trace: str) -> tuple[str, str]:
+    """Return what ended a worker's trial, a kind and one line, from Ray's account of it."""
     detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
-    how = detail.group(1) if detail else trace.strip().rpartition("\n")[2]
-    return "the worker process died (killed, out of memory, or it left by itself)" + (f": {how}" if how else "")
+    if detail:
+        return "WorkerLost", f"the worker process died (killed, out of memory, or it left by itself): {detail.group(1)}"
+    return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray ended the trial and does not say why"
 
 
 def _read(path: str | None) -> str:

@@ -111,8 +111,13 @@ class Recorder:
         self.progress.finished(record)
 
     def close(self, report: Path) -> None:
-        """Pass on the report, and wait until MLflow has everything."""
+        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
         if self.tracking:
+            records = list(self.ledger.records())
+            labels = Labels((), records)
+            for record in records:
+                if labels.of(record) != self.labels.of(record):
+                    self.tracking.put(record, labels.of(record))
             self.tracking.put_suite(self.ledger.folder / "suite.yaml", report.parent)
             for problem in self.tracking.close():
                 self.progress.note(problem)

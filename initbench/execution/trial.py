@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from initbench.data.load import load_dataset
 from initbench.execution.environment import environment
 from initbench.initializers.initialize import initialize
 from initbench.ledger import TrialRecord
-from initbench.plugins import first_line
+from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext
 from initbench.probes.json_values import json_values
 from initbench.randomness import generator
@@ -82,13 +83,20 @@ def run_trial(
 
 
 def attempt_trial(
-    spec: TrialSpec, on_epoch: Callable[[int, int], None] | None = None, device: str | torch.device = "cpu"
+    spec: TrialSpec,
+    on_epoch: Callable[[int, int], None] | None = None,
+    device: str | torch.device = "cpu",
+    plugins: tuple[PluginFile, ...] = (),
 ) -> TrialRecord:
-    """Run one trial; an exception becomes a ``failed`` record. Arguments as for `run_trial`."""
+    """Run one trial; an exception becomes a ``failed`` record. Arguments as for `run_trial`, and the plug-in files."""
     try:
-        return run_trial(spec, on_epoch, device)
+        for plugin in plugins:
+            load_file(plugin)
+        record = run_trial(spec, on_epoch, device)
+        json.dumps(record.to_json(), allow_nan=False)  # what a plug-in measured may be no plain data
     except Exception as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
         return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc())
+    return record
 
 
 def failed_record(spec: TrialSpec, kind: str, message: str, trace: str = "") -> TrialRecord:
@@ -140,6 +148,7 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
 
 def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
     component = PROBES.get(probe.name)
+    arguments = component.resolve(probe.arguments)
     context = ProbeContext(
         seed=spec.seed,
         input_shape=dataset.input_shape,
@@ -147,28 +156,32 @@ def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: D
         real_batches=partial(endless_batches, dataset.train),
     )
     measurement = component.build(probe.arguments)(model, context)
-    changed = {a.name: probe.arguments[a.name] for a in component.arguments if probe.arguments[a.name] != a.default}
+    changed = {a.name: arguments[a.name] for a in component.arguments if arguments[a.name] != a.default}
     label = f"[{', '.join(f'{k}={v}' for k, v in changed.items())}]" if changed else ""
     return json_values({"name": probe.name + label, "value": measurement.value, "conditions": measurement.conditions})
 
 
 @contextmanager
 def _process_state(threads: int, device: torch.device) -> Iterator[None]:
-    """Set what a trial before this one, in the same process, may have changed; give back the threads at the end."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    torch.set_default_dtype(torch.float32)
-    torch.set_default_device("cpu")
-    torch.set_float32_matmul_precision("highest")
-    torch.use_deterministic_algorithms(False)
-    torch.backends.cudnn.benchmark = False
+    """Set what a trial before this one, in the same process, may have changed; give back what was set at the end."""
+    cudnn = torch.backends.cudnn
+    states: tuple[tuple[Callable[[Any], None], Any, Any], ...] = (  # (setter, before, during)
+        (torch.set_num_threads, torch.get_num_threads(), threads),
+        (torch.set_default_dtype, torch.get_default_dtype(), torch.float32),
+        (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision(), "highest"),
+        (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled(), False),
+        (partial(setattr, cudnn, "benchmark"), cudnn.benchmark, False),
+    )
+    for give, _, during in states:
+        give(during)
     try:
         # One generator state for all: whatever reads the global stream reads the same, whichever trial ran before.
         with torch.enable_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
             torch.manual_seed(0)
             yield
     finally:
-        torch.set_num_threads(before)
+        for give, before, _ in states:
+            give(before)
 
 
 @contextmanager

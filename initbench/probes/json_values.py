@@ -27,6 +27,8 @@ def _convert(value: Any, reasons: list[str]) -> Any:
         return converted
     if isinstance(value, list | tuple):
         return [_convert(item, reasons) for item in value]
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a scalar of torch or NumPy
+        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         reasons.append(str(value))
         return None

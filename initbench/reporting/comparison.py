@@ -88,11 +88,18 @@ def _summary(cell: pd.DataFrame) -> dict[str, Any]:
         "test_error_mean": float(errors.mean()) if complete else np.nan,
         "test_error_interval": t_interval(errors) if complete else np.nan,
         "first_epoch_accuracy_mean": results["first_epoch_accuracy"].mean(skipna=False),
-        "gradient_quotient_median": results[GQ].median(skipna=False),
+        "gradient_quotient_median": _median_quotient(results),
         "gradient_quotient_saturated": int(results[f"{GQ}.saturated"].astype("boolean").sum()),
         "initialization_seconds_mean": results["initialization_seconds"].mean(skipna=False),
         "parameters": parameters.iloc[0] if len(parameters) else np.nan,
     }
+
+
+def _median_quotient(results: pd.DataFrame) -> float:
+    """Return the median GQ: a value that was not finite (its entry says why) reads as +∞, NaN where none was taken."""
+    if GQ not in results or results[f"{GQ}.saturated"].isna().any() or not len(results):
+        return float("nan")
+    return float(np.median(results[GQ].astype(float).fillna(np.inf)))
 
 
 def _missing_last(value: float) -> tuple[bool, float]:

@@ -5,7 +5,6 @@ It holds a trial's arguments as well as its labels, so that an analysis is a `gr
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -18,6 +17,7 @@ import pandas as pd
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
 from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
+from initbench.suite.spec import cell_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,7 +100,7 @@ def results_frame(records: Sequence[TrialRecord]) -> pd.DataFrame:
             "seed": spec["seed"],
             "architecture_label": architectures[i],
             "group": groups[i],
-            "cell": _cell(spec),
+            "cell": cell_id(spec),
         }
         initializer = dict(spec["initializer"]["arguments"])
         if bases[i]:
@@ -151,12 +151,6 @@ def _groups(specs: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
 
 def _within(kind: str, keys: Iterable[str]) -> set[str]:
     return {key.partition(".")[2] for key in keys if key.startswith(f"{kind}.")}
-
-
-def _cell(spec: dict[str, Any]) -> str:
-    labels = {"suite", "set_by_rules", "seed", "probes"}
-    text = json.dumps({k: v for k, v in spec.items() if k not in labels}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _plain(value: Any) -> Any:

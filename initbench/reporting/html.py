@@ -163,6 +163,8 @@ def _quotient_conditions(records: Sequence[TrialRecord]) -> dict[str, str]:
 
 
 def _quotient(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
     return "–" if math.isnan(value) else f"{value:#.3g}".rstrip(".")
 
 

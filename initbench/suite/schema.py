@@ -73,7 +73,7 @@ class Resources(BaseModel):
     """What each trial takes.
 
     Attributes:
-        cpus: CPU cores.
+        cpus: CPU cores; no fewer than ``recipe.threads`` are taken.
         gpus: GPUs; a fraction shares one.
     """
 

@@ -76,8 +76,8 @@ class TrialSpec(BaseModel):
 
     @cached_property
     def cell(self) -> str:
-        """The SHA-256 of the spec without its seed: the unit that is compared."""
-        return _digest(self.model_dump(mode="json", exclude={"suite", "set_by_rules", "seed"}))
+        """The SHA-256 of the spec without its seed and probes: the unit that is compared."""
+        return cell_id(self.model_dump(mode="json"))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other values, and so with an identity of its own (pydantic would copy the cached one)."""
@@ -85,6 +85,11 @@ class TrialSpec(BaseModel):
         for cached in ("id", "cell"):
             copied.__dict__.pop(cached, None)
         return copied
+
+
+def cell_id(spec: Mapping[str, Any]) -> str:
+    """Return the `TrialSpec.cell` of a spec as plain data."""
+    return _digest({k: v for k, v in spec.items() if k not in {"suite", "set_by_rules", "seed", "probes"}})
 
 
 def _digest(canonical: dict[str, Any]) -> str:

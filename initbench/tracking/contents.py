@@ -31,8 +31,12 @@ def record_text(record: TrialRecord) -> str:
 
 
 def record_digest(record: TrialRecord) -> str:
-    """Return the SHA-256 of the record: another attempt at the same trial has another."""
-    return hashlib.sha256(record_text(record).encode()).hexdigest()
+    """Return the SHA-256 of the record's numbers: an attempt that came to something else has another.
+
+    Durations and the environment are left out: the same trial run again elsewhere is the same run.
+    """
+    text = json.dumps(record.numbers(), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

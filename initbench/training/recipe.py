@@ -15,7 +15,7 @@ class Recipe(BaseModel):
 
     Attributes:
         epochs: passes over the training split.
-        batch_size: samples per step; the last batch of an epoch may be smaller.
+        batch_size: samples per step; the last batch of an epoch may be smaller, and a single sample left over joins it.
         optimizer: ``sgd`` or ``adam``.
         lr: initial learning rate.
         momentum: of SGD.
@@ -65,4 +65,12 @@ class Recipe(BaseModel):
             raise ValueError("milestones must increase")
         if self.nesterov and (self.optimizer != "sgd" or self.momentum == 0):
             raise ValueError("nesterov needs optimizer: sgd with momentum above 0")
+        for name, switch, needed in (
+            ("momentum", "optimizer", "sgd"),
+            ("betas", "optimizer", "adam"),
+            ("step_factor", "schedule", "step"),
+        ):
+            # It would change the id of a trial and nothing else of it.
+            if getattr(self, switch) != needed and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} is for {switch}: {needed}, not {getattr(self, switch)}")
         return self

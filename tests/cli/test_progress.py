@@ -1,4 +1,6 @@
 import io
+import sys
+from contextlib import redirect_stdout
 
 import pytest
 from ledgers import KAIMING, PLAIN, WRN, make_record, make_spec
@@ -76,6 +78,18 @@ def test_without_a_terminal_each_finished_trial_is_one_line(clock):
     assert "(10 s left)" in lines[1]
     assert lines[2].startswith("[2/3] diverged  plain[depth=28, width=1] · kaiming · seed 1  at step")
     assert lines[3].startswith("[3/3] failed    wrn[depth=28, width=1] · kaiming · seed 0")
+
+
+def test_the_display_leaves_the_standard_output_alone(clock):  # noqa: ARG001  # it must not wait
+    """It begins while an executor keeps the libraries silent, and ends after that."""
+    specs = trials((PLAIN, 0))
+    display = Display(Plan(specs, (), 0, ()))
+    shown(display, terminal=True)
+    before = sys.stdout
+    with redirect_stdout(io.StringIO()):
+        display.begin(specs)
+    display.end()
+    assert sys.stdout is before
 
 
 def test_on_a_terminal_the_counts_and_the_time_left_are_shown(clock):

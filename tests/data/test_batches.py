@@ -43,6 +43,18 @@ def test_each_epoch_has_every_sample_once_in_a_new_order():
         assert batch.weight == 1
 
 
+def test_a_single_sample_that_is_left_over_joins_the_last_batch():
+    """Of one sample BatchNorm has no variance: PyTorch refuses it."""
+    [epoch] = epochs(count=1, batch_size=N - 1, crop=1, flip=True, mixup=1.0)
+    assert [len(batch.targets) for batch in epoch] == [N]
+    for size in (7, 8, 49):
+        batches = TrainingBatches(numbered(), size, Augmentation(), 0)
+        sizes = [len(batch.targets) for batch in batches.epoch()]
+        assert len(sizes) == len(batches)
+        assert sum(sizes) == N
+        assert 1 not in sizes
+
+
 def test_seeds_give_different_orders():
     assert not torch.equal(order(epochs(seed=0)[0]), order(epochs(seed=1)[0]))
 

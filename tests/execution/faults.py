@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import initbench
+from initbench.data.load import data_root
 
 
 @initbench.register_architecture("tiny")
@@ -37,9 +38,13 @@ def leak(_):
     torch.use_deterministic_algorithms(True)
 
 
+def tell_data_root(_):
+    raise RuntimeError(str(data_root()))
+
+
 FAULTS = {
+    "data_root": tell_data_root,
     "raise": fail,
-    "exit": lambda _: os._exit(3),
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "system_exit": leave,
     "diverge": diverge,

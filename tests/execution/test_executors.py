@@ -10,15 +10,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from initbench import plugins
 from initbench.cli import main
 from initbench.cli.progress import Display
+from initbench.errors import InitbenchError
+from initbench.execution import trial
 from initbench.execution.driver import run_suite
+from initbench.execution.executor import Job
 from initbench.execution.in_process import run_in_process
+from initbench.execution.ray_tune import run_with_ray_tune
 from initbench.ledger import Ledger
 from initbench.suite.load import load_suite
 from initbench.suite.plan import plan
@@ -196,7 +202,7 @@ name: faults
 dataset: {name: digits, train_size: 64}
 architectures: [tiny]
 initializers:
-  - {name: fault, kind: [raise, exit, kill, system_exit]}
+  - {name: fault, kind: [raise, kill, system_exit, data_root]}
   - kaiming
 recipe: {epochs: 1}
 """
@@ -209,12 +215,16 @@ def test_a_fault_fails_its_trial_alone_and_is_tried_again(tmp_path):
         r.spec["initializer"]["arguments"].get("kind", "kaiming"): r for r in Ledger(tmp_path / "runs/faults").records()
     }
     assert {kind: record.status for kind, record in records.items()} == {
-        "raise": "failed", "exit": "failed", "kill": "failed", "system_exit": "failed", "kaiming": "finished",
+        "raise": "failed", "kill": "failed", "system_exit": "failed", "data_root": "failed",
+        "kaiming": "finished",
     }  # fmt: skip
     assert records["raise"].error["type"] == "RuntimeError"
     assert records["raise"].error["message"] == "the first line"
     assert "in apply" in records["raise"].error["traceback"]
     assert records["kill"].error["type"] == "WorkerLost"
+    assert "the worker process died" in records["kill"].error["message"]
+    # A relative data root means the same folder to the workers as to the driver.
+    assert records["data_root"].error["message"] == str(tmp_path / "data")
     assert "5 trials: 1 finished, 4 failed" in out
     # The same command tries failed trials again; one of them is enough to see it.
     only = ("--only", "initializer.kind=raise", "--executor", "in-process")
@@ -231,7 +241,7 @@ recipe: {epochs: 1}
 """
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port"])
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:port"])
 def test_an_address_without_a_cluster_is_said_at_once_and_nothing_is_written(tmp_path, address, monkeypatch, capsys):
     (tmp_path / "suite.yaml").write_text(HARMLESS)
     monkeypatch.chdir(tmp_path)
@@ -243,6 +253,30 @@ def test_an_address_without_a_cluster_is_said_at_once_and_nothing_is_written(tmp
     assert time.monotonic() - begun < 30
     assert capsys.readouterr().err.startswith(f"initbench: --address {address}: no Ray cluster answers: ")
     assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
+
+
+def test_ray_client_is_refused():
+    job = Job([])
+    with pytest.raises(InitbenchError, match="give HOST:PORT of the head"):
+        run_with_ray_tune(job, None, "ray://127.0.0.1:10001")
+
+
+def test_a_value_that_json_cannot_hold_fails_its_trial_alone(in_process, monkeypatch):
+    [spec] = plan(load_suite(in_process / "suite.yaml"), ["initializer=kaiming", "width=8", "seed=0"]).trials
+    made = trial.run_trial(spec)
+    monkeypatch.setattr(trial, "run_trial", lambda *_: replace(made, metrics={"test_error": object()}))
+    record = trial.attempt_trial(spec)
+    assert record.status == "failed"
+    assert "not JSON serializable" in record.error["message"]
+
+
+def test_run_trial_gives_back_the_state_of_its_process(in_process):
+    [spec] = plan(load_suite(in_process / "suite.yaml"), ["initializer.kind=leak", "width=8", "seed=0"]).trials
+    before = (torch.get_num_threads(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
+    state = torch.get_rng_state()
+    trial.run_trial(spec)
+    assert (torch.get_num_threads(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()) == before
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_resources_that_the_cluster_lacks_are_refused_and_nothing_is_written(tmp_path):

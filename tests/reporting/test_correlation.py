@@ -86,3 +86,16 @@ def test_groups_are_never_pooled():
     ]
     table = correlate(compare(comparable_trials(results_frame(records))))
     assert list(table["rho"]) == pytest.approx([-1, -1])
+
+
+def test_an_initializer_whose_quotient_overflowed_is_the_worst_and_is_not_left_out():
+    records = []
+    for index, (quotient, error) in enumerate([(0.5, 0.1), (1.0, 0.2), (2.0, 0.3), (4.0, 0.4), (None, 0.9)]):
+        records += [
+            make_record(make_spec({"name": f"initializer_{index}"}, seed=seed), error, quotient=quotient)
+            for seed in range(3)
+        ]
+    table = compare(comparable_trials(results_frame(records)))
+    assert sorted(table["gradient_quotient_median"]) == [0.5, 1.0, 2.0, 4.0, math.inf]
+    [row] = correlate(table).to_dict("records")
+    assert (row["rho"], row["n"], row["remark"]) == (pytest.approx(1.0), 5, "")

@@ -153,7 +153,7 @@ def test_golden_id():
         seed=0,
     )
     assert spec.id == "fcfbdd64e6d1c07b283ed96aa48183bc24cdaf0e0a7ae9599a71e11b4b251a55"
-    assert spec.cell == "595dcf5d48e4e8ff9bed34c6aaaeb53e32bd693e50049bd1fc36ab667c84976a"
+    assert spec.cell == "f771d3d02cd4b0d6c0233e09b783e24bdf47914a50db9ad209f1ea1747329243"
 
 
 SAME = [
@@ -184,9 +184,7 @@ OTHER_RECIPES = {
     "momentum": 0.8,
     "nesterov": True,
     "weight_decay": 1e-4,
-    "betas": [0.8, 0.9],
     "schedule": "constant",
-    "step_factor": 0.2,
     "clip_norm": 1.0,
     "crop": 4,
     "flip": True,
@@ -198,12 +196,14 @@ OTHER_RECIPES = {
 
 
 def test_everything_that_changes_the_numbers_changes_the_id():
-    assert set(OTHER_RECIPES) == set(Recipe.model_fields) - {"milestones"}
+    assert {*OTHER_RECIPES, "milestones", "betas", "step_factor"} == set(Recipe.model_fields)
     variants = [{"recipe": {name: value}} for name, value in OTHER_RECIPES.items()]
     variants += [
         {},
         {"recipe": {"schedule": "step", "milestones": [3]}},
         {"recipe": {"schedule": "step", "milestones": [4]}},
+        {"recipe": {"schedule": "step", "milestones": [4], "step_factor": 0.2}},
+        {"recipe": {"optimizer": "adam", "betas": [0.8, 0.9]}},
         {"seeds": [1]},
         {"dataset": "fashion_mnist"},
         {"dataset": {"name": "digits", "train_size": 100}},
@@ -224,7 +224,8 @@ def test_everything_that_changes_the_numbers_changes_the_id():
     assert len({the_trial(**keys).id for keys in variants}) == len(variants)
 
 
-def test_a_cell_is_a_trial_without_its_seed():
+def test_a_cell_is_a_trial_without_its_seed_and_probes():
+    assert the_trial(probes=["gradient_norm"]).cell == the_trial().cell
     trials = planned(seeds=3, recipe={"lr": [0.1, 0.2]}).trials
     assert len({t.id for t in trials}) == 6
     assert len({t.cell for t in trials}) == 2

@@ -142,8 +142,10 @@ def test_names_are_mapped_to_what_mlflow_allows_on_every_system(name, clean):
     assert re.fullmatch(r"[/\w.\- ]*", clean, flags=re.ASCII)
 
 
-def test_the_digest_is_that_of_the_record_and_not_of_the_order_of_its_keys():
+def test_the_digest_is_that_of_the_numbers_and_not_of_the_order_of_keys_or_of_durations():
     record = make_record()
     reordered = replace(record, metrics=dict(reversed(record.metrics.items())))
     assert contents.record_digest(record) == contents.record_digest(reordered)
-    assert contents.record_digest(record) != contents.record_digest(make_record(seconds=12.6))
+    assert contents.record_digest(record) == contents.record_digest(make_record(seconds=12.6))
+    assert contents.record_digest(record) != contents.record_digest(replace(record, status="failed"))
+    assert contents.record_digest(record) != contents.record_digest(replace(record, metrics={"test_error": 0.5}))
