@@ -112,7 +112,7 @@ def _differences(trials: pd.DataFrame) -> list[str]:
     varied = [c for c in arguments if len(set(trials[c].astype(str))) > 1]
     texts = [
         ", ".join(f"{column.partition('.')[2]}={value}" for column, value in zip(varied, values, strict=True))
-        for values in trials[varied].astype(str).itertuples(index=False)
+        for values in trials[varied].astype(str).to_numpy().tolist()
     ]
     # Arguments that do not tell all cells apart (another version of a component) need the hash as well.
     pairs = set(zip(texts, trials["cell"], strict=True))
