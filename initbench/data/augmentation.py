@@ -1,4 +1,4 @@
-"""Random crop, horizontal flip and mixup, on whole batches and on their device.
+"""Random crop, horizontal flip, cutout and mixup, on whole batches and on their device.
 
 The random numbers are drawn on the CPU, so that every device sees the same; applying them is deterministic.
 """
@@ -22,11 +22,13 @@ class Augmentation:
     Attributes:
         crop: pixels of zero padding on each side before a random crop to the original size; 0 for none.
         flip: horizontal flip with probability 1/2.
+        cutout: side in pixels of the square that is set to 0; 0 for none.
         mixup: α of mixup's Beta(α, α); 0 for none.
     """
 
     crop: int = 0
     flip: bool = False
+    cutout: int = 0
     mixup: float = 0.0
 
 
@@ -55,6 +57,26 @@ def flip(inputs: Tensor, chosen: Tensor) -> Tensor:
         chosen: bool, (N,).
     """
     return torch.where(chosen[:, None, None, None], inputs.flip(3), inputs)
+
+
+def cutout(inputs: Tensor, centres: Tensor, size: int) -> Tensor:
+    """Return the images with a square of zeros in each; what of it lies outside the image is cut off.
+
+    The square covers rows and columns c − ⌊size / 2⌋ to c − ⌊size / 2⌋ + size − 1 about its centre c, which for an even
+    size is what the authors' code covers. Zero is the training mean, as the inputs are standardized.
+
+    Source: DeVries & Taylor, Improved Regularization of Convolutional Neural Networks with Cutout, 2017, section 3.2.
+
+    Args:
+        inputs: images, (N, C, H, W).
+        centres: row and column of each square's centre, int64 in [0, H) and [0, W), (N, 2).
+        size: the square's side in pixels.
+    """
+    first = centres - size // 2
+    rows = torch.arange(inputs.shape[2], device=inputs.device) - first[:, 0, None]
+    columns = torch.arange(inputs.shape[3], device=inputs.device) - first[:, 1, None]
+    in_rows, in_columns = (rows >= 0) & (rows < size), (columns >= 0) & (columns < size)
+    return inputs.masked_fill(in_rows[:, None, :, None] & in_columns[:, None, None, :], 0)
 
 
 def mixup(inputs: Tensor, weight: float, partners: Tensor) -> Tensor:

@@ -39,9 +39,10 @@ class Batch:
 class TrainingBatches:
     """The training split, epoch after epoch, in random order and augmented.
 
-    Order, crops, flips and mixup have random streams of their own, drawn for a whole epoch at its start. So switching
-    one on shifts no other, order, crops and flips do not depend on the batch size, and the device is sent one small
-    tensor of each per epoch. mixup's λ comes from a NumPy generator, as PyTorch's Beta takes none.
+    Order, crops, flips, cutout and mixup have random streams of their own, drawn for a whole epoch at its start. So
+    switching one on shifts no other, all but mixup do not depend on the batch size, and the device is sent one small
+    tensor of each per epoch. They are applied in this order. mixup's λ comes from a NumPy generator, as PyTorch's Beta
+    takes none.
 
     Args:
         split: the training split, on its device.
@@ -57,6 +58,7 @@ class TrainingBatches:
         self._order = generator(seed, "data_order")
         self._crop = generator(seed, "augmentation", "crop")
         self._flip = generator(seed, "augmentation", "flip")
+        self._cutout = generator(seed, "augmentation", "cutout")
         self._partners = generator(seed, "augmentation", "mixup_partners")
         self._weight = np.random.default_rng(derive_seed(seed, "augmentation", "mixup_weight"))
 
@@ -80,6 +82,10 @@ class TrainingBatches:
             windows = torch.split(offsets, sizes)
         if options.flip:
             mirrored = torch.split((torch.rand(n, generator=self._flip) < 0.5).to(device), sizes)
+        if options.cutout:
+            height, width = self.split.inputs.shape[2:]
+            centres = [torch.randint(side, (n,), generator=self._cutout) for side in (height, width)]
+            squares = torch.split(torch.stack(centres, 1).to(device), sizes)
         if options.mixup:
             permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
             pairs = torch.split(torch.cat(permutations).to(device), sizes)
@@ -89,6 +95,8 @@ class TrainingBatches:
                 inputs = augment.crop(inputs, windows[i], options.crop)
             if options.flip:
                 inputs = augment.flip(inputs, mirrored[i])
+            if options.cutout:
+                inputs = augment.cutout(inputs, squares[i], options.cutout)
             if options.mixup:
                 weight = float(self._weight.beta(options.mixup, options.mixup))
                 yield Batch(augment.mixup(inputs, weight, pairs[i]), targets, targets[pairs[i]], weight)

@@ -1,4 +1,4 @@
-"""CIFAR-10 (Krizhevsky, 2009), through torchvision."""
+"""CIFAR-10 and CIFAR-100 (Krizhevsky, 2009), through torchvision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from initbench.data.dataset import Dataset  # noqa: TC001 - the registry reads the annotations at run time
 from initbench.data.download import download
 from initbench.data.load import data_root
-from initbench.data.prepare import check_sizes, hold_out_validation, prepare, take_first
+from initbench.data.prepare import check_sizes, prepare_published
 from initbench.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -17,16 +17,10 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+_PAPER = "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images"
 
-URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
 
-
-@register_dataset(
-    "cifar10",
-    input_shape=(3, 32, 32),
-    num_classes=10,
-    reference="Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images",
-)
+@register_dataset("cifar10", input_shape=(3, 32, 32), num_classes=10, reference=_PAPER)
 def cifar10(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Dataset:
     """Colour images of objects, 3×32×32, 10 classes: 50,000 for training and validation, 10,000 for test.
 
@@ -42,38 +36,60 @@ def cifar10(train_size: int | None = None, image_size: int | None = None, valida
         ValueError: a size is impossible.
         DataError: the files are missing or unreadable.
     """
+    return _cifar(10, train_size, image_size, validation_size)
+
+
+@register_dataset("cifar100", input_shape=(3, 32, 32), num_classes=100, reference=_PAPER)
+def cifar100(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Dataset:
+    """Colour images of objects, 3×32×32, 100 classes (the fine labels): sizes and preparation as of cifar10.
+
+    Standardized by the training mean and deviation of each channel. The files are read from the data root, and
+    downloaded into it on first use.
+
+    Args:
+        train_size: size of a stratified subset of the training split; null for all.
+        image_size: side of the resized images; null for 32.
+        validation_size: samples held out of the training set; 0 to train on all.
+
+    Raises:
+        ValueError: a size is impossible.
+        DataError: the files are missing or unreadable.
+    """
+    return _cifar(100, train_size, image_size, validation_size)
+
+
+def _cifar(num_classes: int, train_size: int | None, image_size: int | None, validation_size: int) -> Dataset:
     check_sizes(train_size, image_size, validation_size)
-    root = data_root()
+    name, root = f"cifar{num_classes}", data_root()
+    archive = f"cifar-{num_classes}-python.tar.gz"
     download(
-        "cifar10",
+        name,
         root,
-        present=lambda: _is_complete(root),
-        fetch=lambda: _open(root, train=True, fetch=True),
-        instructions=f"put cifar-10-python.tar.gz ({URL}) into {root}",
+        present=lambda: _is_complete(name, root),
+        fetch=lambda: _open(name, root, train=True, fetch=True),
+        instructions=f"put {archive} (https://www.cs.toronto.edu/~kriz/{archive}) into {root}",
     )
-    images, targets = _arrays(_open(root, train=True))
-    train, validation = hold_out_validation(targets, validation_size)
-    train = take_first(train, train_size)
-    return prepare(
-        "cifar10",
-        (images[train], targets[train]),
-        (images[validation], targets[validation]),
-        _arrays(_open(root, train=False)),
-        num_classes=10,
+    return prepare_published(
+        name,
+        _arrays(_open(name, root, train=True)),
+        _arrays(_open(name, root, train=False)),
+        num_classes=num_classes,
+        train_size=train_size,
         image_size=image_size,
+        validation_size=validation_size,
     )
 
 
-def _open(root: Path, *, train: bool, fetch: bool = False) -> Any:
-    from torchvision.datasets import CIFAR10
+def _open(name: str, root: Path, *, train: bool, fetch: bool = False) -> Any:
+    from torchvision import datasets
 
-    return CIFAR10(str(root), train=train, download=fetch)
+    return getattr(datasets, name.upper())(str(root), train=train, download=fetch)
 
 
-def _is_complete(root: Path) -> bool:
+def _is_complete(name: str, root: Path) -> bool:
     """Return whether all files have the published checksums, which torchvision verifies."""
     try:
-        _open(root, train=False)
+        _open(name, root, train=False)
     except RuntimeError:
         return False
     return True

@@ -9,7 +9,7 @@ from initbench.data.dataset import Dataset  # noqa: TC001 - the registry reads t
 from initbench.data.download import download
 from initbench.data.idx import read_idx
 from initbench.data.load import data_root
-from initbench.data.prepare import check_sizes, hold_out_validation, prepare, take_first
+from initbench.data.prepare import check_sizes, prepare_published
 from initbench.registry import register_dataset
 
 # Where the Debian package dataset-fashion-mnist installs the files.
@@ -52,15 +52,14 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
     paths = _find(folder)
     assert paths is not None
     images, targets, test_images, test_targets = (read_idx(path) for path in paths)
-    train, validation = hold_out_validation(targets, validation_size)
-    train = take_first(train, train_size)
-    return prepare(
+    return prepare_published(
         "fashion_mnist",
-        (images[train].unsqueeze(1), targets[train]),
-        (images[validation].unsqueeze(1), targets[validation]),
+        (images.unsqueeze(1), targets),
         (test_images.unsqueeze(1), test_targets),
         num_classes=10,
+        train_size=train_size,
         image_size=image_size,
+        validation_size=validation_size,
     )
 
 

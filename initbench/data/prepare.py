@@ -76,6 +76,44 @@ def take_first(order: Tensor, train_size: int | None) -> Tensor:
     return order[:train_size]
 
 
+def prepare_published(
+    name: str,
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+    *,
+    num_classes: int,
+    train_size: int | None,
+    image_size: int | None,
+    validation_size: int,
+) -> Dataset:
+    """Hold the validation samples out of the published training set, take a subset of the rest, and `prepare` them.
+
+    Args:
+        name: the registered name.
+        train: the published training set, images (N, C, H, W) of any real type and class indices (N,).
+        test: the published test set, likewise.
+        num_classes: number of classes.
+        train_size: size of the stratified subset to train on; None for all.
+        image_size: side of the resized images; None to leave them.
+        validation_size: how many samples to hold out; 0 to train on all.
+
+    Raises:
+        ValueError: there are not so many samples.
+        DataError: a channel of the training images is constant.
+    """
+    images, targets = train
+    kept, held_out = hold_out_validation(targets, validation_size)
+    kept = take_first(kept, train_size)
+    return prepare(
+        name,
+        (images[kept], targets[kept]),
+        (images[held_out], targets[held_out]),
+        test,
+        num_classes=num_classes,
+        image_size=image_size,
+    )
+
+
 def prepare(
     name: str,
     train: tuple[Tensor, Tensor],

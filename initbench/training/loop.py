@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from initbench.data.augmentation import Augmentation
 from initbench.data.batches import Batch, TrainingBatches
 from initbench.errors import DataError
 from initbench.randomness import derive_seed
+from initbench.training.checkpointing import checkpointed_blocks
 from initbench.training.evaluate import evaluate
+from initbench.training.loss import batch_error, batch_loss
+from initbench.training.optimizer import make_optimizer
+from initbench.training.precision import compute_logits
 from initbench.training.schedule import lr_factor
 
 if TYPE_CHECKING:
@@ -38,8 +41,9 @@ class TrainingResult:
     Attributes:
         history: one entry per epoch, and one per `history_every` steps where asked: ``step`` (steps taken), ``epoch``
             (epochs done; a fraction within an epoch), ``lr`` (of the last step), ``train_loss`` and ``train_error``
-            (means over the epoch so far, of augmented data, in training mode, each batch before its own update; under
-            mixup the error is weighted by λ like the loss), ``test_loss`` and ``test_error``.
+            (means over the epoch so far, of augmented data, in training mode, each batch before its own update: the
+            loss that is minimized, with the smoothed targets of label smoothing; under mixup the error is weighted by
+            λ like the loss), ``test_loss`` (plain cross-entropy) and ``test_error``.
         metrics: the outcome: see `train`.
         diverged: whether a loss was not finite.
     """
@@ -81,6 +85,7 @@ def train(
 
     Raises:
         DataError: the split to evaluate on is empty.
+        InitbenchError: the recipe asks for activation checkpointing, and the model has no blocks.
     """
     if not len(getattr(dataset, evaluate_on)):
         raise DataError(f"dataset {dataset.name} has no {evaluate_on} samples to evaluate on")
@@ -93,7 +98,8 @@ def train(
         evaluate_on=evaluate_on,
     )
     diverged_at = None
-    with _global_random_state(derive_seed(seed, "dropout"), dataset.train.inputs.device):
+    blocks = checkpointed_blocks(model) if recipe.activation_checkpointing else nullcontext()
+    with _global_random_state(derive_seed(seed, "dropout"), dataset.train.inputs.device), blocks:
         try:
             run.train(on_epoch)
         except _DivergedError as diverged:
@@ -127,9 +133,8 @@ class _Run:
         self.dataset = dataset
         self.recipe = recipe
         self.evaluate_on: EvaluatedSplit = evaluate_on
-        self.batches = TrainingBatches(
-            dataset.train, recipe.batch_size, Augmentation(recipe.crop, recipe.flip, recipe.mixup), seed
-        )
+        augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup)
+        self.batches = TrainingBatches(dataset.train, recipe.batch_size, augmentation, seed)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         groups = list(parameter_groups) if parameter_groups is not None else [{"params": self.parameters}]
         self.optimizer = make_optimizer(groups, recipe)
@@ -169,16 +174,15 @@ class _Run:
             group["lr"] = initial * factor
         self.lr = self.recipe.lr * factor
         self.optimizer.zero_grad(set_to_none=True)
-        logits = self.model(batch.inputs.contiguous(memory_format=self.memory_format))
-        loss = functional.cross_entropy(logits, batch.targets)
-        if batch.weight < 1:
-            loss = batch.weight * loss + (1 - batch.weight) * functional.cross_entropy(logits, batch.partners)
+        inputs = batch.inputs.contiguous(memory_format=self.memory_format)
+        logits = compute_logits(self.model, inputs, self.recipe.precision)
+        loss = batch_loss(logits, batch, self.recipe.label_smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.recipe.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm)
         self.optimizer.step()
         with torch.no_grad():
-            self.pending.append((torch.stack([loss, _error(logits, batch).to(loss.dtype)]), len(batch.targets)))
+            self.pending.append((torch.stack([loss, batch_error(logits, batch).to(loss.dtype)]), len(batch.targets)))
         self.steps += 1
 
     def collect(self) -> None:
@@ -225,8 +229,10 @@ class _Run:
         Raises:
             _DivergedError: the loss is not finite: the next step, `steps`, would have been the first to show it.
         """
-        split = getattr(self.dataset, name)
-        loss, error = evaluate(self.model, split, channels_last=self.recipe.channels_last)
+        recipe = self.recipe
+        loss, error = evaluate(
+            self.model, getattr(self.dataset, name), channels_last=recipe.channels_last, precision=recipe.precision
+        )
         if not math.isfinite(loss):
             raise _DivergedError(self.steps)
         return loss, error
@@ -252,36 +258,6 @@ class _Run:
             "steps": self.steps,
             "parameters": sum(p.numel() for p in self.model.parameters()),
         }
-
-
-def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimizer.
-
-    Args:
-        groups: parameter groups; one without ``lr`` has `recipe.lr`.
-        recipe: the recipe. Weight decay is L2 regularization on every parameter.
-    """
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(
-            groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=True
-        )
-    return torch.optim.SGD(
-        groups,
-        lr=recipe.lr,
-        momentum=recipe.momentum,
-        nesterov=recipe.nesterov,
-        weight_decay=recipe.weight_decay,
-        foreach=True,
-    )
-
-
-def _error(logits: Tensor, batch: Batch) -> Tensor:
-    """Return the fraction of wrong predictions, 0-dim."""
-    predictions = logits.argmax(1)
-    wrong = (predictions != batch.targets).float().mean()
-    if batch.weight < 1:
-        return batch.weight * wrong + (1 - batch.weight) * (predictions != batch.partners).float().mean()
-    return wrong
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""Crop, flip and mixup against a loop over samples and the formula."""
+"""Crop, flip, cutout and mixup against a loop over samples, torchvision and the formula."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from torch.nn import functional
+from torchvision.transforms import v2
 
-from initbench.data.augmentation import crop, flip, mixup
+from initbench.data.augmentation import crop, cutout, flip, mixup
 
 RANDOM = torch.Generator().manual_seed(0)
 IMAGES = torch.randn(12, 3, 5, 7, generator=RANDOM)
@@ -50,3 +51,31 @@ def test_channels_last_images_give_the_same():
     offsets = torch.randint(3, (12, 2), generator=RANDOM)
     assert torch.equal(crop(strided, offsets, 1), crop(IMAGES, offsets, 1))
     assert torch.equal(crop(IMAGES, torch.ones(12, 2, dtype=torch.int64), 1), functional.pad(IMAGES, (0,) * 4))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 16])
+def test_cutout_erases_a_square_about_its_centre_as_torchvision_does(size):
+    centres = torch.stack([torch.randint(5, (12,), generator=RANDOM), torch.randint(7, (12,), generator=RANDOM)], 1)
+    centres[:4] = torch.tensor([[0, 0], [4, 6], [0, 6], [2, 3]])  # corners, where the square is cut off, and the middle
+    expected = []
+    for image, centre in zip(IMAGES, centres.tolist(), strict=True):
+        first = [c - size // 2 for c in centre]
+        (top, left), (bottom, right) = [max(f, 0) for f in first], [f + size for f in first]
+        expected.append(v2.functional.erase(image, top, left, bottom - top, right - left, torch.zeros(1)))
+    assert torch.equal(cutout(IMAGES, centres, size), torch.stack(expected))
+
+
+def test_an_even_square_covers_what_the_authors_code_covers():
+    erased = cutout(torch.ones(1, 1, 32, 32), torch.tensor([[5, 30]]), 16)[0, 0]
+    expected = torch.ones(32, 32)
+    expected[max(5 - 8, 0) : 5 + 8, 30 - 8 : min(30 + 8, 32)] = 0  # their clip(c - length // 2), clip(c + length // 2)
+    assert torch.equal(erased, expected)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.8])
+def test_mixup_is_that_of_torchvision_whose_partners_are_the_samples_before(weight):
+    theirs = v2.MixUp(num_classes=4)
+    labels = torch.arange(12) % 4
+    expected = theirs.transform(IMAGES, {"labels": labels, "batch_size": 12, "lam": weight})
+    ours = mixup(IMAGES, weight, torch.arange(12).roll(1))
+    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-6)

@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 import torch
 
+from initbench.data import augmentation
 from initbench.data.augmentation import Augmentation
 from initbench.data.batches import TrainingBatches, endless_batches
 from initbench.data.dataset import Split
@@ -22,8 +23,8 @@ def numbered(size=6):
     return Split(inputs, torch.arange(1, N + 1))
 
 
-def epochs(count=2, batch_size=8, seed=0, **augmentation):
-    batches = TrainingBatches(numbered(), batch_size, Augmentation(**augmentation), seed)
+def epochs(count=2, batch_size=8, seed=0, **options):
+    batches = TrainingBatches(numbered(), batch_size, Augmentation(**options), seed)
     return [list(batches.epoch()) for _ in range(count)]
 
 
@@ -59,7 +60,7 @@ def test_seeds_give_different_orders():
     assert not torch.equal(order(epochs(seed=0)[0]), order(epochs(seed=1)[0]))
 
 
-@pytest.mark.parametrize("other", [{"batch_size": 5}, {"crop": 2}, {"flip": True}, {"mixup": 1.0}])
+@pytest.mark.parametrize("other", [{"batch_size": 5}, {"crop": 2}, {"flip": True}, {"cutout": 3}, {"mixup": 1.0}])
 def test_the_order_depends_on_nothing_but_the_seed(other):
     for ours, theirs in zip(epochs(), epochs(**other), strict=True):
         assert torch.equal(order(ours), order(theirs))
@@ -69,9 +70,9 @@ def images(epoch):
     return torch.cat([batch.inputs for batch in epoch])
 
 
-@pytest.mark.parametrize("augmentation", [{"crop": 2}, {"flip": True}, {"crop": 2, "flip": True}])
-def test_crops_and_flips_do_not_depend_on_the_batch_size(augmentation):
-    for ours, theirs in zip(epochs(batch_size=8, **augmentation), epochs(batch_size=25, **augmentation), strict=True):
+@pytest.mark.parametrize("options", [{"crop": 2}, {"flip": True}, {"cutout": 3}, {"crop": 2, "flip": True}])
+def test_crops_flips_and_cutout_do_not_depend_on_the_batch_size(options):
+    for ours, theirs in zip(epochs(batch_size=8, **options), epochs(batch_size=25, **options), strict=True):
         assert torch.equal(images(ours), images(theirs))
 
 
@@ -87,10 +88,66 @@ def test_crops_reach_every_offset_and_flips_are_as_often_as_not():
     assert abs(flipped.double().mean() - 0.5) < 0.045
 
 
-def test_switching_flips_on_does_not_move_the_crops():
-    for crops, both in zip(epochs(crop=2), epochs(crop=2, flip=True), strict=True):
-        rows = [(images(e) == 0).all(3) for e in (crops, both)]
-        assert torch.equal(*rows)  # rows of padding stay rows of padding when mirrored
+EVERYTHING = {"crop": 2, "flip": True, "cutout": 3, "mixup": 1.0}
+AUGMENTATIONS = {name: getattr(augmentation, name) for name in EVERYTHING}
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """A function from options to what two epochs call each augmentation with, but for the images."""
+
+    def of(**options):
+        calls = {name: [] for name in EVERYTHING}
+        for name, function in AUGMENTATIONS.items():
+
+            def spy(inputs, *drawn, name=name, function=function):
+                calls[name].append(drawn)
+                return function(inputs, *drawn)
+
+            monkeypatch.setattr(augmentation, name, spy)
+        epochs(**options)
+        return calls
+
+    return of
+
+
+def same(ours, theirs):
+    pairs = [pair for call in zip(ours, theirs, strict=True) for pair in zip(*call, strict=True)]
+    return bool(pairs) and all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
+
+
+@pytest.mark.parametrize("switched", EVERYTHING)
+def test_switching_one_augmentation_on_shifts_no_other(switched, draws):
+    everything = draws(**EVERYTHING)
+    without = draws(**{name: value for name, value in EVERYTHING.items() if name != switched})
+    alone = draws(**{switched: EVERYTHING[switched]})
+    assert same(alone[switched], everything[switched])
+    assert not without[switched]
+    for name in EVERYTHING.keys() - {switched}:
+        assert same(without[name], everything[name])
+        assert not alone[name]
+
+
+def test_augmentations_are_applied_one_after_the_other():
+    """Crop, flip, cutout, mixup: a square of cutout lies whole in the image that is mixed."""
+    applied = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name, function in AUGMENTATIONS.items():
+            patch.setattr(
+                augmentation, name, lambda *a, name=name, function=function: applied.append(name) or function(*a)
+            )
+        epochs(count=1, batch_size=N, **EVERYTHING)
+    assert applied == ["crop", "flip", "cutout", "mixup"]
+
+
+def test_squares_of_cutout_lie_anywhere_with_their_centres_in_the_image():
+    """Row and column are each the centre's with probability 1/6; one pixel of an image is erased by a side of 1."""
+    erased = torch.cat([images(e)[:, 0] == 0 for e in epochs(count=60, cutout=1)])
+    assert torch.equal(erased.sum((1, 2)), torch.ones(60 * N, dtype=torch.int64))
+    # 3,000 draws over 36 pixels: a count has mean 83 and standard deviation 9.
+    counts = erased.sum(0)
+    assert counts.min() > 83 - 4 * 9
+    assert counts.max() < 83 + 4 * 9
 
 
 def test_mixup_adds_a_permutation_of_the_batch_with_one_weight():

@@ -1,4 +1,4 @@
-"""CIFAR-10, from small files of its format."""
+"""CIFAR-10 and CIFAR-100, from small files of their formats."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torchvision
 
 from initbench.data import load_dataset
 from initbench.errors import DataError
+from initbench.registry import DATASETS
 
 PER_BATCH = 20
 TRAIN = 5 * PER_BATCH
@@ -27,17 +28,31 @@ def rows(first: int, count: int) -> np.ndarray:
     return data.reshape(count, 3072)
 
 
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    """A data root whose files are not the published ones: only their presence is checked."""
-    folder = tmp_path / "cifar-10-batches-py"
-    folder.mkdir()
+def cifar10_files(folder: Path) -> None:
     for i in range(6):
         labels = [n % 10 for n in range(i * PER_BATCH, (i + 1) * PER_BATCH)]
         batch = {"data": rows(i * PER_BATCH, PER_BATCH), "labels": labels}
         name = f"data_batch_{i + 1}" if i < 5 else "test_batch"
         (folder / name).write_bytes(pickle.dumps(batch))
     (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": [str(i) for i in range(10)]}))
+
+
+def cifar100_files(folder: Path) -> None:
+    """One file per split, with two labels per image."""
+    for name, first, count in (("train", 0, TRAIN), ("test", TRAIN, PER_BATCH)):
+        numbers = range(first, first + count)
+        labels = {"fine_labels": [n % 100 for n in numbers], "coarse_labels": [n % 20 for n in numbers]}
+        (folder / name).write_bytes(pickle.dumps({"data": rows(first, count), **labels}))
+    names = {"fine_label_names": [str(i) for i in range(100)], "coarse_label_names": [str(i) for i in range(20)]}
+    (folder / "meta").write_bytes(pickle.dumps(names))
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A data root whose files are not the published ones: only their presence is checked."""
+    for name, write in (("cifar-10-batches-py", cifar10_files), ("cifar-100-python", cifar100_files)):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name)
     monkeypatch.setattr(
         torchvision.datasets.cifar, "check_integrity", lambda path, _checksum=None: Path(path).is_file()
     )
@@ -46,17 +61,19 @@ def root(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("validation_size", [20, 0])
-def test_files_in_the_data_root_are_read(root, validation_size):
-    dataset = load_dataset("cifar10", {"validation_size": validation_size})
+@pytest.mark.parametrize("classes", [10, 100])
+def test_files_in_the_data_root_are_read(root, classes, validation_size):
+    dataset = load_dataset(f"cifar{classes}", {"validation_size": validation_size})
     parts = (dataset.train, dataset.validation, dataset.test)
     assert [len(part) for part in parts] == [TRAIN - validation_size, validation_size, PER_BATCH]
     assert dataset.input_shape == (3, 32, 32)
+    assert (dataset.name, dataset.num_classes) == (f"cifar{classes}", classes)
     found = []
     for part in parts:
         red = part.inputs[:, 0]
         low, high = dataset.train.inputs[:, 0].min(), dataset.train.inputs[:, 0].max()
         number = ((red[:, 0, 0] - low) / (high - low) * 255).round().long()
-        assert torch.equal(part.targets, number % 10)
+        assert torch.equal(part.targets, number % classes)
         found.append(number)
     assert torch.equal(torch.cat(found[:2]).sort().values, torch.arange(TRAIN))
     assert torch.equal(found[2], torch.arange(TRAIN, TRAIN + PER_BATCH))
@@ -67,16 +84,26 @@ def test_files_in_the_data_root_are_read(root, validation_size):
     assert not list(root.glob(".*"))  # no lock is taken to read
 
 
-def test_each_channel_is_standardized(root):
+@pytest.mark.parametrize("classes", [10, 100])
+def test_each_channel_is_standardized(root, classes):
     assert root.exists()
-    train = load_dataset("cifar10", {"validation_size": 20}).train.inputs.double()
+    train = load_dataset(f"cifar{classes}", {"validation_size": 20}).train.inputs.double()
     torch.testing.assert_close(train.mean((0, 2, 3)), torch.zeros(3, dtype=torch.float64), rtol=0, atol=1e-5)
     torch.testing.assert_close(
         train.std((0, 2, 3), correction=0), torch.ones(3, dtype=torch.float64), rtol=0, atol=1e-5
     )
 
 
-def test_without_network_one_line_says_what_to_put_where_and_nothing_is_written(tmp_path, monkeypatch):
+@pytest.mark.parametrize("classes", [10, 100])
+def test_what_is_declared_is_what_is_loaded(root, classes):
+    assert root.exists()
+    traits = DATASETS.get(f"cifar{classes}").traits
+    dataset = load_dataset(f"cifar{classes}", {"validation_size": 20})
+    assert (traits.input_shape, traits.num_classes) == (dataset.input_shape, dataset.num_classes)
+
+
+@pytest.mark.parametrize("classes", [10, 100])
+def test_without_network_one_line_says_what_to_put_where_and_nothing_is_written(classes, tmp_path, monkeypatch):
     def fail(*_arguments, **_options):
         raise urllib.error.URLError("no network")
 
@@ -84,9 +111,10 @@ def test_without_network_one_line_says_what_to_put_where_and_nothing_is_written(
     monkeypatch.setenv("INITBENCH_DATA", str(root))
     monkeypatch.setattr(torchvision.datasets.cifar, "download_and_extract_archive", fail)
     with pytest.raises(DataError) as refusal:
-        load_dataset("cifar10", {})
+        load_dataset(f"cifar{classes}", {})
+    archive = f"cifar-{classes}-python.tar.gz"
     assert str(refusal.value) == (
-        "cifar10 is missing and cannot be downloaded (<urlopen error no network>): "
-        f"put cifar-10-python.tar.gz (https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz) into {root}"
+        f"cifar{classes} is missing and cannot be downloaded (<urlopen error no network>): "
+        f"put {archive} (https://www.cs.toronto.edu/~kriz/{archive}) into {root}"
     )
     assert not root.exists()

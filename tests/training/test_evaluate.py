@@ -30,6 +30,16 @@ def test_loss_and_error_are_means_over_the_split_in_evaluation_mode(batch_size):
     assert error == (logits.argmax(1) != split.targets).double().mean().item()
 
 
+@pytest.mark.parametrize(("side", "sizes"), [(32, [1024, 176]), (64, [256] * 4 + [176]), (2048, [1] * 3)])
+def test_batches_hold_as_many_pixels_whatever_the_size_of_the_images(side, sizes):
+    """A million, of which the activations of a wide network fit on a small device."""
+    inputs = torch.zeros(1, 1, 1, 1).expand(sum(sizes), 1, side, side)
+    model, seen = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()), []
+    model.register_forward_pre_hook(lambda _, x: seen.append(len(x[0])))
+    evaluate(model, Split(inputs, torch.zeros(sum(sizes), dtype=torch.int64)))
+    assert seen == sizes
+
+
 def test_modes_statistics_and_random_state_are_left_alone():
     model, split = problem()
     model.norm1.eval()

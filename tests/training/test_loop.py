@@ -14,9 +14,11 @@ from initbench.data.augmentation import Augmentation
 from initbench.data.batches import TrainingBatches
 from initbench.data.dataset import Dataset, Split
 from initbench.errors import DataError
+from initbench.initializers.initialize import initialize
 from initbench.training import loop
 from initbench.training.evaluate import evaluate
 from initbench.training.loop import train
+from initbench.training.loss import batch_loss
 from initbench.training.recipe import Recipe
 
 SHAPE, CLASSES = (2, 6, 6), 4
@@ -45,7 +47,19 @@ def model(name="wrn", seed=0, **arguments):
     return create_model(name, input_shape=SHAPE, num_classes=CLASSES, seed=seed, **arguments)
 
 
-EVERYTHING = Recipe(epochs=3, batch_size=16, lr=0.05, mixup=1.0, crop=1, flip=True, clip_norm=1.0, history_every=2)
+EVERYTHING = Recipe(
+    epochs=3,
+    batch_size=16,
+    lr=0.05,
+    warmup_epochs=0.5,
+    crop=1,
+    flip=True,
+    cutout=2,
+    mixup=1.0,
+    label_smoothing=0.1,
+    clip_norm=1.0,
+    history_every=2,
+)
 
 
 def test_the_same_seed_twice_is_bitwise_the_same_whatever_the_global_state():
@@ -69,17 +83,21 @@ def test_the_seed_of_training_decides_the_dropout_masks():
     assert abs(losses[0] - losses[1]) > 1e-4
 
 
-def test_two_initial_weights_see_the_same_batches():
-    seen = []
-    for seed in (0, 1):
-        network, batches = model(seed=seed), []
-        network.register_forward_pre_hook(
-            lambda m, x, batches=batches: batches.append(x[0].clone()) if m.training else None
-        )
+def test_two_initializers_see_the_same_batches(monkeypatch):
+    """A distribution and a tuner, which draws batches of its own: images, targets, partners and λ are bitwise equal."""
+    seen, metainit = [], {"base": "orthogonal", "steps": 2, "batch_size": 4}
+    monkeypatch.setattr(loop, "batch_loss", lambda _, batch, *a: seen[-1].append(batch) or batch_loss(_, batch, *a))
+    for name, arguments in (("xavier", {}), ("metainit", metainit)):
+        network = model(norm="none", depth=10)
+        batch_size = arguments.pop("batch_size", 16)
+        initialize(network, name, input_shape=(batch_size, *SHAPE), num_classes=CLASSES, seed=7, **arguments)
+        seen.append([])
         train(network, dataset(), EVERYTHING, 7)
-        seen.append(batches)
     assert len(seen[0]) == 9
-    assert all(torch.equal(a, b) for a, b in zip(*seen, strict=True))
+    for ours, theirs in zip(*seen, strict=True):
+        assert ours.weight == theirs.weight < 1
+        for field in ("inputs", "targets", "partners"):
+            assert torch.equal(getattr(ours, field), getattr(theirs, field))
 
 
 def test_validation_and_test_samples_change_nothing_in_the_weights():
@@ -144,11 +162,11 @@ def test_history_has_an_entry_per_epoch_and_per_so_many_steps():
     assert epochs == [entry for entry in every if entry["step"] % 3 == 0]  # evaluating more often changes nothing
 
 
-@pytest.mark.parametrize("mixup", [0.0, 1.0])
-def test_training_loss_and_error_are_means_over_the_epoch_weighted_by_lambda(mixup):
+@pytest.mark.parametrize(("mixup", "smoothing"), [(0.0, 0.0), (1.0, 0.0), (1.0, 0.2)])
+def test_training_loss_and_error_are_means_over_the_epoch_weighted_by_lambda(mixup, smoothing):
     # At learning rate 0 every batch meets the same model, so the means can be had from the batches alone.
     network, data = model("mlp"), dataset(train_size=37)
-    recipe = Recipe(epochs=2, batch_size=10, lr=0.0, mixup=mixup, flip=True)
+    recipe = Recipe(epochs=2, batch_size=10, lr=0.0, mixup=mixup, flip=True, label_smoothing=smoothing)
     history = train(network, data, recipe, 5).history
     batches = TrainingBatches(data.train, 10, Augmentation(flip=True, mixup=mixup), 5)
     for entry in history:
@@ -156,10 +174,15 @@ def test_training_loss_and_error_are_means_over_the_epoch_weighted_by_lambda(mix
         for batch in batches.epoch():
             logits = network(batch.inputs)
             for targets, weight in ((batch.targets, batch.weight), (batch.partners, 1 - batch.weight)):
-                loss += weight * functional.cross_entropy(logits, targets, reduction="sum").item()
+                log_probabilities = logits.log_softmax(1)
+                soft = (1 - smoothing) * torch.eye(CLASSES)[targets] + smoothing / CLASSES
+                loss -= weight * (soft * log_probabilities).sum().item()
                 error += weight * (logits.argmax(1) != targets).sum().item()
         assert entry["train_loss"] == pytest.approx(loss / 37, rel=1e-5)  # float32
         assert entry["train_error"] == pytest.approx(error / 37, rel=1e-5)
+        # Evaluation has no smoothed targets.
+        logits = network(data.test.inputs)
+        assert entry["test_loss"] == pytest.approx(functional.cross_entropy(logits, data.test.targets).item(), rel=1e-5)
 
 
 def test_mixup_gradients_are_those_of_the_mixed_loss():

@@ -10,6 +10,7 @@ import torch
 from initbench.architectures.create import create_model
 from initbench.data.dataset import Dataset, Split
 from initbench.training.loop import train
+from initbench.training.optimizer import make_optimizer
 from initbench.training.recipe import Recipe
 
 N, FEATURES, CLASSES = 24, 5, 3
@@ -92,6 +93,47 @@ def test_adam_with_weight_decay_and_steps():
     torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("clip", [None, 0.05])
+@pytest.mark.parametrize("momentum", [0.0, 0.3, 0.9])
+def test_signsgd_steps_by_the_sign_of_the_averaged_gradient(momentum, clip):
+    """Bernstein et al. (2018), algorithms 1 and 2; weight decay is decoupled, as a sign has no size to be changed."""
+    if momentum == 0:
+        clip = None
+    recipe = Recipe(
+        epochs=12, batch_size=N, optimizer="signsgd", lr=0.05, momentum=momentum, weight_decay=0.1, clip_norm=clip
+    )
+    trained, theta, data, _ = run(recipe)
+    m = [torch.zeros_like(p) for p in theta]
+    crossed = 0
+    for t in range(12):
+        lr = 0.05 * cosine(t, 12)
+        g = gradient(*theta, data)
+        norm = math.sqrt(sum((x**2).sum().item() for x in g))
+        if clip is not None:
+            g = [x * min(1, clip / (norm + 1e-6)) for x in g]
+        m = [momentum * a + (1 - momentum) * x for a, x in zip(m, g, strict=True)]
+        crossed += sum((a.sign() != x.sign()).sum().item() for a, x in zip(m, g, strict=True))
+        theta = [p - lr * (0.1 * p + a.sign()) for p, a in zip(theta, m, strict=True)]
+    assert (crossed > 0) == (momentum > 0)  # else the average and the gradient cannot be told apart
+    torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
+
+
+def test_signsgd_keeps_each_parameter_groups_share_and_leaves_what_has_no_gradient():
+    recipe = Recipe(epochs=1, batch_size=N, optimizer="signsgd", lr=0.4, schedule="constant")
+    trained, theta, _, _ = run(
+        recipe,
+        lambda layer: [
+            {"params": [p], "lr": lr} for p, lr in zip((layer.weight, layer.bias), (0.4, 0.04), strict=True)
+        ],
+    )
+    for after, before, lr in zip(trained, theta, (0.4, 0.04), strict=True):
+        torch.testing.assert_close((after - before).abs(), torch.full_like(before, lr), rtol=1e-11, atol=0)
+    still = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
+    still.grad = torch.tensor([0.0, -2.0, 0.0], dtype=torch.float64)
+    make_optimizer([{"params": [still]}], recipe).step()
+    assert still.tolist() == [1.0, 1.4, 1.0]  # sign(0) = 0
+
+
 def test_each_parameter_group_keeps_its_share_of_the_learning_rate():
     recipe = Recipe(epochs=5, batch_size=N, lr=0.4, momentum=0.0)
     groups = [0.4, 0.04]
@@ -104,3 +146,18 @@ def test_each_parameter_group_keeps_its_share_of_the_learning_rate():
         theta = [p - lr * cosine(t, 5) * x for p, x, lr in zip(theta, g, groups, strict=True)]
     torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
     assert [entry["lr"] for entry in result.history] == pytest.approx([0.4 * cosine(t, 5) for t in range(5)])
+
+
+def test_warm_up_reaches_every_parameter_group():
+    recipe = Recipe(epochs=8, batch_size=N, lr=0.4, momentum=0.0, warmup_epochs=3)
+    groups = [0.4, 0.04]
+    trained, theta, data, result = run(
+        recipe,
+        lambda layer: [{"params": [p], "lr": lr} for p, lr in zip((layer.weight, layer.bias), groups, strict=True)],
+    )
+    factors = [1 / 3, 2 / 3, 1.0, *(cosine(t, 5) for t in range(5))]
+    for factor in factors:
+        g = gradient(*theta, data)
+        theta = [p - lr * factor * x for p, x, lr in zip(theta, g, groups, strict=True)]
+    torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
+    assert [entry["lr"] for entry in result.history] == pytest.approx([0.4 * factor for factor in factors])

@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 
 import pytest
+import torch
 
 from initbench.training.recipe import Recipe
 from initbench.training.schedule import lr_factor
@@ -34,3 +35,41 @@ def test_step_falls_at_the_start_of_each_milestone():
 
 def test_constant_stays():
     assert factors(3, epochs=2, schedule="constant") == [1.0] * 6
+
+
+def scheduled(total, make):
+    """The learning rates that PyTorch's schedulers give an optimizer whose own is 1."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = make(optimizer)
+    values = []
+    for _ in range(total):
+        values.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return values
+
+
+@pytest.mark.parametrize(("warmup_epochs", "warmup"), [(2, 14), (1.5, 10), (0.3, 2), (3.9, 27)])
+def test_linear_warm_up_then_cosine_are_those_of_pytorch(warmup_epochs, warmup):
+    lr_scheduler = torch.optim.lr_scheduler
+
+    def make(optimizer):
+        rise = lr_scheduler.LinearLR(optimizer, start_factor=1 / warmup, total_iters=warmup - 1)
+        fall = lr_scheduler.CosineAnnealingLR(optimizer, T_max=28 - warmup)
+        return lr_scheduler.SequentialLR(optimizer, [rise, fall], milestones=[warmup])
+
+    values = factors(7, epochs=4, warmup_epochs=warmup_epochs)
+    assert values == pytest.approx(scheduled(28, make), rel=1e-9)
+    assert values[:warmup] == pytest.approx([(t + 1) / warmup for t in range(warmup)])
+    assert values[warmup] == 1.0
+    assert min(values) > 0
+
+
+def test_milestones_are_counted_from_the_beginning():
+    values = factors(4, epochs=4, schedule="step", milestones=(1, 3), step_factor=0.5, warmup_epochs=1)
+    assert values == pytest.approx([0.25, 0.5, 0.75, 1.0] + [0.5] * 8 + [0.25] * 4)
+    assert factors(2, epochs=3, schedule="constant", warmup_epochs=2) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+
+
+def test_a_warm_up_of_less_than_half_a_step_is_none():
+    assert factors(4, epochs=2, warmup_epochs=0.1) == factors(4, epochs=2)

@@ -1,0 +1,120 @@
+"""Activation checkpointing: less memory for one more forward pass, on any model that is made of blocks."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.utils.checkpoint import checkpoint
+
+from initbench.errors import InitbenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def checkpointed_blocks(model: nn.Module) -> Iterator[None]:
+    """Within this context a training step of the model stores the inputs of its blocks, not what is computed in them.
+
+    The backward pass computes a block's activations again, with the random numbers and the autocast of the first time
+    and without a second update of the running statistics: losses, gradients and buffers are the same. The module tree,
+    the names of the parameters and evaluation without gradients are not touched.
+
+    Source: Chen, Xu, Zhang & Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016, section 3.
+
+    Args:
+        model: its blocks are what `find_blocks` returns.
+
+    Raises:
+        InitbenchError: the model has no blocks.
+    """
+    blocks = find_blocks(model)
+    if not blocks:
+        raise InitbenchError(
+            f"activation_checkpointing needs a model with blocks, modules of layers in an nn.Sequential or "
+            f"nn.ModuleList; {type(model).__name__} has none"
+        )
+    with ExitStack() as stack:
+        for block in blocks:
+            stack.enter_context(_checkpointed(block))
+        yield
+
+
+def find_blocks(model: nn.Module) -> list[nn.Module]:
+    """Return the model's blocks, in its order: the residual blocks of a ResNet, the layers of a Transformer.
+
+    A block is a child of an `nn.Sequential` or `nn.ModuleList` that is itself made of layers and holds no other block.
+    """
+    candidates = [
+        child
+        for container in model.modules()
+        if isinstance(container, nn.Sequential | nn.ModuleList)
+        for child in container.children()
+        if not _is_layer(child)
+    ]
+    chosen = set(candidates)
+    innermost = [block for block in candidates if not any(m in chosen for m in block.modules() if m is not block)]
+    return list(dict.fromkeys(innermost))
+
+
+def _is_layer(module: nn.Module) -> bool:
+    """Return whether no part of the module has parameters: a norm with an activation in it, or a reparametrization."""
+    return not any(
+        next(child.parameters(), None) is not None
+        for name, child in module.named_children()
+        if name != "parametrizations"
+    )
+
+
+@contextmanager
+def _checkpointed(block: nn.Module) -> Iterator[None]:
+    """Put a checkpoint round the block's forward pass, on the instance alone."""
+    forward: Callable[..., Any] = block.forward
+    own = "forward" in vars(block)
+
+    def checkpointed_forward(*inputs: Any, **options: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return forward(*inputs, **options)
+        contexts = partial(_forward_and_recompute_contexts, block)
+        return checkpoint(forward, *inputs, use_reentrant=False, context_fn=contexts, **options)
+
+    block.forward = checkpointed_forward
+    try:
+        yield
+    finally:
+        if own:
+            block.forward = forward
+        else:
+            del block.forward
+
+
+def _forward_and_recompute_contexts(
+    block: nn.Module,
+) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    return nullcontext(), _unchanged_statistics(block)
+
+
+@contextmanager
+def _unchanged_statistics(block: nn.Module) -> Iterator[None]:
+    """Keep the running statistics of the block's normalization layers as they are.
+
+    They are passed to the kernels all the same, at momentum 0: without them fewer tensors would be stored than in the
+    first pass, which PyTorch refuses.
+    """
+    norms = [m for m in block.modules() if isinstance(m, _NormBase) and m.training and m.running_mean is not None]
+    momenta = [norm.momentum for norm in norms]
+    counts = [norm.num_batches_tracked for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+        norm.num_batches_tracked = None
+    try:
+        yield
+    finally:
+        for norm, momentum, count in zip(norms, momenta, counts, strict=True):
+            norm.momentum = momentum
+            norm.num_batches_tracked = count
