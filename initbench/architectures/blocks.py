@@ -1,4 +1,4 @@
-"""What the architectures share: activations, normalization and the scalar multiplier, by name."""
+"""What the architectures share: activations, normalization, dropout, stochastic depth and the scalar multiplier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 Activation = Literal["relu", "swish", "beta_swish", "tanh", "linear"]
-Norm = Literal["none", "batch"]
+Norm = Literal["none", "batch", "group"]
+CHANNELS_PER_GROUP = 16
 
 
 class BetaSwish(nn.Module):
@@ -55,17 +56,35 @@ def make_activation(name: Activation) -> nn.Module:
     return _ACTIVATIONS[name]()
 
 
-def make_norm(name: Norm, features: int, dimensions: Literal[1, 2]) -> nn.Module:
+def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: str = "features") -> nn.Module:
     """Return a normalization layer, the identity for ``none``.
 
+    ``group`` standardizes each sample over groups of 16 channels, so that wider layers have more groups.
+
+    Source: Ioffe & Szegedy, Batch Normalization, ICML 2015; Wu & He, Group Normalization, ECCV 2018.
+
     Args:
-        name: ``none`` or ``batch``.
+        name: ``none``, ``batch`` or ``group``.
         features: channels of an image, or features of a vector.
         dimensions: 2 for images (N, C, H, W), 1 for vectors (N, C).
+        argument: what the error message calls `features`.
+
+    Raises:
+        ValueError: group normalization of features that are no multiple of 16.
     """
     if name == "none":
         return nn.Identity()
+    if name == "group":
+        if features % CHANNELS_PER_GROUP:
+            raise ValueError(f"{argument} must be a multiple of {CHANNELS_PER_GROUP} for norm group, got {features}")
+        return nn.GroupNorm(features // CHANNELS_PER_GROUP, features)
     return nn.BatchNorm2d(features) if dimensions == 2 else nn.BatchNorm1d(features)
+
+
+def check_rate(name: str, rate: float) -> None:
+    """Raise a ValueError unless a dropout rate is in [0, 1)."""
+    if not 0 <= rate < 1:
+        raise ValueError(f"{name} must be at least 0 and less than 1, got {rate}")
 
 
 def make_dropout(rate: float) -> nn.Module:
@@ -74,6 +93,24 @@ def make_dropout(rate: float) -> nn.Module:
     Raises:
         ValueError: the rate is not in [0, 1).
     """
-    if not 0 <= rate < 1:
-        raise ValueError(f"dropout must be at least 0 and less than 1, got {rate}")
+    check_rate("dropout", rate)
     return nn.Dropout(rate) if rate else nn.Identity()
+
+
+def make_drop_path(rate: float) -> nn.Module:
+    """Return a layer that ends a residual branch and drops it at random in training, the identity for a rate of 0.
+
+    Each sample's branch is zero with probability `rate` and else divided by 1 - rate, so that its mean is the branch
+    that evaluation uses. Huang et al., Deep Networks with Stochastic Depth, ECCV 2016, drop whole mini-batches and
+    multiply the branch by 1 - rate at evaluation instead.
+
+    Raises:
+        ValueError: the rate is not in [0, 1).
+    """
+    check_rate("drop_path", rate)
+    if not rate:
+        return nn.Identity()
+    from torchvision.ops import StochasticDepth
+
+    layer: nn.Module = StochasticDepth(rate, mode="row")
+    return layer

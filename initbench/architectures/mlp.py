@@ -23,12 +23,12 @@ def mlp(
 ) -> nn.Module:
     """Linear layers on the flattened input, each but the last followed by norm, activation and dropout.
 
-    Hidden layers have a bias where there is no normalization, which would cancel it.
+    Hidden layers have a bias where no normalization, which brings its own, follows.
 
     Args:
         depth: number of linear layers, the classifier included.
-        width: features of the hidden layers.
-        norm: none or batch.
+        width: features of the hidden layers; a multiple of 16 for norm group.
+        norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout after each activation.
         input_shape: channels, height, width.
@@ -46,7 +46,7 @@ def mlp(
     for index in range(1, depth):
         # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
         model.add_module(f"linear{index}", nn.Linear(features, width, bias=norm == "none"))
-        model.add_module(f"norm{index}", make_norm(norm, width, 1))
+        model.add_module(f"norm{index}", make_norm(norm, width, 1, "width"))
         model.add_module(f"activation{index}", make_activation(activation))
         model.add_module(f"dropout{index}", make_dropout(dropout))
         features = width

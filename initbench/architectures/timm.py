@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
 
+from initbench.architectures.blocks import check_rate
+from initbench.errors import ArgumentError
 from initbench.registry import register_architecture
 
 if TYPE_CHECKING:
@@ -19,12 +21,15 @@ def _members() -> Iterable[str]:
     return names
 
 
-@register_architecture("timm/*", members=_members, reference="Wightman, PyTorch Image Models (timm)")
+@register_architecture(
+    "timm/*", members=_members, example="resnet18", reference="Wightman, PyTorch Image Models (timm)"
+)
 def timm_model(
     model: str,
     img_size: int | None = None,
     drop_rate: float = 0.0,
     drop_path_rate: float = 0.0,
+    norm_layer: str | None = None,
     *,
     input_shape: tuple[int, int, int] = (3, 32, 32),
     num_classes: int = 10,
@@ -35,26 +40,49 @@ def timm_model(
         model: its name in timm.
         img_size: side of the images, for models that are built for one size; null for the dataset's.
         drop_rate: dropout rate of the classifier.
-        drop_path_rate: stochastic depth rate.
+        drop_path_rate: stochastic depth rate of the last block.
+        norm_layer: timm's name of a normalization, such as batchnorm2d, groupnorm (32 groups), groupnorm1 (one group)
+            or layernorm2d (over the channels of each pixel); null for the model's own.
         input_shape: channels, height, width.
         num_classes: outputs.
 
     Raises:
-        ValueError: the model has no such option or cannot be built with its value.
+        ArgumentError: the model has no such option.
+        ValueError: it cannot be built with the option's value.
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
-        if not 0 <= rate < 1:
-            raise ValueError(f"{name} must be at least 0 and less than 1, got {rate}")
+        check_rate(name, rate)
     if img_size is not None and img_size < 1:
         raise ValueError(f"img_size must be at least 1, got {img_size}")
     # All are passed, not only what was chosen: some models have other defaults (Swin's drop_path_rate is 0.1).
-    options = {"img_size": img_size or input_shape[1:], "drop_rate": drop_rate, "drop_path_rate": drop_path_rate}
+    options: dict[str, Any] = {
+        "img_size": img_size or input_shape[1:],
+        "drop_rate": drop_rate,
+        "drop_path_rate": drop_path_rate,
+    }
     chosen = {"img_size": img_size is not None, "drop_rate": drop_rate > 0, "drop_path_rate": drop_path_rate > 0}
+    if norm_layer is not None:
+        _check_norm_layer(norm_layer)
+        options["norm_layer"], chosen["norm_layer"] = norm_layer, True
     try:
         return _build(model, input_shape[0], num_classes, options, chosen)
-    except (AssertionError, RuntimeError, ZeroDivisionError) as error:
+    except (AssertionError, RuntimeError, ValueError, ZeroDivisionError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise ValueError(f"img_size {options['img_size']} does not fit timm/{model}: {reason}") from error
+        misfit = f"img_size {options['img_size']}" if norm_layer is None else f"norm_layer {norm_layer}"
+        raise ValueError(f"{misfit} does not fit timm/{model}: {reason}") from error
+
+
+def _check_norm_layer(name: str) -> None:
+    """Raise a ValueError unless timm has a normalization of this name: most models would raise a bare KeyError."""
+    from timm.layers import get_norm_layer
+
+    try:
+        found = get_norm_layer(name)
+    except KeyError:
+        found = None
+    if found is None:
+        known = "batchnorm2d, groupnorm, layernorm2d, ..."
+        raise ValueError(f"norm_layer must be a normalization of timm ({known}), got {name!r}")
 
 
 def _build(
@@ -63,22 +91,28 @@ def _build(
     """Build the model with those options that it takes.
 
     Raises:
-        ValueError: it does not take one that the user chose.
+        ArgumentError: it does not take one that the user chose.
     """
     import timm
+    from timm.layers import get_norm_layer
 
     try:
         built: nn.Module = timm.create_model(
             model, pretrained=False, in_chans=channels, num_classes=num_classes, **options
         )
     except TypeError as error:
-        # "... got an unexpected keyword argument 'img_size'", or a list of such names in brackets.
+        if "'str' object is not callable" in str(error) and isinstance(options.get("norm_layer"), str):
+            # Such a model (VGG, Swin) takes a normalization as a class alone, others (ConvNeXt) by name alone.
+            by_class = get_norm_layer(options["norm_layer"])
+            return _build(model, channels, num_classes, {**options, "norm_layer": by_class}, chosen)
+        # "... got an unexpected keyword argument 'img_size'", or a list of such names in brackets; "got multiple
+        # values for keyword argument 'norm_layer'" where the model sets its own.
         refused = [name for name in options if f"'{name}'" in str(error)]
-        if "unexpected keyword argument" not in str(error) or not refused:
+        if "keyword argument" not in str(error) or not refused:
             raise
         for name in refused:
             if chosen[name]:
-                raise ValueError(f"{name} is not an option of timm/{model}") from error
+                raise ArgumentError(f"{name} is not an option of timm/{model}", name) from error
         taken = {name: value for name, value in options.items() if name not in refused}
         return _build(model, channels, num_classes, taken, chosen)
     return built

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from initbench.architectures.blocks import Activation, Norm, ScalarMultiplier, make_activation, make_dropout, make_norm
+from initbench.architectures.blocks import (
+    Activation,
+    Norm,
+    ScalarMultiplier,
+    check_rate,
+    make_activation,
+    make_drop_path,
+    make_dropout,
+    make_norm,
+)
 from initbench.registry import register_architecture
 
 _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
@@ -29,6 +38,7 @@ class Block(nn.Module):
         norm: normalization before each activation.
         activation: the activation's name.
         dropout: rate of the dropout between the convolutions.
+        drop_path: rate at which the branch is dropped; 0 where there is no skip.
     """
 
     def __init__(
@@ -41,6 +51,7 @@ class Block(nn.Module):
         norm: Norm,
         activation: Activation,
         dropout: float,
+        drop_path: float = 0.0,
     ) -> None:
         super().__init__()
         self.norm1 = make_norm(norm, in_channels, 2)
@@ -51,6 +62,7 @@ class Block(nn.Module):
         self.dropout = make_dropout(dropout)
         self.conv2 = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
         self.multiplier = ScalarMultiplier() if norm == "none" else nn.Identity()
+        self.drop_path = make_drop_path(drop_path)
         self.residual = residual
         self.projection: nn.Module | None = None
         if residual and in_channels != out_channels:
@@ -60,7 +72,7 @@ class Block(nn.Module):
         """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
         activated = self.activation1(self.norm1(x))
         hidden = self.activation2(self.norm2(self.conv1(activated)))
-        branch: Tensor = self.multiplier(self.conv2(self.dropout(hidden)))
+        branch: Tensor = self.drop_path(self.multiplier(self.conv2(self.dropout(hidden))))
         if not self.residual:
             return branch
         shortcut: Tensor = x if self.projection is None else self.projection(activated)
@@ -77,11 +89,12 @@ class WideResNet(nn.Module):
         norm: normalization before each activation.
         activation: the activation's name.
         dropout: rate of the dropout within the blocks.
+        drop_path: rate at which the last block's branch is dropped; block l of L has l / L of it.
         input_shape: channels, height, width.
         num_classes: outputs.
 
     Raises:
-        ValueError: depth, width or dropout is impossible.
+        ValueError: depth, width, dropout or drop_path is impossible.
     """
 
     def __init__(
@@ -93,6 +106,7 @@ class WideResNet(nn.Module):
         norm: Norm,
         activation: Activation,
         dropout: float,
+        drop_path: float = 0.0,
         input_shape: tuple[int, int, int],
         num_classes: int,
     ) -> None:
@@ -103,13 +117,15 @@ class WideResNet(nn.Module):
             raise ValueError(f"depth must be 6n + 4 (10, 16, 22, 28, ...), got {depth}")
         if width < 1:
             raise ValueError(f"width must be at least 1, got {width}")
+        check_rate("drop_path", drop_path)
         blocks_per_group = (depth - 4) // 6
         self.stem = nn.Conv2d(input_shape[0], 16, 3, padding=1, bias=False)
         self.groups = nn.Sequential()
         channels = 16
-        for out_channels, stride in ((16 * width, 1), (32 * width, 2), (64 * width, 2)):
+        for number, (out_channels, stride) in enumerate(((16 * width, 1), (32 * width, 2), (64 * width, 2))):
             group = nn.Sequential()
             for index in range(blocks_per_group):
+                position = (number * blocks_per_group + index + 1) / (3 * blocks_per_group)
                 block = Block(
                     channels,
                     out_channels,
@@ -118,6 +134,7 @@ class WideResNet(nn.Module):
                     norm=norm,
                     activation=activation,
                     dropout=dropout,
+                    drop_path=position * drop_path,
                 )
                 group.append(block)
                 channels = out_channels
@@ -140,6 +157,7 @@ def wrn(
     norm: Norm = "batch",
     activation: Activation = "relu",
     dropout: float = 0.0,
+    drop_path: float = 0.0,
     *,
     input_shape: tuple[int, int, int] = (3, 32, 32),
     num_classes: int = 10,
@@ -148,17 +166,22 @@ def wrn(
 
     No convolution has a bias. Where there is no normalization, a scalar multiplier ends each block's branch.
 
+    `drop_path` is stochastic depth (Huang et al., ECCV 2016) per sample: in training block l of L drops its branch at
+    the rate l / L · drop_path, their equation (4) with p_L = 1 - drop_path. So the first block has drop_path / L; timm
+    gives its first block 0.
+
     Args:
         depth: 6n + 4 (10, 16, 22, 28, ...); n blocks in each of the three groups.
         width: multiplies the groups' 16, 32 and 64 channels.
-        norm: none or batch.
+        norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout between a block's two convolutions.
+        drop_path: rate at which the last block's branch is dropped in training.
         input_shape: channels, height, width; height and width of any size.
         num_classes: outputs.
 
     Raises:
-        ValueError: depth, width or dropout is impossible.
+        ValueError: depth, width, dropout or drop_path is impossible.
     """
     return WideResNet(
         depth,
@@ -167,6 +190,7 @@ def wrn(
         norm=norm,
         activation=activation,
         dropout=dropout,
+        drop_path=drop_path,
         input_shape=input_shape,
         num_classes=num_classes,
     )
@@ -185,12 +209,12 @@ def plain(
     input_shape: tuple[int, int, int] = (3, 32, 32),
     num_classes: int = 10,
 ) -> nn.Module:
-    """The wide residual network without its skips, and so without projections.
+    """The wide residual network without its skips, and so without projections and `drop_path`.
 
     Args:
         depth: 6n + 4 (10, 16, 22, 28, ...); n blocks in each of the three groups.
         width: multiplies the groups' 16, 32 and 64 channels.
-        norm: none or batch.
+        norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout between a block's two convolutions.
         input_shape: channels, height, width; height and width of any size.

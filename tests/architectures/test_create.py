@@ -12,9 +12,11 @@ from initbench.errors import ArgumentError, InitbenchError, UnknownNameError
 SMALL = [
     ("wrn", {"depth": 10, "width": 1, "norm": "none", "activation": "beta_swish"}),
     ("wrn", {"depth": 10, "width": 1, "norm": "batch", "activation": "swish"}),
+    ("wrn", {"depth": 10, "width": 1, "norm": "group", "activation": "swish"}),
     ("plain", {"depth": 10, "width": 1, "norm": "none", "activation": "tanh"}),
     ("plain", {"depth": 10, "width": 1, "norm": "batch", "activation": "beta_swish"}),
     ("mlp", {"depth": 3, "width": 8, "norm": "batch", "activation": "tanh"}),
+    ("mlp", {"depth": 3, "width": 32, "norm": "group", "activation": "tanh"}),
 ]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from initbench.architectures.create import create_model
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES
+
+TORCH_SAYS = "num_channels (16) must be divisible by num_groups (32)"  # of nn.GroupNorm
 
 
 def parameter_count(model):
@@ -52,6 +55,27 @@ def swin_drop_paths(**arguments):
 
 
 @pytest.mark.parametrize(
+    ("name", "norm_layer", "layer", "count"),
+    [
+        ("resnet18", None, nn.BatchNorm2d, 20),
+        ("resnet18", "groupnorm", nn.GroupNorm, 20),
+        ("vgg11", "groupnorm", nn.GroupNorm, 8),  # takes a class alone
+        ("vit_tiny_patch16_224", "layernorm", nn.LayerNorm, 25),
+        ("convnext_nano", "batchnorm2d", nn.BatchNorm2d, 19),  # 14 blocks, 3 downsamplings, stem and head
+        ("convnext_tiny", "layernorm", nn.LayerNorm, 23),  # takes a name alone; 18 blocks
+    ],
+)
+def test_the_norm_layer_takes_the_place_of_the_models_own(name, norm_layer, layer, count):
+    with torch.device("meta"):
+        model = create_model(f"timm/{name}", norm_layer=norm_layer)
+        assert model.eval()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d | nn.GroupNorm | nn.LayerNorm)]
+    assert [isinstance(m, layer) for m in norms] == [True] * count
+    # timm's own number of groups, not this library's 16 channels per group.
+    assert {m.num_groups for m in norms if layer is nn.GroupNorm} <= {32}
+
+
+@pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
         ("resnet18", {"img_size": 32}, "img_size is not an option of timm/resnet18"),
@@ -59,6 +83,18 @@ def swin_drop_paths(**arguments):
         ("hrnet_w18", {"drop_path_rate": 0.1}, "drop_path_rate is not an option of timm/hrnet_w18"),
         ("resnet18", {"drop_rate": 1.0}, "drop_rate must be at least 0 and less than 1, got 1.0"),
         ("resnet18", {"img_size": 0}, "img_size must be at least 1, got 0"),
+        ("hrnet_w18", {"norm_layer": "groupnorm"}, "norm_layer is not an option of timm/hrnet_w18"),
+        ("vgg11_bn", {"norm_layer": "groupnorm"}, "norm_layer is not an option of timm/vgg11_bn"),
+        (
+            "resnet18",
+            {"norm_layer": "gruopnorm"},
+            "norm_layer must be a normalization of timm (batchnorm2d, groupnorm, layernorm2d, ...), got 'gruopnorm'",
+        ),
+        (
+            "test_resnet",
+            {"norm_layer": "groupnorm"},
+            f"norm_layer groupnorm does not fit timm/test_resnet: {TORCH_SAYS}",
+        ),
     ],
 )
 def test_options_that_a_model_refuses_are_named(name, arguments, message):
@@ -90,4 +126,9 @@ def test_unknown_models_give_the_nearest_name():
 
 
 def test_the_model_is_bound_and_its_options_are_the_arguments():
-    assert [a.name for a in ARCHITECTURES.get("timm/resnet18").arguments] == ["img_size", "drop_rate", "drop_path_rate"]
+    assert [a.name for a in ARCHITECTURES.get("timm/resnet18").arguments] == [
+        "img_size",
+        "drop_rate",
+        "drop_path_rate",
+        "norm_layer",
+    ]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torchvision.ops import StochasticDepth
 
 from initbench.architectures.blocks import BetaSwish, ScalarMultiplier
 from initbench.architectures.create import create_model
@@ -46,6 +47,11 @@ def oracle(state, x, depth, *, residual, norm, activation):
             statistics = [state[f"{prefix}norm{number}.{k}"] for k in ("running_mean", "running_var", "weight", "bias")]
             mean, variance, weight, bias = (s[:, None, None] for s in statistics)
             y = (y - mean) / (variance + 1e-5).sqrt() * weight + bias
+        if norm == "group":
+            weight, bias = (state[f"{prefix}norm{number}.{k}"][:, None, None] for k in ("weight", "bias"))
+            groups = y.unflatten(1, (-1, 16))
+            mean, variance = groups.mean((2, 3, 4), keepdim=True), groups.var((2, 3, 4), correction=0, keepdim=True)
+            y = ((groups - mean) / (variance + 1e-5).sqrt()).flatten(1, 2) * weight + bias
         if activation == "beta_swish":
             return y * torch.sigmoid(state[f"{prefix}activation{number}.beta"] * y)
         return ACTIVATIONS[activation](y)
@@ -71,7 +77,7 @@ def oracle(state, x, depth, *, residual, norm, activation):
 
 
 @pytest.mark.parametrize("residual", [True, False])
-@pytest.mark.parametrize("norm", ["none", "batch"])
+@pytest.mark.parametrize("norm", ["none", "batch", "group"])
 @pytest.mark.parametrize("activation", ["relu", "swish", "beta_swish", "tanh", "linear"])
 def test_network_is_the_written_out_function(residual, norm, activation):
     name = "wrn" if residual else "plain"
@@ -128,8 +134,9 @@ def test_parameter_counts_in_closed_form(depth, width, channels, classes):
         )
 
     bare = stem + convolutions + classifier
-    assert count("plain", norm="batch") == bare + norms
-    assert count("wrn", norm="batch") == bare + norms + projections
+    for norm in ("batch", "group"):
+        assert count("plain", norm=norm) == bare + norms
+        assert count("wrn", norm=norm) == bare + norms + projections
     assert count("plain", norm="none") == bare + 3 * n
     assert count("wrn", norm="none") == bare + projections + 3 * n
     assert count("wrn", norm="none", activation="beta_swish") == bare + projections + 3 * n + 6 * n + 1
@@ -144,7 +151,7 @@ def test_one_multiplier_at_one_ends_each_block_where_there_is_no_norm():
 
 
 @pytest.mark.parametrize("name", ["wrn", "plain"])
-@pytest.mark.parametrize("norm", ["none", "batch"])
+@pytest.mark.parametrize("norm", ["none", "batch", "group"])
 def test_no_convolution_has_a_bias(name, norm):
     convolutions = [m for m in create_model(name, depth=10, width=2, norm=norm).modules() if isinstance(m, nn.Conv2d)]
     assert len(convolutions) == 1 + 6 + (3 if name == "wrn" else 0)
@@ -171,6 +178,55 @@ def test_dropout_stands_between_the_two_convolutions():
     assert abs(kept.float().mean() - 0.75) < 0.03  # 4,096 draws: 4 standard deviations
 
 
+@pytest.mark.parametrize(("depth", "rates"), [(10, [0.2, 0.4, 0.6]), (16, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])])
+def test_drop_path_rises_linearly_to_the_last_block(depth, rates):
+    # Huang et al., 2016, equation (4): p_l = 1 − l/L (1 − p_L), with p_L = 1 − 0.6.
+    model = create_model("wrn", depth=depth, width=1, drop_path=0.6)
+    assert [m.p for m in model.modules() if isinstance(m, StochasticDepth)] == pytest.approx(rates, rel=1e-12)
+
+
+def test_without_drop_path_and_at_evaluation_the_network_is_the_same():
+    x = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    dropping, whole = (create_model("wrn", depth=16, width=1, norm="none", drop_path=rate) for rate in (0.9, 0.0))
+    assert [n for n, _ in dropping.named_parameters()] == [n for n, _ in whole.named_parameters()]
+    assert torch.equal(dropping.eval()(x), whole(x))
+    assert not [m for m in whole.modules() if isinstance(m, StochasticDepth)]
+
+
+@pytest.mark.parametrize("out_channels", [4, 6])
+def test_a_dropped_branch_leaves_the_skip_and_the_mean_is_the_whole_block(out_channels):
+    torch.manual_seed(0)
+    arguments = {"residual": True, "norm": "none", "activation": "swish", "dropout": 0.0, "drop_path": 0.25}
+    block = Block(4, out_channels, 1, **arguments).double()
+    x = torch.randn(1, 4, 5, 5, dtype=torch.float64).expand(2048, -1, -1, -1)
+    with torch.no_grad():
+        whole = block.eval()(x[:1])
+        skip = x[:1] if out_channels == 4 else block.projection(block.activation1(x[:1]))
+        outputs = block.train()(x)
+    # A sum of 0 or of branch / 0.75 and the skip: rounding alone lies between the copies of one sample.
+    dropped = ((outputs - skip).abs() < 1e-12).flatten(1).all(1)
+    if out_channels == 4:
+        assert torch.equal(outputs[dropped], x[dropped])
+    kept = outputs[~dropped]
+    torch.testing.assert_close(kept, (skip + (whole - skip) / 0.75).expand_as(kept), rtol=1e-12, atol=1e-12)
+    assert abs(dropped.double().mean() - 0.25) < 0.039  # 4 standard deviations, √(0.25 · 0.75 / 2048) each
+    # The mean over draws is skip + share kept / 0.75 · branch, so the same 4 standard deviations over 0.75.
+    torch.testing.assert_close((outputs - skip).mean(0), (whole - skip)[0], rtol=0.052, atol=1e-12)
+
+
+def test_plain_networks_have_no_branch_to_drop():
+    with pytest.raises(ArgumentError, match=r"^drop_path: unknown key"):
+        create_model("plain", depth=10, width=1, drop_path=0.1)
+
+
+@pytest.mark.parametrize("rate", [1.0, -0.1])
+def test_impossible_drop_path_rates_are_refused_by_name(rate):
+    with pytest.raises(ArgumentError) as refusal:
+        create_model("wrn", depth=10, width=1, drop_path=rate)
+    assert str(refusal.value) == f"drop_path must be at least 0 and less than 1, got {rate}"
+    assert refusal.value.argument == "drop_path"
+
+
 def test_beta_swish_is_half_the_input_at_zero_and_swish_at_one():
     x = torch.randn(100, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     layer = BetaSwish().double()
@@ -194,7 +250,7 @@ def test_any_input_size(name, shape):
     assert model(torch.zeros(2, *shape)).shape == (2, 6)
 
 
-@pytest.mark.parametrize("norm", ["none", "batch"])
+@pytest.mark.parametrize("norm", ["none", "batch", "group"])
 @pytest.mark.parametrize("name", ["wrn", "plain"])
 def test_channels_last_changes_nothing_but_the_layout(name, norm):
     model = build(name, depth=10, width=2, norm=norm, activation="beta_swish", input_shape=(3, 8, 8))
