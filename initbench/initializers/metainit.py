@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext, InitializationRecord
 
 _LOOK_EVERY = 50
+_PLATEAU_TOLERANCE = 0.05
 
 
 @register_initializer(
@@ -39,9 +40,17 @@ _LOOK_EVERY = 50
     kind="tuner",
     base="delta_orthogonal",
     batch_size=32,
+    smoke={"steps": 3},
     reference="Dauphin & Schoenholz, MetaInit, NeurIPS 2019, Figure 2",
 )
-def metainit(steps: int = 500, lr: float = 0.1, momentum: float = 0.9, eps: float = 1e-5) -> Apply:
+def metainit(
+    steps: int = 500,
+    lr: float = 0.1,
+    momentum: float = 0.9,
+    eps: float = 1e-5,
+    plateau_window: int | None = None,
+    plateau_tolerance: float = _PLATEAU_TOLERANCE,
+) -> Apply:
     """Tune the norm of each weight by signSGD so that the gradient quotient of random batches falls.
 
     Each step draws one batch of noise, takes GQ over all trainable parameters and moves the norm of every one with
@@ -54,15 +63,20 @@ def metainit(steps: int = 500, lr: float = 0.1, momentum: float = 0.9, eps: floa
         lr: by which a norm moves in one step, an absolute length.
         momentum: of signSGD.
         eps: ε0 of the gradient quotient.
+        plateau_window: steps in a window of the plateau stop, which is ours and not the paper's: it ends the tuning
+            where the median GQ of a window is not below (1 − `plateau_tolerance`) × that of the window before; null
+            for all `steps`.
+        plateau_tolerance: the least relative fall of the median GQ from window to window, in [0, 1).
 
     Raises:
-        ValueError: an argument is out of its range.
+        ValueError: an argument is out of its range, or has no effect.
     """
     check_count("steps", steps)
     check_positive("lr", lr)
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
     check_positive("eps", eps)
+    _check_plateau(plateau_window, plateau_tolerance)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         model.eval()
@@ -74,6 +88,7 @@ def metainit(steps: int = 500, lr: float = 0.1, momentum: float = 0.9, eps: floa
         check_parameters(over)
         norms = _Norms(tuned, lr, momentum)
         quotients: list[Tensor] = []
+        plateau_at = None
         for step, (inputs, targets) in zip(range(steps), context.batches(), strict=False):
             gradients = loss_gradients(batch_loss(model, inputs, targets, context.loss_fn), over)
             g = flatten(gradients, over)
@@ -87,6 +102,9 @@ def metainit(steps: int = 500, lr: float = 0.1, momentum: float = 0.9, eps: floa
             norms.step(quotients[-1], slopes)
             if step % _LOOK_EVERY == 0 and norms.stopped():
                 break
+            if plateau_window is not None and _on_plateau(quotients, plateau_window, plateau_tolerance):
+                plateau_at = len(quotients)
+                break
         norms.finish()
         _write_record(context.record, norms, quotients)
         context.record.conditions |= {
@@ -94,13 +112,35 @@ def metainit(steps: int = 500, lr: float = 0.1, momentum: float = 0.9, eps: floa
             "lr": lr,
             "momentum": momentum,
             "eps": eps,
+            "plateau_at_step": plateau_at,
             "norm": "l1",
             "method": "exact",
             "mode": "eval",
-            "batch_norm": "running statistics" if any(isinstance(m, _NormBase) for m in model.modules()) else None,
+            "batch_norm": "running statistics" if _uses_running_statistics(model) else None,
         }
 
     return apply
+
+
+def _uses_running_statistics(model: nn.Module) -> bool:
+    return any(isinstance(module, _NormBase) and module.track_running_stats for module in model.modules())
+
+
+def _check_plateau(window: int | None, tolerance: float) -> None:
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"plateau_tolerance must be at least 0 and below 1, got {tolerance}")
+    if window is not None:
+        check_count("plateau_window", window)
+    elif tolerance != _PLATEAU_TOLERANCE:
+        raise ValueError("plateau_tolerance has an effect only with a plateau_window")
+
+
+def _on_plateau(quotients: list[Tensor], window: int, tolerance: float) -> bool:
+    """Return whether a window has just ended whose median GQ has not fallen; waits for the device at a window's end."""
+    if len(quotients) % window or len(quotients) < 2 * window:
+        return False
+    before, last = torch.stack(quotients[-2 * window :]).view(2, window).quantile(0.5, dim=1).tolist()
+    return bool(last >= (1 - tolerance) * before)
 
 
 def _check_first_step(gq: Tensor, slopes: Sequence[Tensor | None], tuned: dict[str, nn.Parameter]) -> None:
