@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from initbench.errors import InitbenchError
 from initbench.reporting.comparison import comparable_trials, compare
+from initbench.reporting.contents import contents
 from initbench.reporting.correlation import correlate
 from initbench.reporting.frame import read_records, results_frame
 from initbench.reporting.html import render
+from initbench.reporting.markdown import MARK, render_markdown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def write_report(
@@ -34,22 +40,63 @@ def write_report(
         InitbenchError: the folder has no trial records, or one that cannot be read.
     """
     folder = Path(folder)
+    tables, found = _read(folder)
+    if title is None:
+        title = _title(tables["results"])
+    if description is None:
+        description = _description(folder / "suite.yaml")
+    page = render(found, title, description)
+    output = Path(output) if output is not None else folder / "report"
+    output.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        _write(output / f"{name}.csv", table.to_csv(index=False))
+    _write(output / "index.html", page)
+    return output / "index.html"
+
+
+def write_markdown(folder: str | Path, file: str | Path) -> Path:
+    """Write the report's tables as Markdown, its charts beside it in a folder of the file's name, and return the file.
+
+    What stands above the line `markdown.MARK` in an existing file is kept: words that a person wrote about the
+    numbers. A new file gets the suite's name and description there.
+
+    Args:
+        folder: the suite's folder.
+        file: such as ``docs/results/quickstart.md``; its charts go to ``docs/results/quickstart/``.
+
+    Raises:
+        InitbenchError: the folder has no trial records, or one that cannot be read; the file exists and has no such
+            line, so that it is none of ours.
+    """
+    folder, file = Path(folder), Path(file)
+    tables, found = _read(folder)
+    head = f"# {_title(tables['results'])}\n\n{_description(folder / 'suite.yaml')}\n\n"
+    if file.exists():
+        head, mark, _ = file.read_text(encoding="utf-8").partition(MARK)
+        if not mark:
+            raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {MARK})")
+    text, charts = render_markdown(found, file.stem)
+    images = file.with_suffix("")
+    images.mkdir(parents=True, exist_ok=True)
+    for name, chart in charts.items():
+        _write(images / name, chart)
+    _write(file, head + MARK + "\n" + text)
+    return file
+
+
+def _read(folder: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Return the tables of a ledger by name, and what a report says of it."""
     records = read_records(folder)
     frame = results_frame(records)
     trials = comparable_trials(frame)
     comparison = compare(trials)
     correlation = correlate(comparison)
-    if title is None:
-        title = ", ".join(sorted(set(frame["suite"])))
-    if description is None:
-        description = _description(folder / "suite.yaml")
-    page = render(records, trials, comparison, correlation, title, description)
-    output = Path(output) if output is not None else folder / "report"
-    output.mkdir(parents=True, exist_ok=True)
-    for name, table in {"results": frame, "comparison": comparison, "correlation": correlation}.items():
-        _write(output / f"{name}.csv", table.to_csv(index=False))
-    _write(output / "index.html", page)
-    return output / "index.html"
+    tables = {"results": frame, "comparison": comparison, "correlation": correlation}
+    return tables, contents(records, trials, comparison, correlation)
+
+
+def _title(frame: pd.DataFrame) -> str:
+    return ", ".join(sorted(set(frame["suite"])))
 
 
 def _description(path: Path) -> str:

@@ -6,19 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.comparison import MINIMUM_SEEDS
+from initbench.reporting.formatting import percent
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     import pandas as pd
-
-
-def percent(fraction: float, half_width: float = math.nan) -> str:
-    """Return ``3.06 %`` or ``3.06 ± 0.68 %`` for fractions, an en dash where there is none."""
-    if math.isnan(fraction):
-        return "–"
-    interval = "" if math.isnan(half_width) else f" ± {100 * half_width:.2f}"
-    return f"{100 * fraction:.2f}{interval}\N{NO-BREAK SPACE}%"
 
 
 def verdicts(table: pd.DataFrame) -> list[str]:

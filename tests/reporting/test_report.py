@@ -14,9 +14,10 @@ from initbench.errors import InitbenchError
 from initbench.reporting.charts import PALETTE, colours, panels
 from initbench.reporting.comparison import comparable_trials, compare
 from initbench.reporting.correlation import correlate
+from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import write_report
-from initbench.reporting.verdicts import percent, verdicts
+from initbench.reporting.verdicts import verdicts
 
 HOSTILE = "\"><script>alert('x')</script>&<img src=http://example.org/a.png>"
 

@@ -1,0 +1,58 @@
+"""The report's tables and charts as Markdown, for documentation and pull requests."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import escape
+
+from initbench.reporting.formatting import FILTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
+# An image does not follow the page's colours; this grey can be read on white and on dark ground.
+_GREY = "#7d8590"
+
+
+def render_markdown(contents: Mapping[str, Any], images: str) -> tuple[str, dict[str, str]]:
+    """Return the report's tables as Markdown, and its charts as SVG by file name.
+
+    Args:
+        contents: as from `contents.contents`.
+        images: the charts' folder as the Markdown names it.
+    """
+    drawn = [group for group in contents["groups"] if group["chart"]]
+    charts = {_file_name(group["name"]): group["chart"].replace("currentColor", _GREY) for group in drawn}
+    if charts:
+        charts["legend.svg"] = _legend(contents["colours"])
+    # Autoescape would turn < and & of labels into entities in a text that is no HTML.
+    environment = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
+    environment.filters |= FILTERS | {"file_name": _file_name, "cell": _cell}
+    template = files("initbench.reporting").joinpath("template.md").read_text(encoding="utf-8")
+    return environment.from_string(template).render(contents, images=images), charts
+
+
+def _cell(text: str) -> str:
+    """Return text that a cell of a Markdown table shows as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", text)
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.=-]+", "-", name).strip("-") + ".svg"
+
+
+def _legend(colours: Mapping[str, str]) -> str:
+    """Return the initializers' colours as one SVG, a line for each."""
+    height = 20 * len(colours)
+    lines = [
+        f'<circle cx="8" cy="{20 * i + 10}" r="5" fill="{colour}"/>'
+        f'<text x="20" y="{20 * i + 14}" font-family="sans-serif" font-size="12" fill="{_GREY}">{escape(name)}</text>'
+        for i, (name, colour) in enumerate(colours.items())
+    ]
+    width = 30 + 8 * max(map(len, colours))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{"".join(lines)}</svg>\n'
