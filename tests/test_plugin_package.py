@@ -6,13 +6,10 @@ import math
 import os
 import subprocess
 import sys
-import sysconfig
-import venv
-from pathlib import Path
 
 import pytest
+from environments import install, virtual_environment
 
-import initbench
 from initbench.ledger import Ledger
 
 PACKAGE = {
@@ -97,22 +94,12 @@ probes: [initial_loss]
 @pytest.fixture
 def python(tmp_path):
     """The interpreter of a virtual environment in which the plug-in is installed."""
-    environment = tmp_path / "environment"
-    venv.create(environment, system_site_packages=True, with_pip=True)
-    python = environment / "bin" / "python"
-    # The running environment may be a virtual one itself, and then `system_site_packages` does not reach it: its
-    # folders are added, with what their own .pth files add (an editable install), and the folder of this package.
-    running = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), str(Path(initbench.__file__).parents[1])}
-    purelib = sysconfig.get_path("purelib", vars={"base": str(environment), "platbase": str(environment)})
-    lines = "".join(f"import site; site.addsitedir({folder!r})\n" for folder in sorted(running))
-    Path(purelib, "running_environment.pth").write_text(lines, encoding="utf-8")
-
+    python = virtual_environment(tmp_path / "environment")
     package = tmp_path / "package"
     for name, text in PACKAGE.items():
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(text, encoding="utf-8")
-    install = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", str(package)]
-    subprocess.run([python, *install], check=True, cwd=tmp_path)
+    install(python, package)
     return python
 
 
