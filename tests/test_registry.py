@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from typing import Annotated, Literal
@@ -11,7 +10,6 @@ import pytest
 from pydantic import Field
 
 import initbench
-from initbench.cli import main
 from initbench.errors import ArgumentError, InitbenchError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Registry
 
@@ -302,60 +300,3 @@ def test_the_nearest_timm_model():
     ):
         ARCHITECTURES.get("timm/resnet81")
     assert ARCHITECTURES.get("timm/resnet18").name == "timm/resnet18"
-
-
-# --- as the command line shows them
-
-
-def run(capsys, monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["initbench", *arguments])
-    main()
-    return capsys.readouterr().out
-
-
-def test_list(capsys, monkeypatch):
-    register(typed)
-    out = run(capsys, monkeypatch, "list")
-    for name in (*INITIALIZERS.builtins, *ARCHITECTURES.builtins, *DATASETS.builtins, *PROBES.builtins, "scratch"):
-        assert f"\n{name} " in out
-    assert "steps: int = 500, lr: float = 0.1, momentum: float = 0.9" in out
-
-
-def test_list_json(capsys, monkeypatch):
-    register(typed)
-    data = json.loads(run(capsys, monkeypatch, "list", "--json"))
-    assert list(data) == ["initializer", "architecture", "dataset", "probe"]
-    cards = {card["name"]: card for card in data["initializer"]}
-    assert set(cards) == {*INITIALIZERS.builtins, "scratch"}
-    assert cards["metainit"]["arguments"][0] == {"name": "steps", "type": "int", "required": False, "default": 500}
-    assert cards["metainit"]["arguments"][-2:] == [
-        {"name": "base", "type": "distribution", "required": False, "default": "delta_orthogonal"},
-        {"name": "batch_size", "type": "int", "required": False, "default": 32},
-    ]
-    assert [a["name"] for a in cards["kaiming"]["arguments"]] == ["mode", "distribution", "gain"]
-    assert cards["scratch"]["from"] == __name__
-    assert cards["scratch"]["version"] == 1
-
-
-def test_describe(capsys, monkeypatch):
-    out = run(capsys, monkeypatch, "describe", "metainit")
-    assert out.startswith("metainit (initializer, version 1)\n")
-    assert "  steps: int = 500\n" in out
-    assert "  base: distribution = 'delta_orthogonal'\n" in out
-    assert "Dauphin & Schoenholz" in out
-
-
-def test_describe_a_name_of_two_kinds(capsys, monkeypatch):
-    cards = json.loads(run(capsys, monkeypatch, "describe", "gaussian", "--json"))
-    assert [card["kind"] for card in cards] == ["initializer", "dataset"]
-
-
-def test_describe_a_member_of_a_family(capsys, monkeypatch):
-    [card] = json.loads(run(capsys, monkeypatch, "describe", "timm/resnet18", "--json"))
-    assert (card["name"], card["kind"]) == ("timm/resnet18", "architecture")
-    assert "model" not in [a["name"] for a in card["arguments"]]
-
-
-def test_without_a_command_the_help(capsys, monkeypatch):
-    assert "Commands" in run(capsys, monkeypatch)
-    assert run(capsys, monkeypatch, "--version") == f"{initbench.__version__}\n"

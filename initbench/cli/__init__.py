@@ -9,6 +9,7 @@ import typer
 
 from initbench.cli.describe import describe
 from initbench.cli.list import list_components
+from initbench.cli.new_plugin import new_plugin
 from initbench.cli.options import debugging, start
 from initbench.cli.plan import plan
 from initbench.cli.report import report
@@ -21,16 +22,18 @@ app = typer.Typer(
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: rich's would import a Markdown parser and a highlighter, half of its time
     context_settings={"help_option_names": ["-h", "--help"]},
     callback=start,
 )
-app.command("run")(run)
-app.command("plan")(plan)
-app.command("report")(report)
-app.command("list")(list_components)
-app.command("describe")(describe)
-app.command("ui")(ui)
-app.command("sync")(sync)
+app.command("run", short_help="Run a suite's missing trials and write the report.")(run)
+app.command("plan", short_help="Print what a suite comes to, before it runs.")(plan)
+app.command("report", short_help="Write the report of a suite's folder again.")(report)
+app.command("list", short_help="List what can be named in a suite, with arguments.")(list_components)
+app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
+app.command("ui", short_help="Serve MLflow's user interface on a suite's runs.")(ui)
+app.command("sync", short_help="Write to MLflow what the ledger has and MLflow lacks.")(sync)
+app.command("new-plugin", short_help="Write a plug-in package to start from.")(new_plugin)
 
 
 # Typer uses an installed click or its own copy of it, by version; this is the base of either's usage errors.

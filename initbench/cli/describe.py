@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 80
 
 
 def describe(
@@ -16,15 +22,14 @@ def describe(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
-    """Describe a component: what it is, its arguments with their defaults, its reference."""
-    from initbench.cli.list import argument_text, card
-    from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES
+    """Describe a component: what it is and needs, its arguments, its reference, and how to put it into a suite."""
+    from initbench.cli.card import card
+    from initbench.registry import REGISTRIES
     from initbench.validation import nearest
 
     load_plugins(plugin)
-    registries = (INITIALIZERS, ARCHITECTURES, DATASETS, PROBES)
     cards = []
-    for registry in registries:
+    for registry in REGISTRIES:
         try:
             cards.append(card(registry.find(name)))
         except UnknownNameError:
@@ -32,16 +37,92 @@ def describe(
             if "/" in name and name.partition("/")[0] + "/*" in registry.names():
                 raise
     if not cards:
-        raise UnknownNameError(f"unknown name {name!r}{nearest(name, [n for r in registries for n in r.names()])}")
+        raise UnknownNameError(f"unknown name {name!r}{nearest(name, [n for r in REGISTRIES for n in r.names()])}")
     if json:
         print_json(cards)
         return
-    for found in cards:
-        typer.secho(f"{found['name']} ({found['kind']}, version {found['version']})", bold=True)
-        typer.echo(found["documentation"].strip())
-        typer.echo("\nArguments:" if found["arguments"] else "\nNo arguments.")
-        for argument in found["arguments"]:
-            typer.echo(f"  {argument_text(argument)}")
-        if found["reference"]:
-            typer.echo(f"\nReference: {found['reference']}")
-        typer.echo(f"Defined in {found['from']}")
+    from rich.console import Console
+
+    # Text is read best in lines of this length, on a wider terminal too.
+    out = Console(highlight=False, width=min(_WIDTH, Console().width))
+    for index, found in enumerate(cards):
+        if index:
+            out.rule()
+        _print(out, found)
+
+
+def _print(out: Console, card: dict[str, Any]) -> None:
+    _say(out, f"{card['name']} ({card['kind']}, version {card['version']})", style="bold")
+    for paragraph in (card["summary"], *card["text"]):
+        _say(out, f"{paragraph}\n")
+    sentences = _sentences(card["kind"], card["declared"])
+    for sentence in sentences:
+        _say(out, sentence)
+    blank = "\n" if sentences else ""
+    _say(out, blank + ("Arguments" if card["arguments"] else "No arguments."), style="bold")
+    for argument in card["arguments"]:
+        _say(out, _signature(argument), indent=2, style="cyan")
+        _say(out, argument["description"], indent=6)
+    if card["raises"]:
+        _say(out, "\nErrors", style="bold")
+        for error, when in card["raises"].items():
+            _say(out, f"{error}: {when}", indent=2)
+    _say(out, "\nIn a suite", style="bold")
+    for line in card["suite"].splitlines():
+        before, brace, after = line.partition("{")
+        _say(out, before + brace + after.replace(": ", ":\N{NO-BREAK SPACE}"), indent=2, hanging=len(before + brace))
+    if card["reference"]:
+        _say(out, f"\nReference: {card['reference']}")
+    line = "" if card["line"] is None else f", line {card['line']}"
+    _say(out, f"{'' if card['reference'] else chr(10)}Defined in {card['from']}{line}")
+
+
+def _signature(argument: dict[str, Any]) -> str:
+    from initbench.validation import show
+
+    default = " (required)" if argument["required"] else f" = {show(argument['default'])}"
+    return f"{argument['name']}: {argument['type']}{default}"
+
+
+def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: str = "") -> None:
+    """Print a paragraph, or lines of a suite: no word is broken and no line ends in spaces, so that it can be pasted.
+
+    Args:
+        out: its width is that of the lines.
+        text: newlines before and behind it are kept; a no-break space is no place to end a line.
+        indent: spaces before each line.
+        hanging: further spaces before each line but the first.
+        style: of the text.
+    """
+    from rich.text import Text
+
+    words = text.strip("\n")
+    lines = textwrap.wrap(
+        words.replace("``", "`"),
+        out.width,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + hanging),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    shown = "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
+    if shown:
+        out.print(Text(text.replace(words, shown), style=style), soft_wrap=True)
+
+
+def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
+    """Return what a component declares, in sentences."""
+    if kind == "initializer":
+        what = "A distribution: it draws the parameters and takes no data."
+        if declared["kind"] == "tuner":
+            base = declared["base"]
+            what = f"A tuner: it starts from {base} and adjusts that with batches of {declared['batch_size']}."
+        scheme = declared["scheme"]
+        return [what, f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]
+    if kind == "architecture":
+        taken = [f"Input: {declared['input']}"] if declared["input"] else []
+        return [f"Schemes: {', '.join(declared['schemes'])}.", *taken]
+    if kind == "dataset":
+        shape = "×".join(map(str, declared["input_shape"]))
+        return [f"Samples of {shape} (channels × height × width), {declared['num_classes']} classes."]
+    return []

@@ -62,6 +62,9 @@ Seeds = Annotated[
     int | None,
     typer.Option("--seeds", min=1, max=10_000, help="Number of seeds, in place of the suite's.", metavar="N"),
 ]
+Smoke = Annotated[
+    bool, typer.Option("--smoke", help="A few trials of two steps on random data instead: does all of it work?")
+]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the suites' folders.", metavar="DIR")]
 Plugins = Annotated[
     list[str] | None, typer.Option("--plugin", help="A Python file that registers components.", metavar="FILE")

@@ -6,7 +6,19 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from initbench.cli.options import Assignments, Debug, Json, Only, Out, Plugins, Seeds, SuiteFile, console, print_json
+from initbench.cli.options import (
+    Assignments,
+    Debug,
+    Json,
+    Only,
+    Out,
+    Plugins,
+    Seeds,
+    Smoke,
+    SuiteFile,
+    console,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,16 +32,17 @@ def plan(
     assignments: Assignments = None,
     only: Only = None,
     seeds: Seeds = None,
+    smoke: Smoke = False,
     out: Out = Path("runs"),
     plugin: Plugins = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
     """Print the trials of a suite by cell, what is incompatible and why, and what has a result already."""
-    from initbench.cli.request import read_request
+    from initbench.cli.request import SMOKE, read_request
     from initbench.ledger import Ledger
 
-    request = read_request(suite, assignments, only, seeds, plugin)
+    request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     statuses = Ledger(out / request.suite.name).statuses()
     summary = {
         "suite": request.suite.name,
@@ -43,6 +56,8 @@ def plan(
         print_json(summary)
     else:
         _print(summary)
+        if smoke:
+            console().print(f"note: {SMOKE}", style="yellow", markup=False)
 
 
 def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:

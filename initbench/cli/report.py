@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from typing import Annotated
+
 import typer
 
 from initbench.cli.options import Debug, Json, SuiteFolder, print_json, suite_folder
@@ -9,14 +12,23 @@ from initbench.cli.options import Debug, Json, SuiteFolder, print_json, suite_fo
 
 def report(
     folder: SuiteFolder = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", help="Write the tables and charts as Markdown into this file.", metavar="FILE"),
+    ] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
     """Write the report of a suite's folder: one offline HTML page, and CSV files."""
-    from initbench.reporting.report import write_report
+    from initbench.reporting.report import write_markdown, write_report
 
-    page = write_report(suite_folder(folder))
+    path = suite_folder(folder)
+    page = write_report(path)
+    written = None if markdown is None else write_markdown(path, markdown)
     if json:
-        print_json({"report": str(page), "files": sorted(str(path) for path in page.parent.iterdir())})
-    else:
-        typer.echo(f"report: {page}")
+        files = sorted(str(file) for file in page.parent.iterdir())
+        print_json({"report": str(page), "files": files} | ({"markdown": str(written)} if written else {}))
+        return
+    typer.echo(f"report: {page}")
+    if written:
+        typer.echo(f"Markdown: {written}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.cli.options import load_plugins
+from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
     from initbench.plugins import PluginFile
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
+
+SMOKE = "a smoke run: a few trials of two steps each on random data; its results mean nothing"
 
 
 class Request(NamedTuple):
@@ -26,15 +29,25 @@ def read_request(
     only: list[str] | None,
     seeds: int | None,
     plugins: list[str] | None,
+    *,
+    smoke: bool,
 ) -> Request:
     """Return what the command line asks for.
 
     Raises:
         InitbenchError: a plug-in, the suite or an override is wrong.
     """
+    if smoke and seeds is not None:
+        raise InitbenchError("--seeds is not for --smoke, which runs one seed")
     from initbench.suite.load import load_suite
     from initbench.suite.plan import plan
 
     files = load_plugins(plugins)
     suite = load_suite(file, assignments or [], seeds)
-    return Request(suite, plan(suite, only or []), files)
+    planned = plan(suite, only or [])
+    if smoke:
+        from initbench.suite.smoke import smoke as small
+        from initbench.suite.smoke import smoke_suite
+
+        return Request(smoke_suite(suite), small(planned), files)
+    return Request(suite, planned, files)

@@ -19,6 +19,7 @@ from initbench.cli.options import (
     Out,
     Plugins,
     Seeds,
+    Smoke,
     SuiteFile,
     TrackingUri,
     print_json,
@@ -41,6 +42,7 @@ def run(
     assignments: Assignments = None,
     only: Only = None,
     seeds: Seeds = None,
+    smoke: Smoke = False,
     out: Out = Path("runs"),
     executor: Annotated[ExecutorName, typer.Option(help="Ray Tune, or one after another for debugging.")] = (
         ExecutorName.ray
@@ -57,19 +59,24 @@ def run(
     The same command again continues where the last one stopped.
     """
     from initbench.cli.progress import Display
-    from initbench.cli.request import read_request
+    from initbench.cli.request import SMOKE, read_request
     from initbench.execution.driver import run_suite
+    from initbench.tracking.uri import default_tracking_uri
 
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
     signal.signal(signal.SIGTERM, _interrupt)
-    request = read_request(suite, assignments, only, seeds, plugin)
+    request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
+    folder = out / request.suite.name
     display = Display(request.plan, to_stderr=json)
+    if smoke:
+        display.note(SMOKE)
+        tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server that real results go to
     try:
         outcome = run_suite(
             request.suite,
             request.plan,
-            out / request.suite.name,
+            folder,
             _executor(executor, address),
             tracking_uri=tracking_uri,
             plugins=request.plugins,

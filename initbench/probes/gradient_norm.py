@@ -15,7 +15,7 @@ from initbench.probes.state import forked_rng, preserved
 from initbench.registry import register_probe
 
 
-@register_probe("gradient_norm")
+@register_probe("gradient_norm", smoke={"batch_size": 2, "batches": 2})
 def gradient_norm(
     data: DataKind = "random", batch_size: int = 32, batches: int = 8, mode: Literal["eval", "train"] = "eval"
 ) -> Measure:

@@ -196,7 +196,7 @@ def _gradient_after_step(
     return flatten(loss_gradients(loss_of(partial(functional_call, model, values)), moved), parameters)
 
 
-@register_probe("gradient_quotient", reference=REFERENCE)
+@register_probe("gradient_quotient", smoke={"batch_size": 2, "batches": 2}, reference=REFERENCE)
 def gradient_quotient_probe(
     data: DataKind = "random",
     batch_size: int = 32,

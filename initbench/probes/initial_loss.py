@@ -15,7 +15,7 @@ from initbench.probes.state import forked_rng, preserved
 from initbench.registry import register_probe
 
 
-@register_probe("initial_loss")
+@register_probe("initial_loss", smoke={"batch_size": 2, "batches": 2})
 def initial_loss(
     data: DataKind = "real", batch_size: int = 32, batches: int = 8, mode: Literal["eval", "train"] = "eval"
 ) -> Measure:

@@ -7,21 +7,24 @@ and its decorator then registers the factory with what it declares.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from initbench.errors import InitbenchError
 from initbench.registry.component import Argument, Component
 from initbench.registry.generic import Factory, Registry
+from initbench.validation import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
     "ARCHITECTURES",
     "DATASETS",
     "INITIALIZERS",
     "PROBES",
+    "REGISTRIES",
     "ArchitectureTraits",
     "Argument",
     "Component",
@@ -45,6 +48,7 @@ class InitializerTraits:
         base: a tuner's default base distribution.
         batch_size: a tuner's default number of samples per batch.
         scheme: the scheme of the architecture that it needs, None for any.
+        smoke: argument → value for a smoke run, where the user's would take long.
         reference: the paper, for `initbench describe`.
     """
 
@@ -52,6 +56,7 @@ class InitializerTraits:
     base: str | None = None
     batch_size: int | None = None
     scheme: str | None = None
+    smoke: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""
 
 
@@ -62,11 +67,13 @@ class ArchitectureTraits:
     Attributes:
         schemes: the schemes that it can be built with.
         members: the names of a family's members.
+        example: one of them, for `initbench describe`.
         reference: the paper, for `initbench describe`.
     """
 
     schemes: tuple[str, ...] = ("standard",)
     members: Callable[[], Iterable[str]] = tuple
+    example: str = ""
     reference: str = ""
 
 
@@ -90,9 +97,11 @@ class ProbeTraits:
     """What a probe declares.
 
     Attributes:
+        smoke: argument → value for a smoke run, where the user's would take long.
         reference: the paper, for `initbench describe`.
     """
 
+    smoke: Mapping[str, Any] = field(default_factory=dict)
     reference: str = ""
 
 
@@ -122,6 +131,7 @@ DATASETS: Registry[DatasetTraits] = Registry(
     "dataset",
     {
         "cifar10": "initbench.data.cifar",
+        "cifar100": "initbench.data.cifar",
         "digits": "initbench.data.digits",
         "fashion_mnist": "initbench.data.fashion_mnist",
         "gaussian": "initbench.data.gaussian",
@@ -136,6 +146,7 @@ PROBES: Registry[ProbeTraits] = Registry(
         "weight_norm": "initbench.probes.weight_norm",
     },
 )
+REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, DATASETS, PROBES)
 
 
 def register_initializer(
@@ -146,6 +157,7 @@ def register_initializer(
     base: str | None = None,
     batch_size: int | None = None,
     scheme: str | None = None,
+    smoke: Mapping[str, Any] | None = None,
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register an initializer: a factory of typed hyperparameters that returns ``apply(model, context)``.
@@ -157,14 +169,17 @@ def register_initializer(
         base: a tuner's default base distribution.
         batch_size: a tuner's default number of samples per batch.
         scheme: the architecture scheme that it needs.
+        smoke: argument → value for a smoke run (``{"steps": 3}``), where the user's would take long.
         reference: the paper.
 
     Raises:
-        InitbenchError: the name is taken, or a tuner without base or batch size.
+        InitbenchError: the name is taken, a tuner without base or batch size, or `smoke` names no argument.
     """
     if kind == "tuner" and (base is None or batch_size is None):
         raise InitbenchError(f"initializer {name!r}: a tuner declares its default base and batch_size")
-    return INITIALIZERS.register(name, version, InitializerTraits(kind, base, batch_size, scheme, reference))
+    smoke = smoke or {}
+    traits = InitializerTraits(kind, base, batch_size, scheme, smoke, reference)
+    return _with_smoke(f"initializer {name!r}", smoke, INITIALIZERS.register(name, version, traits))
 
 
 def register_architecture(
@@ -173,6 +188,7 @@ def register_architecture(
     *,
     schemes: tuple[str, ...] = ("standard",),
     members: Callable[[], Iterable[str]] = tuple,
+    example: str = "",
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register an architecture: a factory that returns an `nn.Module`.
@@ -185,12 +201,13 @@ def register_architecture(
         version: raise it when the numbers change.
         schemes: the schemes that it can be built with.
         members: for a family ``prefix/*``, its members' names.
+        example: for a family, the member that is shown where one has to be.
         reference: the paper.
 
     Raises:
         InitbenchError: the name is taken.
     """
-    return ARCHITECTURES.register(name, version, ArchitectureTraits(schemes, members, reference))
+    return ARCHITECTURES.register(name, version, ArchitectureTraits(schemes, members, example, reference))
 
 
 def register_dataset(
@@ -211,15 +228,34 @@ def register_dataset(
     return DATASETS.register(name, version, DatasetTraits(input_shape, num_classes, reference))
 
 
-def register_probe(name: str, version: int = 1, *, reference: str = "") -> Callable[[Factory], Factory]:
+def register_probe(
+    name: str, version: int = 1, *, smoke: Mapping[str, Any] | None = None, reference: str = ""
+) -> Callable[[Factory], Factory]:
     """Register a probe: a factory of typed arguments that returns ``measure(model, context)``.
 
     Args:
         name: how suites name it.
         version: raise it when the numbers change.
+        smoke: argument → value for a smoke run (``{"batches": 2}``), where the user's would take long.
         reference: the paper.
 
     Raises:
-        InitbenchError: the name is taken.
+        InitbenchError: the name is taken, or `smoke` names no argument.
     """
-    return PROBES.register(name, version, ProbeTraits(reference))
+    smoke = smoke or {}
+    return _with_smoke(f"probe {name!r}", smoke, PROBES.register(name, version, ProbeTraits(smoke, reference)))
+
+
+def _with_smoke(
+    who: str, smoke: Mapping[str, Any], register: Callable[[Factory], Factory]
+) -> Callable[[Factory], Factory]:
+    """Return the decorator that refuses a factory without the arguments that a smoke run sets."""
+
+    def decorate(factory: Factory) -> Factory:
+        arguments = inspect.signature(factory).parameters  # names alone: annotations are read when they are needed
+        for argument in smoke:
+            if argument not in arguments:
+                raise InitbenchError(f"{who}: smoke sets {argument!r}, no argument{nearest(argument, arguments)}")
+        return register(factory)
+
+    return decorate

@@ -96,16 +96,19 @@ class Component(Generic[TraitsT]):
         return tuple(Argument(name, type_text(p.annotation), p.default) for name, p in self._parameters.items())
 
     @property
+    def definition(self) -> Callable[..., Any]:
+        """The function that was registered; of a family's member, the family's."""
+        return self.factory.func if isinstance(self.factory, partial) else self.factory
+
+    @property
     def module(self) -> str:
         """The name of the module that defines the factory."""
-        factory = self.factory.func if isinstance(self.factory, partial) else self.factory
-        return str(factory.__module__)
+        return str(self.definition.__module__)
 
     @property
     def documentation(self) -> str:
         """The factory's docstring."""
-        factory = self.factory.func if isinstance(self.factory, partial) else self.factory
-        return inspect.getdoc(factory) or ""
+        return inspect.getdoc(self.definition) or ""
 
     @property
     def summary(self) -> str:

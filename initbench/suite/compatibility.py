@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from initbench.errors import ArgumentError
 from initbench.plugins import first_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initbench.registry import Component, DatasetTraits
     from initbench.suite.document import Document
     from initbench.suite.load import Choice
 
@@ -53,7 +56,10 @@ class Compatibility:
         """
         import torch
 
-        shape, classes = self._data_shape(dataset)
+        try:
+            shape, classes = dataset_shape(dataset.component, dataset.spec.arguments)
+        except ArgumentError as error:
+            raise self.document.argument_error(dataset.key, error) from error
         name = architecture.spec.name
         asked = "×".join(map(str, shape))
         try:
@@ -74,22 +80,25 @@ class Compatibility:
             return f"{name} must give outputs of {(2, classes)} for two samples, gives {got}"
         return None
 
-    def _data_shape(self, dataset: Choice) -> tuple[tuple[int, int, int], int]:
-        """Return ((channels, height, width), number of classes) of a dataset without reading it.
 
-        What was declared at registration, unless the arguments ``image_size``, ``channels`` or ``num_classes`` say
-        else.
-        """
-        declared, arguments = dataset.component.traits, dataset.spec.arguments
-        sizes = {
-            name: arguments[name]
-            for name in ("channels", "image_size", "num_classes")
-            if arguments.get(name) is not None
-        }
-        for name, size in sizes.items():
-            if size < 1:
-                raise self.document.error((*dataset.key, name), f"must be at least 1, got {size}")
-        channels, height, width = declared.input_shape
-        side = sizes.get("image_size")
-        shape = (sizes.get("channels", channels), side or height, side or width)
-        return shape, sizes.get("num_classes", declared.num_classes)
+def dataset_shape(
+    component: Component[DatasetTraits], arguments: Mapping[str, Any]
+) -> tuple[tuple[int, int, int], int]:
+    """Return ((channels, height, width), number of classes) of a dataset without reading it.
+
+    What was declared at registration, unless the arguments ``image_size``, ``channels`` or ``num_classes`` say else.
+
+    Raises:
+        ArgumentError: one of these is below 1.
+    """
+    declared = component.traits
+    sizes = {
+        name: arguments[name] for name in ("channels", "image_size", "num_classes") if arguments.get(name) is not None
+    }
+    for name, size in sizes.items():
+        if size < 1:
+            raise ArgumentError(f"{name} must be at least 1, got {size}", name)
+    channels, height, width = declared.input_shape
+    side = sizes.get("image_size")
+    shape = (sizes.get("channels", channels), side or height, side or width)
+    return shape, sizes.get("num_classes", declared.num_classes)

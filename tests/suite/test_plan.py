@@ -65,7 +65,14 @@ def test_a_spec_holds_every_default():
         scheme="standard",
         initializer=ComponentSpec(
             name="metainit",
-            arguments={"steps": 500, "lr": 0.1, "momentum": 0.9, "eps": 1e-5},
+            arguments={
+                "steps": 500,
+                "lr": 0.1,
+                "momentum": 0.9,
+                "eps": 1e-5,
+                "plateau_window": None,
+                "plateau_tolerance": 0.05,
+            },
             base=ComponentSpec(name="delta_orthogonal", arguments={"gain": 1.0}),
             batch_size=32,
         ),
@@ -152,8 +159,8 @@ def test_golden_id():
         probes=(ComponentSpec(name="gradient_quotient"),),
         seed=0,
     )
-    assert spec.id == "fcfbdd64e6d1c07b283ed96aa48183bc24cdaf0e0a7ae9599a71e11b4b251a55"
-    assert spec.cell == "f771d3d02cd4b0d6c0233e09b783e24bdf47914a50db9ad209f1ea1747329243"
+    assert spec.id == "a3c2c26a5c35b3767a00ac519550a6acd3ae1e4a7355b061b35f43d3fcc83773"
+    assert spec.cell == "cefc042a6dc3f0fa2f98bbab629fe3a905e034c155dcc75a328e10b711aef244"
 
 
 SAME = [
@@ -188,7 +195,12 @@ OTHER_RECIPES = {
     "clip_norm": 1.0,
     "crop": 4,
     "flip": True,
+    "warmup_epochs": 0.5,
+    "cutout": 8,
     "mixup": 1.0,
+    "label_smoothing": 0.1,
+    "precision": "bf16",
+    "activation_checkpointing": True,
     "channels_last": True,
     "history_every": 5,
     "threads": 2,
@@ -204,6 +216,8 @@ def test_everything_that_changes_the_numbers_changes_the_id():
         {"recipe": {"schedule": "step", "milestones": [4]}},
         {"recipe": {"schedule": "step", "milestones": [4], "step_factor": 0.2}},
         {"recipe": {"optimizer": "adam", "betas": [0.8, 0.9]}},
+        {"recipe": {"optimizer": "signsgd"}},
+        {"recipe": {"optimizer": "signsgd", "momentum": 0.8}},
         {"seeds": [1]},
         {"dataset": "fashion_mnist"},
         {"dataset": {"name": "digits", "train_size": 100}},

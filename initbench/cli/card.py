@@ -1,0 +1,115 @@
+"""What is known of a component, as plain data: what `initbench describe` and `initbench list --json` say."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from initbench import plugins
+from initbench.cli.docstring import parse
+from initbench.cli.listing import of_component
+from initbench.validation import show
+
+if TYPE_CHECKING:
+    from initbench.cli.docstring import Docstring
+    from initbench.registry import Component
+
+_OF_TUNERS = {
+    "base": "the distribution that it starts from: a name, {name: ...} with arguments, or null for the model as it is.",
+    "batch_size": "samples per batch.",
+}
+_SECTIONS = {
+    "initializer": "initializers:\n  - {}",
+    "architecture": "architectures:\n  - {}",
+    "dataset": "dataset: {}",
+    "probe": "probes:\n  - {}",
+}
+# A plain word that YAML 1.1 or 1.2 reads as something else than a text.
+_NOT_A_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+
+
+def card(component: Component[Any]) -> dict[str, Any]:
+    """Return what is known of a component.
+
+    Returns:
+        ``kind``, ``name``, ``version``, ``summary``, ``text`` (paragraphs), ``declared`` (what it is and needs, by
+        kind), ``arguments`` (``name``, ``type``, ``required``, ``default``, ``description``), ``raises`` (error →
+        when), ``reference``, ``from`` (a module, or a plug-in's file), ``line`` (in it) and ``suite`` (lines that can
+        be pasted into a suite).
+    """
+    docstring = parse(component.documentation)
+    arguments = [
+        {
+            "name": a.name,
+            "type": a.type,
+            "required": a.required,
+            "default": None if a.required else a.default,
+            "description": docstring.arguments.get(a.name) or _of_tuners(component, a.name),
+        }
+        for a in of_component(component).arguments
+    ]
+    return {
+        "kind": component.kind,
+        "name": component.name,
+        "version": component.version,
+        "summary": component.summary,
+        "text": docstring.text,
+        "declared": _declared(component, docstring),
+        "arguments": arguments,
+        "raises": docstring.raises,
+        "reference": component.traits.reference,
+        "from": plugins.origin(component.module),
+        "line": _line(component),
+        "suite": _suite_lines(component, arguments),
+    }
+
+
+def _of_tuners(component: Component[Any], name: str) -> str:
+    return _OF_TUNERS.get(name, "") if component.kind == "initializer" else ""
+
+
+def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]:
+    traits = component.traits
+    if component.kind == "initializer":
+        data = {"base": traits.base, "batch_size": traits.batch_size} if traits.kind == "tuner" else {}
+        return {"kind": traits.kind, **data, "scheme": traits.scheme}
+    if component.kind == "architecture":
+        return {"schemes": list(traits.schemes), "input": docstring.arguments.get("input_shape", "")}
+    if component.kind == "dataset":
+        return {"input_shape": list(traits.input_shape), "num_classes": traits.num_classes}
+    return {}
+
+
+def _line(component: Component[Any]) -> int | None:
+    """Return the line of its module where it is defined; None where there is no source to read (a notebook)."""
+    try:
+        return inspect.getsourcelines(component.definition)[1]
+    except (OSError, TypeError):
+        return None
+
+
+def _suite_lines(component: Component[Any], arguments: list[dict[str, Any]]) -> str:
+    """Return the component with every argument at its default, as it stands in a suite.
+
+    A required argument has its type in angle brackets, to be filled in.
+    """
+    name = component.name
+    if name.endswith("/*"):
+        name = name.removesuffix("*") + (component.traits.example or "NAME")
+    values = {a["name"]: f"<{a['type']}>" if a["required"] else a["default"] for a in arguments}
+    entry = {"name": name, **values}
+    return _SECTIONS[component.kind].format(_yaml(entry if values else name))
+
+
+def _yaml(value: Any) -> str:
+    """Return a value as YAML in flow style, in the plainest form that reads back as itself."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_yaml(key)}: {_yaml(child)}" for key, child in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_yaml, value))}]"
+    if isinstance(value, str):
+        plain = re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in _NOT_A_TEXT
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    return show(value)

@@ -1,0 +1,156 @@
+"""What `initbench list` shows of a component, read without importing it where that is possible.
+
+Importing the modules of the library's components imports torch, which takes seconds. Their names, arguments and
+summaries stand in the source, where `ast` finds them in milliseconds. Annotations and defaults are evaluated one by
+one, with the names that they use, so what is shown is what `inspect` would say of the imported factory.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from initbench.registry import Argument
+from initbench.validation import type_text
+
+if TYPE_CHECKING:
+    from initbench.registry import Component, Registry
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One line of the list.
+
+    Attributes:
+        name: the registered name.
+        arguments: what a user may set; of a tuner also its base and batch size.
+        summary: the first line of the docstring.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    summary: str
+
+
+def listing(registry: Registry[Any], name: str) -> Listing:
+    """Return what is listed of a component; it is imported only where its source alone does not tell."""
+    if name in registry.builtins:
+        with suppress(Exception):  # the source may be written in a way that this reader does not know
+            return read_source(registry, name)
+    return of_component(registry.find(name))
+
+
+def of_component(component: Component[Any]) -> Listing:
+    """Return what is listed of an imported component."""
+    traits = component.traits
+    tuner = getattr(traits, "kind", "") == "tuner"
+    added = _of_tuners(traits.base, traits.batch_size) if tuner else ()
+    return Listing(component.name, (*component.arguments, *added), component.summary)
+
+
+def read_source(registry: Registry[Any], name: str) -> Listing:
+    """Return what is listed of one of the library's components, from its source.
+
+    Raises:
+        Exception: the source is not as expected: no such decorator, or an expression that only an import could tell.
+    """
+    module = _source(registry.builtins[name])
+    function, decorator = module.registration(f"register_{registry.kind}", name)
+    arguments = [a for a in module.arguments(function) if a.name not in registry.supplied]
+    if name.endswith("/*"):
+        arguments = arguments[1:]  # of a family, the member's name
+    declared = {k.arg: k.value for k in decorator.keywords}
+    if "kind" in declared and module.value(declared["kind"]) == "tuner":
+        arguments += _of_tuners(module.value(declared["base"]), module.value(declared["batch_size"]))
+    summary = (ast.get_docstring(function) or "").partition("\n")[0]
+    return Listing(name, tuple(arguments), summary)
+
+
+def _of_tuners(base: str, batch_size: int) -> tuple[Argument, ...]:
+    """Return the arguments that a suite takes for every tuner beside the factory's own."""
+    return Argument("base", "distribution", base), Argument("batch_size", "int", batch_size)
+
+
+@cache
+def _source(module: str) -> _Source:
+    path = _PACKAGE.parent.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return _Source(ast.parse(file.read_text(encoding="utf-8")))
+
+
+class _Source(dict[str, Any]):
+    """The names of a module's top level, each evaluated when it is first asked for.
+
+    Args:
+        tree: the module's syntax tree.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        super().__init__()
+        self.tree = tree
+
+    def registration(self, decorator: str, name: str) -> tuple[ast.FunctionDef, ast.Call]:
+        """Return the function that is registered under a name, and the call that registers it."""
+        for node in self.tree.body:
+            for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+                if (
+                    isinstance(call, ast.Call)
+                    and ast.unparse(call.func) == decorator
+                    and self.value(call.args[0]) == name
+                ):
+                    assert isinstance(node, ast.FunctionDef)
+                    return node, call
+        raise LookupError(name)
+
+    def arguments(self, function: ast.FunctionDef) -> list[Argument]:
+        """Return the arguments of a function."""
+        given = function.args
+        positional = [*given.posonlyargs, *given.args]
+        required = [inspect.Parameter.empty] * (len(positional) - len(given.defaults))
+        defaults = [*required, *map(self.value, given.defaults)]
+        defaults += [inspect.Parameter.empty if node is None else self.value(node) for node in given.kw_defaults]
+        return [
+            Argument(
+                node.arg,
+                type_text(inspect.Parameter.empty if node.annotation is None else self.value(node.annotation)),
+                default,
+            )
+            for node, default in zip([*positional, *given.kwonlyargs], defaults, strict=True)
+        ]
+
+    def value(self, node: ast.expr) -> Any:
+        """Return what an expression of our own source evaluates to."""
+        return eval(compile(ast.Expression(node), "<source>", "eval"), {}, self)  # noqa: S307
+
+    def __missing__(self, name: str) -> Any:
+        """Evaluate a name; one that is not found here may be a builtin."""
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+                self[name] = self.value(node.value)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        self[name] = _imported(node, alias.name)
+        if name in self:
+            return self[name]
+        raise KeyError(name)
+
+
+def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
+    """Return what an import statement gives; of our modules by reading, of others from the standard library alone."""
+    module = name if isinstance(node, ast.Import) else str(node.module)
+    if module.partition(".")[0] == _PACKAGE.name:
+        return _source(module)[name]
+    if module.partition(".")[0] not in sys.stdlib_module_names:
+        raise ImportError(module)
+    imported = importlib.import_module(module)
+    return imported if isinstance(node, ast.Import) else getattr(imported, name)

@@ -1,0 +1,145 @@
+"""A smoke run: does every part of a suite work at all? A few trials of two steps each, on random data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from initbench.errors import SuiteError
+from initbench.registry import DATASETS, INITIALIZERS, PROBES
+from initbench.suite.compatibility import dataset_shape
+from initbench.suite.schema import Resources
+from initbench.suite.spec import ComponentSpec
+from initbench.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from initbench.suite.load import Suite
+    from initbench.suite.plan import Plan
+    from initbench.suite.spec import TrialSpec
+
+_SUFFIX = "-smoke"
+_LARGEST_BATCH = 8
+_HELD_OUT = 8
+
+
+def smoke_suite(suite: Suite) -> Suite:
+    """Return the suite of a smoke run: a name, and so a ledger, of its own, and one CPU core for each trial."""
+    document = replace(suite.document, overrides={**suite.document.overrides, ("smoke",): "--smoke"})
+    return replace(suite, document=document, name=suite.name + _SUFFIX, resources=Resources())
+
+
+def smoke(plan: Plan) -> Plan:
+    """Return the plan of a smoke run.
+
+    Every trial is made small: random data of its dataset's shape, two epochs of one step each (so that a warm-up and a
+    milestone are met too), batches of at most 8, what its initializer and probes declare for a smoke run, one seed.
+    Of these a few are kept that together have every architecture (each set of arguments beside the depth, at its
+    smallest depth), initializer, dataset and recipe, those that rules made included.
+
+    Args:
+        plan: of the whole suite; what is excluded or incompatible there does not run here either.
+
+    Raises:
+        SuiteError: a dataset whose images are not square.
+    """
+    small: dict[str, TrialSpec] = {}
+    for trial in plan.trials:
+        reduced = _reduced(trial, plan.trials[0].seed)
+        small.setdefault(reduced.id, reduced)  # what told two trials apart may be gone, such as the number of epochs
+    return replace(plan, trials=_cover(list(small.values())), unselected=())
+
+
+def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:
+    recipe = _recipe(trial.recipe)
+    probes = [_with_declared(PROBES, probe) for probe in trial.probes]
+    return trial.model_copy(
+        update={
+            "suite": trial.suite + _SUFFIX,
+            "initializer": _initializer(trial.initializer),
+            "dataset": _random_data(trial.dataset, recipe.batch_size),
+            "recipe": recipe,
+            "probes": tuple({probe.model_dump_json(): probe for probe in probes}.values()),
+            "seed": seed,
+        }
+    )
+
+
+def _recipe(recipe: Recipe) -> Recipe:
+    changed = {
+        "epochs": 2,
+        "batch_size": min(recipe.batch_size, _LARGEST_BATCH),
+        "milestones": (1,) if recipe.milestones else (),
+        "warmup_epochs": 1.0 if recipe.warmup_epochs else 0.0,
+        "history_every": 1 if recipe.history_every else None,
+        "threads": 1,
+    }
+    return Recipe.model_validate(recipe.model_dump() | changed)
+
+
+def _initializer(spec: ComponentSpec) -> ComponentSpec:
+    spec = _with_declared(INITIALIZERS, spec)
+    if spec.batch_size is None:
+        return spec
+    return spec.model_copy(update={"batch_size": min(spec.batch_size, _LARGEST_BATCH)})
+
+
+def _with_declared(registry: Any, spec: ComponentSpec) -> ComponentSpec:
+    """Return an initializer or probe with the values that it declares for a smoke run."""
+    component = registry.get(spec.name)
+    return spec.model_copy(update={"arguments": component.resolve(spec.arguments | component.traits.smoke)})
+
+
+def _random_data(spec: ComponentSpec, batch_size: int) -> ComponentSpec:
+    """Return random data of a dataset's shape, with one training batch."""
+    (channels, height, width), num_classes = dataset_shape(DATASETS.get(spec.name), spec.arguments)
+    if height != width:
+        raise SuiteError(f"--smoke: {spec.name} has images of {height}×{width}; random data has square images alone")
+    gaussian = DATASETS.get("gaussian")
+    arguments = gaussian.resolve(
+        {
+            "train_size": batch_size,
+            "image_size": height,
+            "channels": channels,
+            "num_classes": num_classes,
+            "validation_size": _HELD_OUT,
+            "test_size": _HELD_OUT,
+        }
+    )
+    return ComponentSpec(name=gaussian.name, arguments=arguments, version=gaussian.version)
+
+
+def _cover(trials: list[TrialSpec]) -> tuple[TrialSpec, ...]:
+    """Return few trials that have every part which any of them has, in their order.
+
+    The greedy cover: always the trial with the most parts that are still missing, of equals the shallowest.
+    """
+    smallest: dict[str, float] = {}
+    for trial in trials:
+        key = _beside_depth(trial)
+        smallest[key] = min(_depth(trial), smallest.get(key, _depth(trial)))
+    parts = {trial.id: _parts(trial, smallest) for trial in trials}
+    missing = set().union(*parts.values())
+    chosen: set[str] = set()
+    while missing:
+        best = min(trials, key=lambda trial: (-len(parts[trial.id] & missing), _depth(trial)))
+        chosen.add(best.id)
+        missing -= parts[best.id]
+    return tuple(trial for trial in trials if trial.id in chosen)
+
+
+def _parts(trial: TrialSpec, smallest: dict[str, float]) -> set[tuple[str, str]]:
+    """Return what running this trial shows to work; its architecture only where none of its kind is shallower."""
+    parts = {(kind, getattr(trial, kind).model_dump_json()) for kind in ("initializer", "dataset", "recipe")}
+    key = _beside_depth(trial)
+    return parts | ({("architecture", key)} if _depth(trial) == smallest[key] else set())
+
+
+def _depth(trial: TrialSpec) -> float:
+    depth = trial.architecture.arguments.get("depth")
+    return depth if isinstance(depth, int | float) else 0
+
+
+def _beside_depth(trial: TrialSpec) -> str:
+    """Return the architecture with its scheme and without its depth, where that is a number."""
+    skipped = {"depth"} if isinstance(trial.architecture.arguments.get("depth"), int | float) else set()
+    return f"{trial.scheme} {trial.architecture.model_dump_json(exclude={'arguments': skipped})}"

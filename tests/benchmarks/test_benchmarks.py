@@ -1,0 +1,104 @@
+"""The arithmetic of the benchmarks, and that each has its place in the docs; their figures are no test."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def path(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+def test_a_ratio_is_the_median_over_pairs_and_not_a_ratio_of_medians():
+    import timing
+
+    # Ratios 2, 3 and 0.5; the medians of both sides, 2 and 3, would give 2/3.
+    row = timing.Row.of_pairs("x", [(2.0, 1.0), (9.0, 3.0), (2.0, 4.0)], bound=1.9, per=2)
+    assert row.values == (2.0, 3.0, 0.5)
+    assert (row.seconds, row.reference_seconds) == (1.0, 1.5)
+    assert "| x | 1 s | 1.5 s | 2.000 × | 0.500 × | 3.000 × | 3 | ≤ 1.9 × | **no** |" in timing.Result(
+        (row,), ""
+    ).to_markdown().replace("1.00", "1").replace("1.50", "1.5")
+
+
+def test_a_bound_holds_up_to_itself_and_not_for_what_is_no_number():
+    import timing
+
+    assert timing.Row("x", (1.0, 1.02, 9.0), bound=1.02).within
+    assert not timing.Row("x", (1.0, 1.0201, 9.0), bound=1.02).within
+    assert not timing.Row("x", (float("nan"),), bound=1.02).within
+    assert timing.Row("x", (9.0,)).within
+
+
+def test_pairs_take_turns_and_the_warm_up_is_not_counted():
+    import timing
+
+    calls = []
+    pairs = timing.paired(lambda: calls.append("A"), lambda: calls.append("B"), 3, warm_up=2)
+    assert calls == ["A", "B"] * 5
+    assert len(pairs) == 3
+
+
+def test_a_result_survives_json():
+    import timing
+
+    rows = (timing.Row("a", (1.0, 2.0), bound=3.0, seconds=1.0, reference_seconds=2.0), timing.Row("b", (4.0,), "MB"))
+    result = timing.Result(rows, "a machine")
+    assert timing.Result.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize(("value", "code"), [(1.0, 0), (1.1, 1)])
+def test_a_missed_bound_is_the_exit_code(tmp_path, value, code):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(FOLDER)!r})\n"
+        "import timing\n"
+        f"timing.main(lambda runs, quick: [timing.Row('x', ({value},) * runs, bound=1.05)], None, runs=3, threads=1)\n"
+    )
+    assert subprocess.run([sys.executable, script], check=False, capture_output=True).returncode == code
+    assert subprocess.run([sys.executable, script, "--quick"], check=False, capture_output=True).returncode == 0
+
+
+def test_a_table_replaces_its_own_section_alone():
+    import run_all
+
+    page = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n<!-- y -->\nkept\n<!-- end of y -->\n"
+    written = run_all.with_table(page, "x", "new")
+    assert written == page.replace("\nold\n", "\n\nnew\n\n")
+    assert run_all.with_table(written, "x", "new") == written
+    with pytest.raises(ValueError, match="lacks <!-- z -->"):
+        run_all.with_table(page, "z", "new")
+
+
+def test_every_benchmark_is_run_by_all_and_has_its_section_and_command_in_the_docs():
+    import run_all
+
+    names = {path.stem for path in FOLDER.glob("*.py")} - {"timing", "run_all"}
+    assert names == set(run_all.BENCHMARKS)
+    page = run_all.PAGE.read_text(encoding="utf-8")
+    for name in names:
+        run_all.with_table(page, name, "")
+        assert f"`python benchmarks/{name}.py`" in page
+
+
+def test_the_references_compute_what_initbench_computes():
+    """The benchmarks' own checks, at a small size: they raise where the two sides differ."""
+    import metainit_step
+    import torch
+    import training_step
+
+    import initbench
+
+    torch.manual_seed(0)
+    model = initbench.create_model("wrn", depth=10, width=1)
+    training_step.same_network(model, training_step.ReferenceNetwork(10, 1))
+    batches = [(torch.randn(4, 3, 8, 8), torch.randint(10, (4,))) for _ in range(2)]
+    start = initbench.create_model("wrn", depth=10, width=1, norm="none", activation="beta_swish")
+    initbench.initialize(start, "delta_orthogonal")
+    metainit_step.same_algorithm(start, batches)

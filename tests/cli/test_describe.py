@@ -1,0 +1,193 @@
+"""`initbench describe`: everything that is registered is documented, and what is shown can be pasted into a suite."""
+
+import inspect
+import json
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from initbench.cli import main
+from initbench.cli.card import card
+from initbench.cli.docstring import Docstring, parse
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, REGISTRIES
+from initbench.suite.load import load_suite
+
+pytestmark = pytest.mark.usefixtures("scratch_registry")
+BUILTINS = [(r, name) for r in REGISTRIES for name in r.builtins]
+every_component = pytest.mark.parametrize(
+    ("registry", "name"), BUILTINS, ids=[f"{r.kind} {name}".replace("/", " ") for r, name in BUILTINS]
+)
+SUITE = {
+    "dataset": "dataset: digits",
+    "architectures": "architectures: [mlp]",
+    "initializers": "initializers: [kaiming]",
+}
+SECTIONS = {r.kind: section for r, section in zip(REGISTRIES, [*list(SUITE)[::-1], "probes"], strict=True)}
+
+
+def run(capsys, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["initbench", "describe", *arguments])
+    main()
+    return capsys.readouterr().out
+
+
+def loaded(folder, kind, lines):
+    """The component as the suite loader reads it from these lines."""
+    text = "\n".join(["name: s", *(SUITE | {SECTIONS[kind]: lines}).values()])
+    file = folder / "suite.yaml"
+    file.write_text(text, encoding="utf-8")
+    suite = load_suite(file)
+    if kind == "probe":
+        return suite.probes[0]
+    return getattr(suite, f"{kind}s")[0].spec
+
+
+# --- the documentation gate
+
+
+@every_component
+def test_everything_is_documented(registry, name):
+    found = card(registry.find(name))
+    assert found["summary"].endswith(".")
+    undocumented = [a["name"] for a in found["arguments"] if not a["description"]]
+    assert undocumented == []
+    assert all(found["raises"].values())
+    assert found["line"] > 1
+    if registry is ARCHITECTURES:
+        assert found["declared"]["input"]
+
+
+@every_component
+def test_no_argument_is_documented_that_is_not_there(registry, name):
+    component = registry.find(name)
+    assert set(parse(component.documentation).arguments) == set(inspect.signature(component.factory).parameters)
+
+
+@every_component
+def test_the_suite_lines_are_accepted_and_mean_the_defaults(registry, name, tmp_path):
+    component = registry.find(name)
+    spec = loaded(tmp_path, registry.kind, card(component)["suite"])
+    assert spec.name == (name if not name.endswith("/*") else "timm/resnet18")
+    assert spec.arguments == component.resolve({})
+    if getattr(component.traits, "kind", "") == "tuner":
+        assert (spec.base.name, spec.batch_size) == (component.traits.base, component.traits.batch_size)
+
+
+@every_component
+def test_what_is_printed_has_80_columns_and_can_be_pasted(registry, name, tmp_path, capsys, monkeypatch):
+    out = run(capsys, monkeypatch, name)
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(line == line.rstrip() for line in lines)
+    assert "\n\n\n" not in out
+    _, _, after = out.partition(f" ({registry.kind}, ")
+    pasted = after.partition("\nIn a suite\n")[2].partition("\n\n")[0].partition("\nDefined in")[0]
+    spec = loaded(tmp_path, registry.kind, textwrap.dedent(pasted))
+    assert spec.arguments == registry.find(name).resolve({})
+
+
+# --- cards
+
+
+def test_a_tuner(capsys, monkeypatch):
+    out = run(capsys, monkeypatch, "metainit")
+    assert out.startswith("metainit (initializer, version 1)\nTune the norm of each weight")
+    assert "A tuner: it starts from delta_orthogonal and adjusts that with batches of 32.\nRuns on any scheme.\n" in out
+    assert "  steps: int = 500\n      number of steps, one batch each.\n" in out
+    assert "  base: distribution = 'delta_orthogonal'\n" in out
+    assert "\nReference: Dauphin & Schoenholz, MetaInit" in out
+    assert "\nDefined in initbench.initializers.metainit, line " in out
+
+
+def test_what_each_kind_declares():
+    declared = {r.kind: card(r.find(n))["declared"] for r, n in BUILTINS if n in {"metainit", "digits", "weight_norm"}}
+    assert declared["initializer"] == {"kind": "tuner", "base": "delta_orthogonal", "batch_size": 32, "scheme": None}
+    assert declared["dataset"] == {"input_shape": [1, 8, 8], "num_classes": 10}
+    assert declared["probe"] == {}
+    assert card(INITIALIZERS.get("kaiming"))["declared"] == {"kind": "distribution", "scheme": None}
+    assert card(ARCHITECTURES.get("mlp"))["declared"]["schemes"] == list(ARCHITECTURES.get("mlp").traits.schemes)
+
+
+def test_a_name_of_two_kinds(capsys, monkeypatch):
+    cards = json.loads(run(capsys, monkeypatch, "gaussian", "--json"))
+    assert cards == [card(INITIALIZERS.get("gaussian")), card(DATASETS.get("gaussian"))]
+    out = run(capsys, monkeypatch, "gaussian")
+    assert out.index("gaussian (initializer, ") < out.index("─" * 80) < out.index("gaussian (dataset, ")
+
+
+def test_a_member_of_a_family(capsys, monkeypatch):
+    [found] = json.loads(run(capsys, monkeypatch, "timm/resnet18", "--json"))
+    assert (found["name"], found["kind"]) == ("timm/resnet18", "architecture")
+    assert "model" not in [a["name"] for a in found["arguments"]]
+
+
+def test_a_plug_in(tmp_path, capsys, monkeypatch):
+    file = Path(tmp_path, "mine.py")
+    file.write_text(
+        "import initbench\n\n"
+        '@initbench.register_initializer("mine", version=3, scheme="fixup")\n'
+        'def mine(std: float, mode: str = "on", note: str = "a: b", sizes: tuple[int, ...] = (1, 2)):\n'
+        '    """Do it."""\n',
+        encoding="utf-8",
+    )
+    [found] = json.loads(run(capsys, monkeypatch, "mine", "--plugin", str(file), "--json"))
+    assert (found["from"], found["line"], found["text"], found["raises"]) == (str(file), 3, [], {})
+    assert found["arguments"][0] == {
+        "name": "std",
+        "type": "float",
+        "required": True,
+        "default": None,
+        "description": "",
+    }
+    # What YAML would read as something else than a text is quoted.
+    assert found["suite"] == 'initializers:\n  - {name: mine, std: "<float>", mode: "on", note: "a: b", sizes: [1, 2]}'
+    spec = loaded(tmp_path, "initializer", found["suite"].replace('"<float>"', "0.5"))
+    assert spec.arguments == {"std": 0.5, "mode": "on", "note": "a: b", "sizes": (1, 2)}
+    out = run(capsys, monkeypatch, "mine", "--plugin", str(file))
+    assert out.startswith("mine (initializer, version 3)\nDo it.\n")
+    assert "  std: float (required)\n  mode: str = 'on'\n" in out
+    assert "Needs the scheme fixup." in out
+
+
+# --- docstrings
+
+
+def test_a_docstring_taken_apart():
+    text = """\
+        Summary.
+
+        A paragraph, whose second line
+        ends here.
+
+        Note: this is text.
+
+        Args:
+            first: one line.
+            second (int): two
+                lines: the second has a colon.
+
+            *rest: behind an empty line.
+            empty:
+
+        Returns:
+            value: not an argument.
+
+        Raises:
+            ValueError: too small.
+            initbench.errors.DataError: missing.
+
+        The end.
+        """
+    assert parse(inspect.cleandoc(text)) == Docstring(
+        ["A paragraph, whose second line ends here.", "Note: this is text.", "The end."],
+        {"first": "one line.", "second": "two lines: the second has a colon.", "rest": "behind an empty line."}
+        | {"empty": ""},
+        {"ValueError": "too small.", "initbench.errors.DataError": "missing."},
+    )
+
+
+def test_docstrings_without_sections():
+    assert parse("") == parse("Summary.") == Docstring()
+    assert parse("Summary.\n\nText.") == Docstring(["Text."])
