@@ -1,0 +1,120 @@
+"""What a sweep costs beside its trials.
+
+First a sweep of 32 trials of about 10 s, two at a time: the wall time of the command `initbench run`, from the start of
+its process to its end (imports, planning, Ray, MLflow, the report), against the time that the same trials take in two
+plain processes, summed and divided by two, with all imports done before. Then against the trials' own times within the
+sweep, which tells what Ray costs the trials from what it costs beside them. Last the time by which a sweep of trivial
+trials grows with each trial, less the trial's own: what one trial costs once the workers are warm.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import mean
+
+import timing
+
+WORKERS = 2
+# Random data, so that no trial waits for a file: WRN-10-1 at the size of scikit-learn's digits.
+SWEEP = """
+name: sweep
+dataset: {{name: gaussian, train_size: 1024, image_size: 8, channels: 1}}
+architectures: [{{name: wrn, depth: 10, width: 1}}]
+initializers: [kaiming, xavier, orthogonal, delta_orthogonal]
+recipe: {{epochs: {epochs}, batch_size: 64, lr: 0.01, channels_last: true}}
+seeds: {seeds}
+"""
+TRIVIAL = """
+name: trivial
+dataset: {{name: gaussian, train_size: 32, validation_size: 0, test_size: 1, image_size: 1, channels: 1}}
+architectures: [{{name: mlp, depth: 2, width: 1}}]
+initializers: [kaiming]
+recipe: {{epochs: 1}}
+probes: []
+seeds: {seeds}
+"""
+
+
+def sweep(text: str) -> tuple[float, list[float]]:
+    """Run a suite with the command line; return its wall time and the trials' own times, in seconds.
+
+    Raises:
+        RuntimeError: the command failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Path(folder, "suite.yaml")
+        suite.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "initbench", "run", suite.name, "--workers", str(WORKERS), "--json"]
+        finished: list[subprocess.CompletedProcess[str]] = []
+        wall = timing.seconds(
+            lambda: finished.append(subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False))
+        )
+        if finished[0].returncode:
+            raise RuntimeError(f"initbench run failed: {finished[0].stderr}")
+        records = [json.loads(path.read_text(encoding="utf-8")) for path in Path(folder).glob("runs/*/trials/*.json")]
+        return wall, [record["timing"]["total_seconds"] for record in records]
+
+
+def bare(text: str) -> list[float]:
+    """Run the same trials in as many plain processes at a time; return the seconds that each took."""
+    from initbench.suite.document import parse
+    from initbench.suite.load import suite_of
+    from initbench.suite.plan import plan
+
+    specs = [trial.model_dump_json() for trial in plan(suite_of(parse(text, "suite.yaml"))).trials]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=run, initargs=(specs[0], 1)) as pool:
+        return list(pool.map(run, specs))
+
+
+def run(spec: str, epochs: int | None = None) -> float:
+    """Run one trial in this process and return its seconds.
+
+    Args:
+        spec: the trial as JSON.
+        epochs: in place of the recipe's: a short trial loads what the first one in a process loads.
+    """
+    from initbench.execution.trial import run_trial
+    from initbench.suite.spec import TrialSpec
+
+    trial = TrialSpec.model_validate_json(spec)
+    if epochs is not None:
+        trial = trial.model_copy(update={"recipe": trial.recipe.model_copy(update={"epochs": epochs})})
+    return timing.seconds(lambda: run_trial(trial))
+
+
+def epochs_of(seconds: float) -> int:
+    """Return for how many epochs a trial of the sweep has to train to take about this long here, two at a time."""
+    tried = 5
+    return max(1, round(tried * seconds / mean(bare(SWEEP.format(epochs=tried, seeds=1)))))
+
+
+def measure(runs: int, quick: bool) -> list[timing.Row]:
+    """Return the rows of the sweep and of the trivial trials."""
+    seconds, seeds, few, many = (0.1, 1, 2, 4) if quick else (10, 8, 30, 130)
+    text = SWEEP.format(epochs=epochs_of(seconds), seeds=seeds)
+    against_bare, against_own, overheads = [], [], []
+    for _ in range(runs):
+        trials = bare(text)
+        wall, own = sweep(text)
+        against_bare.append((wall, sum(trials) / WORKERS))
+        against_own.append((wall, sum(own) / WORKERS))
+        (short, _), (long, _) = sweep(TRIVIAL.format(seeds=few)), sweep(TRIVIAL.format(seeds=many))
+        alone = mean(bare(TRIVIAL.format(seeds=few))) / WORKERS
+        overheads.append((long - short) / (many - few) - alone)
+    case = f"sweep of {len(trials)} trials of {mean(trials):.1f} s"
+    return [
+        timing.Row.of_pairs(f"{case}, against bare trials", against_bare, 1.10),
+        timing.Row.of_pairs(f"{case}, against its trials' own times", against_own, None),
+        timing.Row("overhead of a trivial trial, warm workers", tuple(overheads), "s", 0.15),
+    ]
+
+
+if __name__ == "__main__":
+    timing.main(measure, __doc__, runs=1, threads=1)
