@@ -176,6 +176,6 @@ def _seconds(value: float | None) -> str:
 
 
 def _figure(value: float, unit: str) -> str:
-    if unit == "s" and value < 1:
+    if unit == "s" and abs(value) < 1:
         return f"{1000 * value:.3g} ms"
     return f"{value:.3f} {unit}" if unit == "×" else f"{value:.3g} {unit}"

@@ -22,9 +22,8 @@ def test_a_ratio_is_the_median_over_pairs_and_not_a_ratio_of_medians():
     row = timing.Row.of_pairs("x", [(2.0, 1.0), (9.0, 3.0), (2.0, 4.0)], bound=1.9, per=2)
     assert row.values == (2.0, 3.0, 0.5)
     assert (row.seconds, row.reference_seconds) == (1.0, 1.5)
-    assert "| x | 1 s | 1.5 s | 2.000 × | 0.500 × | 3.000 × | 3 | ≤ 1.9 × | **no** |" in timing.Result(
-        (row,), ""
-    ).to_markdown().replace("1.00", "1").replace("1.50", "1.5")
+    table = timing.Result((row,), "").to_markdown()
+    assert "| x | 1 s | 1.5 s | 2.000 × | 0.500 × | 3.000 × | 3 | ≤ 1.9 × | **no** |" in table
 
 
 def test_a_bound_holds_up_to_itself_and_not_for_what_is_no_number():
