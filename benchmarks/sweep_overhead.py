@@ -1,9 +1,10 @@
 """What a sweep costs beside its trials.
 
-First a sweep of 32 trials of about 10 s, two at a time: the wall time of the command `initbench run`, from the start of
+First a sweep of 64 trials of about 10 s, two at a time: the wall time of the command `initbench run`, from the start of
 its process to its end (imports, planning, Ray, MLflow, the report), against the time that the same trials take in two
-plain processes, summed and divided by two, with all imports done before. Then against the trials' own times within the
-sweep, which tells what Ray costs the trials from what it costs beside them. Last the time by which a sweep of trivial
+plain processes, summed and divided by two, with all imports done before; one half of them before the sweep and one after
+it, since a machine drifts within minutes. Then the seconds of the sweep beside its trials' own times within it, most of
+which do not depend on how many trials there are. Last the time by which a sweep of trivial
 trials grows with each trial, less the trial's own: what one trial costs once the workers are warm.
 """
 
@@ -91,27 +92,28 @@ def run(spec: str, epochs: int | None = None) -> float:
 
 def epochs_of(seconds: float) -> int:
     """Return for how many epochs a trial of the sweep has to train to take about this long here, two at a time."""
-    tried = 5
+    tried = 20
     return max(1, round(tried * seconds / mean(bare(SWEEP.format(epochs=tried, seeds=1)))))
 
 
 def measure(runs: int, quick: bool) -> list[timing.Row]:
     """Return the rows of the sweep and of the trivial trials."""
-    seconds, seeds, few, many = (0.1, 1, 2, 4) if quick else (10, 8, 30, 130)
-    text = SWEEP.format(epochs=epochs_of(seconds), seeds=seeds)
-    against_bare, against_own, overheads = [], [], []
+    seconds, seeds, few, many = (0.1, 2, 2, 4) if quick else (10, 16, 30, 130)
+    epochs = epochs_of(seconds)
+    against_bare, beside, overheads = [], [], []
     for _ in range(runs):
-        trials = bare(text)
-        wall, own = sweep(text)
+        trials = bare(SWEEP.format(epochs=epochs, seeds=seeds // 2))
+        wall, own = sweep(SWEEP.format(epochs=epochs, seeds=seeds))
+        trials += bare(SWEEP.format(epochs=epochs, seeds=seeds // 2))
         against_bare.append((wall, sum(trials) / WORKERS))
-        against_own.append((wall, sum(own) / WORKERS))
+        beside.append(wall - sum(own) / WORKERS)
         (short, _), (long, _) = sweep(TRIVIAL.format(seeds=few)), sweep(TRIVIAL.format(seeds=many))
         alone = mean(bare(TRIVIAL.format(seeds=few))) / WORKERS
         overheads.append((long - short) / (many - few) - alone)
-    case = f"sweep of {len(trials)} trials of {mean(trials):.1f} s"
+    case = f"sweep of {len(own)} trials of {mean(own):.1f} s"
     return [
         timing.Row.of_pairs(f"{case}, against bare trials", against_bare, 1.10),
-        timing.Row.of_pairs(f"{case}, against its trials' own times", against_own, None),
+        timing.Row("the same sweep, seconds beside its trials", tuple(beside), "s", None),
         timing.Row("overhead of a trivial trial, warm workers", tuple(overheads), "s", 0.15),
     ]
 

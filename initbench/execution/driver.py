@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import DataError, InitbenchError
+from initbench.execution.background import import_in_background
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
 from initbench.execution.recorder import Labels, Progress, Recorder
@@ -86,7 +87,6 @@ def run_suite(
         InitbenchError: nothing to run, data or tracking server missing, or another driver at work here.
         KeyboardInterrupt: as it comes; what has finished is kept.
     """
-    from initbench.reporting.report import write_report
     from initbench.tracking.uri import check_tracking_uri, resolve_tracking_uri
 
     begun = time.monotonic()
@@ -105,6 +105,7 @@ def run_suite(
         _tell_what_is_there(suite, plan, records, progress)
         labels = Labels((*plan.trials, *plan.unselected), records.values())
         recorder = Recorder(_text(suite), missing, labels, ledger, uri, progress)
+        import_in_background("initbench.tracking.mlflow", "initbench.reporting.report")
         try:
             if missing:
                 try:
@@ -113,6 +114,8 @@ def run_suite(
                     progress.end()
             else:
                 recorder.ready()
+            from initbench.reporting.report import write_report
+
             report = write_report(folder)
             recorder.close(report)
         except BaseException:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
+from initbench.execution.background import import_in_background
 from initbench.execution.trial import attempt_trial, failed_record
 from initbench.ledger import TrialRecord
 from initbench.plugins import first_line
@@ -86,6 +87,7 @@ def _cluster(address: str | None) -> Iterator[dict[str, float]]:
     import ray
 
     _check_address(address)
+    import_in_background("ray.tune")
     # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
     with redirect_stdout(io.StringIO()):
         try:

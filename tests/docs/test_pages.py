@@ -1,0 +1,109 @@
+"""Every command and every example of the documentation is run, by a test here or where the table below says."""
+
+import doctest
+import os
+import re
+import subprocess
+
+import pytest
+from environments import virtual_environment
+from pages import DOCS, PAGES, ROOT, blocks, commands
+
+# Lines that a page's own test leaves out → the file that runs them, and what stands in it.
+ELSEWHERE = {
+    "python -m venv .venv": (".ci/run", 'python3 -m venv "$environment"'),
+    ". .venv/bin/activate": (".ci/run", '. "$environment/bin/activate"'),
+    "pip install -e .": (".ci/run", "pip install -q -e ."),
+    "initbench ui": ("tests/tracking/test_ui.py", "initbench ui"),
+}
+CLUSTER = DOCS / "how_to" / "run_on_a_ray_cluster.md"  # run by test_ray_cluster.py
+PROMPT = "end of block"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The variables of a shell whose `python`, `pip`, `pytest` and `initbench` are those of a new environment."""
+    python = virtual_environment(tmp_path / "environment")
+    for module in ("initbench", "pytest"):
+        script = python.parent / module
+        script.write_text(f'#!/bin/sh\nexec "{python}" -m {module} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("INITBENCH_", "MLFLOW_"))}
+    return variables | {
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+        # `pip install -e ./package` as it stands, without a download: the build backend is the environment's.
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say --no-build-isolation
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+
+
+def here(text):
+    return "".join(line for line in text.splitlines(keepends=True) if line.strip() not in ELSEWHERE)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="the pages' commands are a POSIX shell's")
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page != CLUSTER], ids=lambda page: page.relative_to(DOCS).as_posix()
+)
+def test_a_page_does_what_it_says(page, environment, tmp_path):
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    script, expected = ["set -eu"], []
+    for number, block in enumerate(blocks(page)):
+        if block.title is not None:
+            source = tmp_path / f"{number}-{block.title}"
+            source.write_text(block.text, encoding="utf-8")
+            script.append(f"cp '{source}' '{block.title}'")
+        elif block.language == "sh":
+            script += [here(block.text), f"echo '{PROMPT}'"]
+            expected.append(None)
+        elif block.language == "text":
+            assert expected[-1] is None, "two outputs of one block"
+            expected[-1] = block.text
+    done = subprocess.run(
+        ["sh", "-c", "\n".join(script)], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = done.stdout.split(f"{PROMPT}\n")[:-1]
+    assert len(printed) == len(expected)
+    checker = doctest.OutputChecker()
+    for got, want in zip(printed, expected, strict=True):
+        assert want is None or checker.check_output(want, got, doctest.ELLIPSIS), f"{want}\nis not\n{got}"
+
+
+def test_what_is_run_elsewhere_is_on_a_page_and_run_there():
+    said = {line for page in PAGES for line in commands(page)}
+    for command, (place, there) in ELSEWHERE.items():
+        assert command in said
+        assert there in (ROOT / place).read_text("utf-8"), f"{place} does not run {command!r}"
+
+
+def test_every_file_that_a_page_shows_has_a_name_and_every_command_is_run():
+    """A block without a title, or in a language that is not read, would be an example that nothing checks."""
+    for page in PAGES:
+        for block in blocks(page):
+            named = block.title is not None
+            assert named == (block.language in {"yaml", "python"}), f"{page.name}: {block.text}"
+            assert named or block.language in {"sh", "text"}, f"{page.name}: {block.text}"
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_the_repositorys_pages(file):
+    """Those of docs/ are checked by `mkdocs build --strict`, which does not read these."""
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / file).read_text("utf-8"))
+    missing = [link for link in links if "://" not in link and not (ROOT / link).exists()]
+    assert not missing
+
+
+def test_a_page_of_results_is_made_from_a_suite_that_ci_smoke_runs():
+    """The runs themselves take minutes to hours."""
+    pages = sorted((DOCS / "results").glob("*.md"))
+    assert pages
+    for page in pages:
+        [block] = [block for block in blocks(page) if block.language == ""]
+        run, report = block.text.splitlines()
+        assert (ROOT / run.removeprefix("initbench run ")).parent == ROOT / "suites"
+        assert (ROOT / run.removeprefix("initbench run ")).is_file()
+        assert report == f"initbench report runs/{page.stem.replace('_', '-')} --markdown docs/results/{page.name}"
