@@ -1,7 +1,7 @@
 """The gradient quotient of a batch against one gradient of the same loss.
 
 Counted in passes over the network, a gradient is a forward and a backward pass, and the quotient adds the backward pass
-of both: about three gradients. Plain networks without normalization and with β-Swish are those of the MetaInit paper;
+of both: three gradients for the convolutions. Plain networks without normalization and with β-Swish are those of the MetaInit paper;
 their activation, made of several elementwise operations, weighs most where the network is narrow.
 """
 
@@ -35,6 +35,7 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:
         model.eval()  # as the probe measures
         parameters = list(model.parameters())
 
+        @torch.no_grad()  # measured, as the probe does; MetaInit differentiates it, see metainit_step.py
         def quotient(model: torch.nn.Module = model) -> torch.Tensor:
             return initbench.gradient_quotient(model, inputs, targets)
 

@@ -11,7 +11,7 @@ from initbench.cli.options import Debug, SuiteFolder, TrackingUri, suite_folder
 
 def ui(
     folder: SuiteFolder = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to serve it.")] = 5000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve it; 0 for any free port.")] = 5000,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     tracking_uri: TrackingUri = None,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it

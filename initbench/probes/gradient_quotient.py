@@ -40,7 +40,7 @@ def gradient_quotient(
     norm: Norm = "l1",
     method: Method = "exact",
 ) -> Tensor:
-    """Return GQ = 1/N ‖(g − Hg) / (g + ε) − 1‖ of a model's loss on one batch, as a differentiable 0-dim tensor.
+    """Return GQ = 1/N ‖(g − Hg) / (g + ε) − 1‖ of a model's loss on one batch, 0-dim.
 
     g is the gradient, H the Hessian, N the number of entries of g, and ε has the size `eps` and the sign of each
     entry of g (+ at 0). A loss that is linear in the parameters gives about 0. An entry whose gradient is exactly 0
@@ -48,7 +48,8 @@ def gradient_quotient(
     shrinks; where |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`).
 
     The model is measured in the mode it is in; in train mode its forward pass changes BatchNorm's running statistics.
-    The exact method costs about three gradients (reverse mode over reverse mode).
+    The exact method costs about three gradients (reverse mode over reverse mode). The result is differentiable unless
+    it is taken under `torch.no_grad`, which costs less.
 
     Args:
         model: its parameters are float32 or float64.
@@ -72,7 +73,8 @@ def gradient_quotient(
     gradients = loss_gradients(loss_of(model), over)
     g = flatten(gradients, over)
     if method == "exact":
-        return quotient(g, g - flatten(hessian_products(gradients, over), over), eps, norm)
+        products = hessian_products(gradients, over, create_graph=torch.is_grad_enabled())
+        return quotient(g, g - flatten(products, over), eps, norm)
     if method == "finite_difference":
         return quotient(g, _gradient_after_step(model, loss_of, over, gradients), eps, norm)
     raise ValueError(f"method must be exact or finite_difference, got {method!r}")
@@ -191,9 +193,11 @@ def _gradient_after_step(
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     if any(id(parameter) not in names for parameter in parameters):
         raise ArgumentError("parameters must belong to the model for method finite_difference", "parameters")
-    moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]
+    with torch.enable_grad():
+        moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]
     values = {names[id(parameter)]: value for parameter, value in zip(parameters, moved, strict=True)}
-    return flatten(loss_gradients(loss_of(partial(functional_call, model, values)), moved), parameters)
+    loss = loss_of(partial(functional_call, model, values))
+    return flatten(loss_gradients(loss, moved, create_graph=torch.is_grad_enabled()), parameters)
 
 
 @register_probe("gradient_quotient", smoke={"batch_size": 2, "batches": 2}, reference=REFERENCE)

@@ -31,8 +31,9 @@ def environment(tmp_path):
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("INITBENCH_", "MLFLOW_"))}
     return variables | {
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
-        # `pip install -e ./package` as it stands, without a download: the build backend is the environment's.
+        # `pip install -e ./package` as it stands, without a download: all that it needs is in the environment.
         "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
         "PIP_NO_BUILD_ISOLATION": "0",  # pip's way to say --no-build-isolation
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }

@@ -185,10 +185,17 @@ def test_it_measures_the_mode_that_the_model_is_in():
     assert gradient_quotient(model, inputs, NOTHING, loss_fn).item() == pytest.approx(1, rel=1e-4)
 
 
-def test_it_is_measured_under_no_grad_too():
+@pytest.mark.parametrize("method", ["exact", "finite_difference"])
+def test_under_no_grad_it_is_the_same_number_without_a_graph(method):
+    model = randomize(conv_net())
+    inputs, _ = batch((4, 2, 5, 5))
+    targets = torch.randn(4, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    differentiable = gradient_quotient(model, inputs, targets, mse_loss, method=method)
     with torch.no_grad():
-        value = gq_of(quadratic([[2.0, 0.3], [0.3, 0.5]]), 1.0, -1.0)
-    assert value.item() == pytest.approx(2.0072739, abs=5e-8)
+        value = gradient_quotient(model, inputs, targets, mse_loss, method=method)
+    assert differentiable.requires_grad
+    assert not value.requires_grad
+    assert torch.equal(value, differentiable.detach())
 
 
 def test_fraction_below_epsilon_is_strict_and_of_magnitudes():

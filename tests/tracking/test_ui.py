@@ -21,7 +21,6 @@ from initbench.tracking.server import serve
 from initbench.tracking.uri import check_tracking_uri, default_tracking_uri
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-SERVE = "import sys; from initbench.tracking.server import serve; serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))"
 
 
 def test_there_is_nothing_to_show_before_the_first_run(tmp_path):
@@ -53,10 +52,11 @@ def folder(tmp_path_factory):
 
 
 def _start(folder, port=0):
+    """Run `initbench ui`."""
     # A proxy that does not exist: a server on this machine must be reached without one.
     environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
     return subprocess.Popen(
-        [sys.executable, "-c", SERVE, default_tracking_uri(folder), folder, str(port)],
+        [sys.executable, "-m", "initbench", "ui", folder, "--port", str(port)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
