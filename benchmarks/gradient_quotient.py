@@ -1,8 +1,8 @@
 """The gradient quotient of a batch against one gradient of the same loss.
 
 Counted in passes over the network, a gradient is a forward and a backward pass, and the quotient adds the backward pass
-of both: three gradients for the convolutions. Plain networks without normalization and with β-Swish are those of the MetaInit paper;
-their activation, made of several elementwise operations, weighs most where the network is narrow.
+of both: three gradients for the convolutions. Plain networks without normalization and with β-Swish are those of the
+MetaInit paper; their activation, made of several elementwise operations, weighs most where the network is narrow.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 First a sweep of 64 trials of about 10 s, two at a time: the wall time of the command `initbench run`, from the start of
 its process to its end (imports, planning, Ray, MLflow, the report), against the time that the same trials take in two
-plain processes, summed and divided by two, with all imports done before; one half of them before the sweep and one after
-it, since a machine drifts within minutes. Then the seconds of the sweep beside its trials' own times within it, most of
-which do not depend on how many trials there are. Last the time by which a sweep of trivial
-trials grows with each trial, less the trial's own: what one trial costs once the workers are warm.
+plain processes, summed and divided by two, with all imports done before; one half of them before the sweep and one
+after it, since a machine drifts within minutes. Then the seconds of the sweep beside its trials' own times within it,
+most of which do not depend on how many trials there are. Last the time by which a sweep of trivial trials (a perceptron
+of width 1) grows with each trial, less the trial's own: what one trial costs once the workers are warm.
 """
 
 from __future__ import annotations
