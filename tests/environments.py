@@ -10,9 +10,9 @@ import initbench
 
 def virtual_environment(folder):
     """Make a virtual environment that has what the running one has; return its interpreter."""
-    venv.create(folder, system_site_packages=True, with_pip=True)
-    # The running environment may be a virtual one itself, and then `system_site_packages` does not reach it: its
-    # folders are added, with what their own .pth files add (an editable install), and the folder of this package.
+    venv.create(folder, with_pip=True)
+    # The running environment may be a virtual one itself, which `system_site_packages` would not reach: its folders are
+    # added, with what their own .pth files add (an editable install), and the folder of this package.
     running = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), str(Path(initbench.__file__).parents[1])}
     purelib = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
     lines = "".join(f"import site; site.addsitedir({folder!r})\n" for folder in sorted(running))

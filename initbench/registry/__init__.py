@@ -110,10 +110,14 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
     {
         "delta_orthogonal": "initbench.initializers.delta_orthogonal",
         "gaussian": "initbench.initializers.gaussian",
+        "gradinit": "initbench.initializers.gradinit",
         "kaiming": "initbench.initializers.kaiming",
+        "lecun": "initbench.initializers.lecun",
+        "lsuv": "initbench.initializers.lsuv",
         "metainit": "initbench.initializers.metainit",
         "orthogonal": "initbench.initializers.orthogonal",
         "pytorch_default": "initbench.initializers.pytorch_default",
+        "truncated_normal": "initbench.initializers.truncated_normal",
         "xavier": "initbench.initializers.xavier",
     },
 )

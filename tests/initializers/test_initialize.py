@@ -16,7 +16,16 @@ from initbench.initializers.context import InitializationRecord
 from initbench.initializers.initialize import initialize
 from initbench.registry import INITIALIZERS, register_initializer
 
-DISTRIBUTIONS = ["delta_orthogonal", "gaussian", "kaiming", "orthogonal", "pytorch_default", "xavier"]
+DISTRIBUTIONS = [
+    "delta_orthogonal",
+    "gaussian",
+    "kaiming",
+    "lecun",
+    "orthogonal",
+    "pytorch_default",
+    "truncated_normal",
+    "xavier",
+]
 RANDOM = {"input_shape": (4, 3, 8, 8), "num_classes": 10}
 
 

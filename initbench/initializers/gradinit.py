@@ -1,0 +1,295 @@
+"""GradInit: scaling each parameter tensor so that the first training step lowers the loss most.
+
+Zhu, Ni, Xu, Kong, Huang & Goldstein, "GradInit: Learning to initialize neural networks for stable and efficient
+training", NeurIPS 2021, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from initbench.errors import InitializationError
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.batches import DataKind  # noqa: TC001 - as above
+from initbench.probes.checks import check_count, check_positive
+from initbench.probes.gradient_quotient import batch_loss, check_parameters, flatten, loss_gradients
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initbench.initializers.context import InitializationContext, InitializationRecord
+    from initbench.probes.batches import Batch
+
+BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
+GRADIENT, LOSS = "gradient norm", "loss"
+
+
+@register_initializer(
+    "gradinit",
+    kind="tuner",
+    base="kaiming",
+    batch_size=64,
+    smoke={"iterations": 3},
+    reference="Zhu et al., GradInit, NeurIPS 2021, Algorithm 1",
+)
+def gradinit(
+    iterations: int = 390,
+    tau: float = 1e-2,
+    gamma: float = 1.0,
+    eta: float | None = None,
+    optimizer: Literal["sgd", "adam"] | None = None,
+    second_order: bool = False,
+    overlap: float = 0.5,
+    floor: float = 0.01,
+    clip: float = 1.0,
+    data: DataKind = "real",
+) -> Apply:
+    """Learn one scale for each parameter tensor with which one step of the training to come lowers the loss most.
+
+    Each iteration draws two half-batches A and B and takes the gradient g of the loss on S = A ∪ B. Where ‖g‖ > γ
+    the scales descend ‖g‖; else they descend L(S̃; θ − η·step(g)) / η, the loss after one step on a second batch S̃.
+    For SGD the norm is L2 and the step is g / ‖g‖₂, as every launch script of the authors has it; for Adam they are L1
+    and sign(g). The scales follow Adam, with their derivatives clipped one by one, one first moment for each of the two
+    objectives and one second moment for both. Tensors of zeros keep their values. The model is in eval mode meanwhile,
+    but for BatchNorm, which uses the statistics of the batch.
+
+    Where the paper and the authors' code differ, this follows the code: the step is a constant in the derivative of the
+    loss after it (`second_order`), and that loss is divided by η. An iteration costs two backward passes and one
+    forward pass, or two of these where the loss is descended. The defaults are those of appendix A.1 for VGG-19
+    without BatchNorm on CIFAR-10: an epoch of batches of 128. The authors' base is Kaiming's with fan_out.
+
+    Args:
+        iterations: of two half-batches, and a third where the loss is descended.
+        tau: learning rate of the scales; the paper's lie between 3e-3 and 1e-1, by architecture.
+        gamma: largest gradient norm of the start of training; the paper has 1 for SGD, 3 on ImageNet, 1000 for Adam.
+        eta: size of the step that is looked ahead; null for the recipe's learning rate.
+        optimizer: that of the training to come, sgd or adam; null for the recipe's, where signsgd counts as adam,
+            whose first step is sign(g) too.
+        second_order: differentiate through the step as well.
+        overlap: fraction of S̃ that is in S: 0.5 for A and a new half-batch, 0 for two new ones, 1 for S itself.
+        floor: least scale of a weight; that of a bias is 0.
+        clip: of each scale's derivative.
+        data: ``real`` or ``random`` half-batches.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    check_count("iterations", iterations)
+    for name, value in {"tau": tau, "gamma": gamma, "clip": clip, **({} if eta is None else {"eta": eta})}.items():
+        check_positive(name, value)
+    if not (math.isfinite(floor) and floor >= 0):
+        raise ValueError(f"floor must be a finite number of at least 0, got {floor}")
+    if overlap not in {0, 0.5, 1}:
+        raise ValueError(f"overlap must be 0, 0.5 or 1, got {overlap}")
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        _set_modes(model)
+        trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        check_parameters(list(trainable.values()))
+        form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
+        step_size = context.optimizer.lr if eta is None else eta
+        objective = _Objective(model, trainable, context, form, step_size, second_order)
+        scales = _Scales(trainable, tau, floor, clip)
+        draw = context.batches(data)
+        history: list[tuple[str, float, float]] = []
+        stopped_at = None
+        for iteration in range(iterations):
+            a, b = next(draw), next(draw)
+            gradients, norm = objective.gradient(_join(a, b))
+            if norm > gamma:
+                branch, value, slopes = GRADIENT, norm, objective.of_gradient_norm(gradients)
+            elif math.isfinite(norm):
+                branch = LOSS
+                value, slopes = objective.of_loss(gradients, _second_batch(overlap, a, b, draw))
+            if not (math.isfinite(norm) and math.isfinite(value)):
+                if iteration == 0:
+                    raise InitializationError(
+                        "gradinit: the loss or its gradient is not finite at the base; start from smaller weights"
+                    )
+                scales.back()
+                stopped_at = iteration
+                break
+            history.append((branch, norm, value))
+            scales.step(branch, slopes)
+        _write_record(context.record, scales, history, stopped_at)
+        context.record.conditions |= {
+            "optimizer": form,
+            "eta": step_size,
+            "mode": "eval, BatchNorm with the batch's statistics",
+            "half_batch_shape": list(a[0].shape),
+            "stopped_at_step": stopped_at,
+        }
+
+    return apply
+
+
+def _set_modes(model: nn.Module) -> None:
+    """Switch dropout off and let BatchNorm use the statistics of the batch."""
+    model.eval()
+    for module in model.modules():
+        if isinstance(module, _BatchNorm):
+            module.train()
+
+
+def _join(first: Batch, second: Batch) -> Batch:
+    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
+
+
+def _second_batch(overlap: float, a: Batch, b: Batch, draw: Iterator[Batch]) -> Batch:
+    if overlap == 1:
+        return _join(a, b)
+    return _join(a if overlap else next(draw), next(draw))
+
+
+@dataclass(frozen=True)
+class _Objective:
+    """The two objectives and their derivatives with respect to the parameters.
+
+    Attributes:
+        model: whose parameters are at the point of the derivative.
+        trainable: its parameters by name.
+        context: gives the loss.
+        form: ``sgd`` or ``adam``.
+        eta: size of the step.
+        second_order: whether the step is differentiated.
+    """
+
+    model: nn.Module
+    trainable: dict[str, nn.Parameter]
+    context: InitializationContext
+    form: str
+    eta: float
+    second_order: bool
+
+    def gradient(self, batch: Batch) -> tuple[list[Tensor | None], float]:
+        """Return the gradient, differentiable, and its norm; waits for the device."""
+        loss = batch_loss(self.model, *batch, self.context.loss_fn)
+        gradients = loss_gradients(loss, list(self.trainable.values()))
+        return gradients, self._norm(gradients).item()
+
+    def of_gradient_norm(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Return the derivatives of ‖g‖."""
+        return loss_gradients(self._norm(gradients), list(self.trainable.values()), create_graph=False)
+
+    def of_loss(self, gradients: Sequence[Tensor | None], batch: Batch) -> tuple[float, list[Tensor | None]]:
+        """Return L(batch; θ − η·step(g)) / η and its derivatives."""
+        parameters = list(self.trainable.values())
+        moved = self._after_step(gradients)
+        model = lambda inputs: functional_call(self.model, moved, (inputs,))  # noqa: E731
+        value = batch_loss(model, *batch, self.context.loss_fn) / self.eta
+        return value.item(), loss_gradients(value, parameters, create_graph=False)
+
+    def _after_step(self, gradients: Sequence[Tensor | None]) -> dict[str, Tensor]:
+        used = {n: g for n, g in zip(self.trainable, gradients, strict=True) if g is not None}
+        if not self.second_order:
+            used = {name: g.detach() for name, g in used.items()}
+        if self.form == "sgd":
+            length = torch.linalg.vector_norm(torch.cat([g.flatten() for g in used.values()]))
+            used = {name: g / length for name, g in used.items()}
+        else:
+            used = {name: g.sign() for name, g in used.items()}
+        return {n: p - self.eta * used[n] if n in used else p for n, p in self.trainable.items()}
+
+    def _norm(self, gradients: Sequence[Tensor | None]) -> Tensor:
+        g = flatten(gradients, list(self.trainable.values()))
+        norm: Tensor = torch.linalg.vector_norm(g, 2 if self.form == "sgd" else 1)
+        return norm
+
+
+class _Scales:
+    """The scale of each tensor and its Adam.
+
+    All scales are one vector on the model's device, so that no step waits for the device tensor by tensor.
+
+    Args:
+        trainable: the tensors by name; those of zeros are left out.
+        tau: the learning rate.
+        floor: least scale of a weight.
+        clip: of each derivative.
+
+    Raises:
+        InitializationError: there is nothing to scale, or a tensor is not finite.
+    """
+
+    def __init__(self, trainable: dict[str, nn.Parameter], tau: float, floor: float, clip: float) -> None:
+        norms = torch.stack([torch.linalg.vector_norm(p.detach()) for p in trainable.values()]).tolist()
+        for name, norm in zip(trainable, norms, strict=True):
+            if not math.isfinite(norm):
+                raise InitializationError(f"gradinit: {name} is not finite")
+        self.names = [name for name, norm in zip(trainable, norms, strict=True) if norm > 0]
+        self.left_out = [name for name, norm in zip(trainable, norms, strict=True) if norm == 0]
+        if not self.names:
+            raise InitializationError("gradinit: every trainable parameter is zero: there is nothing to scale")
+        self._places = [index for index, norm in enumerate(norms) if norm > 0]
+        self._tensors: list[Tensor] = [trainable[name] for name in self.names]
+        self._start = [tensor.detach().clone() for tensor in self._tensors]
+        self._tau, self._clip = tau, clip
+        like = self._start[0]
+        self._floor = like.new_tensor([0.0 if "bias" in name.rpartition(".")[2] else floor for name in self.names])
+        self._scale = torch.ones_like(self._floor)
+        self._before = self._scale
+        self._first = {GRADIENT: torch.zeros_like(self._scale), LOSS: torch.zeros_like(self._scale)}
+        self._second = torch.zeros_like(self._scale)
+        self._count = {GRADIENT: 0, LOSS: 0}
+
+    @torch.no_grad()
+    def step(self, branch: str, slopes: Sequence[Tensor | None]) -> None:
+        """Move the scales once, given the derivatives with respect to all trainable tensors, None for zero."""
+        zero = self._scale.new_zeros(())
+        pairs = zip(self._start, (slopes[place] for place in self._places), strict=True)
+        slope = torch.stack([zero if g is None else (w * g).sum() for w, g in pairs]).clamp(-self._clip, self._clip)
+        self._count[branch] += 1
+        first = self._first[branch].lerp_(slope, 1 - BETAS[0])
+        self._second.mul_(BETAS[1]).addcmul_(slope, slope, value=1 - BETAS[1])
+        # The second moment has seen the derivatives of both objectives, and is corrected for as many.
+        mean = first / (1 - BETAS[0] ** self._count[branch])
+        square = self._second / (1 - BETAS[1] ** sum(self._count.values()))
+        self._before = self._scale
+        moved = self._scale - self._tau * mean / (square.sqrt() + ADAM_EPS)
+        self._scale = torch.maximum(moved, self._floor)
+        self._write()
+
+    def back(self) -> None:
+        """Undo the last step."""
+        self._scale = self._before
+        self._write()
+
+    def values(self) -> dict[str, float]:
+        """Return the scales by name."""
+        return dict(zip(self.names, self._scale.tolist(), strict=True))
+
+    @torch.no_grad()
+    def _write(self) -> None:
+        torch._foreach_copy_(self._tensors, self._start)
+        torch._foreach_mul_(self._tensors, list(self._scale.unbind()))
+
+
+def _write_record(
+    record: InitializationRecord, scales: _Scales, history: list[tuple[str, float, float]], stopped_at: int | None
+) -> None:
+    record.history = [
+        {"step": step, "gradient_norm": norm, "constrained": float(branch == GRADIENT), "objective": value}
+        for step, (branch, norm, value) in enumerate(history)
+    ]
+    constrained = sum(branch == GRADIENT for branch, _, _ in history)
+    record.cost = {"forward": 2 * len(history) - constrained, "backward": 2 * len(history)}
+    record.conditions |= {"constrained_steps": constrained, "scales": scales.values()}
+    for name, scale in scales.values().items():
+        record.note(name, f"scaled by {scale:.4g}")
+    for name in scales.left_out:
+        record.note(name, "not scaled: zero")
+    if stopped_at is not None:
+        warnings.warn(
+            f"gradinit stopped at step {stopped_at}, where the loss or its gradient was not finite; the scales are the "
+            "last at which both were",
+            stacklevel=3,
+        )

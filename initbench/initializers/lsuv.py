@@ -1,0 +1,220 @@
+"""LSUV: every layer's outputs get one standard deviation, in the order in which the layers run.
+
+Mishkin & Matas, "All you need is a good init", ICLR 2016, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.utils.parametrizations import _WeightNorm
+from torch.nn.utils.parametrize import is_parametrized
+
+from initbench.errors import InitializationError
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.distribution import own_parameter
+from initbench.probes.batches import DataKind  # noqa: TC001 - as above
+from initbench.probes.checks import check_positive
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from initbench.initializers.context import InitializationContext, InitializationRecord
+
+
+Layer = _ConvNd | nn.Linear
+
+
+@register_initializer(
+    "lsuv",
+    kind="tuner",
+    base="orthogonal",
+    batch_size=128,
+    reference="Mishkin & Matas, All you need is a good init, ICLR 2016, Algorithm 1",
+)
+def lsuv(std: float = 1.0, tolerance: float = 1e-3, data: DataKind = "real", remove_mean: bool = False) -> Apply:
+    """Scale the weight of each convolution and linear layer so that its outputs have one standard deviation.
+
+    The deviation is that of all outputs of a layer on one batch, before the activation. The paper divides a weight by
+    it and measures again until it is near 1; here the scale s with Var(s·Wx + b) = std² is solved for, a quadratic
+    equation, while the batch flows through the layer, so that one forward pass sets them all. A second pass measures
+    what was reached: two forward passes are all that it costs. Without biases both are one division; with biases the
+    paper's iteration, where it converges, converges to the same s.
+
+    Layers are visited in the order in which they run, the first one included, and the mean is left alone, as in the
+    paper; the widely used LSUV-pytorch leaves the first layer out and always removes the mean. The model is in eval
+    mode meanwhile: BatchNorm uses its running statistics.
+
+    Args:
+        std: of each layer's outputs.
+        tolerance: a layer whose deviation is farther than this from `std` at the end, relatively, is warned of.
+        data: ``real`` or ``random`` inputs.
+        remove_mean: also shift the biases of each layer so that the mean of all its outputs is 0.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    check_positive("std", std)
+    check_positive("tolerance", tolerance)
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        model.eval()
+        layers = {name: module for name, module in model.named_modules() if isinstance(module, _ConvNd | nn.Linear)}
+        inputs, _ = next(context.batches(data))
+        if not torch.isfinite(inputs).all():
+            raise InitializationError("lsuv: the batch has inputs that are not finite")
+        scales = _scale(model, inputs, layers, std, remove_mean)
+        if not scales:
+            raise InitializationError("lsuv: no convolution or linear layer with a weight to scale has run")
+        reached = _measure(model, inputs, layers)
+        _write_record(context.record, model, layers, scales, reached)
+        context.record.cost = {"forward": 2, "backward": 0}
+        context.record.conditions |= {
+            "std": std,
+            "remove_mean": remove_mean,
+            "mode": "eval",
+            "batch_shape": list(inputs.shape),
+            "std_at_end": reached,
+        }
+        far = [
+            name
+            for name, stds in reached.items()
+            if _scalable(layers[name]) is not None and any(abs(value / std - 1) > tolerance for value in stds)
+        ]
+        if far:
+            warnings.warn(
+                f"lsuv: {', '.join(far)}: the standard deviation is farther than {tolerance:g} from {std:g} at the end "
+                "(a layer that runs more than once, a weight that several share, or a model that is not deterministic)",
+                stacklevel=3,
+            )
+
+    return apply
+
+
+def _scalable(module: Layer) -> nn.Parameter | None:
+    """Return the parameter to which a layer's weight is proportional; None where there is none that may change."""
+    weight: Any = own_parameter(module, "weight")
+    if weight is None and is_parametrized(module, "weight"):
+        stages = list(module.get_submodule("parametrizations.weight"))  # type: ignore[call-overload]  # a ModuleList
+        if len(stages) == 1 and isinstance(stages[0], _WeightNorm):
+            weight = module.get_parameter("parametrizations.weight.original0")
+    return weight if weight is not None and weight.requires_grad else None
+
+
+@torch.no_grad()
+def _scale(
+    model: nn.Module, inputs: Tensor, layers: dict[str, Layer], std: float, remove_mean: bool
+) -> dict[str, float]:
+    """Run the model once, scaling each layer's weight, and its outputs, as they come; return the scales by layer.
+
+    Raises:
+        InitializationError: a layer for which there is no such scale.
+    """
+    seen: set[int] = set()
+    found: dict[str, Tensor] = {}  # (scale, variance of Wx, variance of b), on the device: nothing waits for it
+    hooks = []
+
+    def visit(name: str, module: Layer, outputs: Tensor) -> Tensor:
+        weight = _scalable(module)
+        if weight is None or id(weight) in seen:
+            return outputs
+        seen.add(id(weight))
+        bias: Tensor | None = module.bias
+        channels = 1 if isinstance(module, _ConvNd) else outputs.dim() - 1
+        over = [d for d in range(outputs.dim()) if d != channels]
+        shift = None if bias is None else bias.view([-1 if d == channels else 1 for d in range(outputs.dim())])
+        if shift is not None:
+            outputs.sub_(shift)
+        variance = outputs.double().var(correction=0)
+        means, b = outputs.double().mean(over), outputs.new_zeros(1) if bias is None else bias
+        b = b.double()
+        # Var(s·y + b) = s² Var(y) + 2 s Cov(y, b) + Var(b), b being constant within a channel. Of two roots the larger
+        # is the one that the paper's iteration s ← s / std goes to: there the deviation grows with s.
+        covariance = ((means - means.mean()) * (b - b.mean())).mean()
+        rest = b.var(correction=0) - std**2
+        scale = (-covariance + (covariance**2 - variance * rest).sqrt()) / variance
+        found[name] = torch.stack([scale, variance, b.var(correction=0)])
+        weight.mul_(scale.to(weight.dtype))
+        outputs.mul_(scale.to(outputs.dtype))
+        if remove_mean and bias is not None and bias.requires_grad:
+            bias.sub_((scale * means.mean() + b.mean()).to(bias.dtype))
+        return outputs if shift is None else outputs.add_(shift)
+
+    for name, module in layers.items():
+        hook = lambda module, _, outputs, name=name: visit(name, module, outputs)  # noqa: E731
+        hooks.append(module.register_forward_hook(hook))
+    try:
+        model(inputs)
+    finally:
+        for handle in hooks:
+            handle.remove()
+    if not found:
+        return {}
+    for name, (scale, variance, bias_variance) in zip(found, torch.stack(list(found.values())).tolist(), strict=True):
+        if not 0 < scale < float("inf"):
+            raise InitializationError(f"lsuv: {name}.weight: {_why(variance, bias_variance, std)}")
+    return {name: float(values[0]) for name, values in found.items()}
+
+
+def _why(variance: float, bias_variance: float, std: float) -> str:
+    if variance == 0:
+        return "the outputs do not depend on it (a weight of zeros, or an input of zeros)"
+    if not variance < float("inf"):
+        return "the outputs are not finite"
+    return f"no scale gives outputs of standard deviation {std:g}: that of the biases alone is {bias_variance**0.5:.4g}"
+
+
+@torch.no_grad()
+def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, Layer]) -> dict[str, list[float]]:
+    """Return the standard deviation of each layer's outputs, one for each time that it runs, in order of running."""
+    measured: list[tuple[str, Tensor]] = []
+    hooks = [
+        module.register_forward_hook(
+            lambda _, __, outputs, name=name: measured.append((name, outputs.double().std(correction=0)))
+        )
+        for name, module in layers.items()
+    ]
+    try:
+        model(inputs)
+    finally:
+        for handle in hooks:
+            handle.remove()
+    result: dict[str, list[float]] = {}
+    for (name, _), value in zip(measured, torch.stack([value for _, value in measured]).tolist(), strict=True):
+        result.setdefault(name, []).append(value)
+    return result
+
+
+def _write_record(
+    record: InitializationRecord,
+    model: nn.Module,
+    layers: dict[str, Layer],
+    scales: dict[str, float],
+    reached: dict[str, list[float]],
+) -> None:
+    """Note for each weight what was done to it, or why nothing was."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    open_questions = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    for layer, module in layers.items():
+        weight = _scalable(module)
+        if weight is None:
+            continue
+        name = names[id(weight)]
+        open_questions.discard(name)
+        runs = len(reached.get(layer, []))
+        if layer in scales:
+            again = f"; its layer runs {runs} times, this is for the first" if runs > 1 else ""
+            record.note(name, f"scaled by {scales[layer]:.4g}{again}")
+            bias = own_parameter(module, "bias")
+            if record.arguments["remove_mean"] and bias is not None and bias.requires_grad:
+                record.note(names[id(bias)], "shifted: outputs of mean 0")
+        elif runs:
+            record.note(name, f"not scaled for {layer}, which shares it")
+        else:
+            record.note(name, f"not scaled: {layer} puts out nothing in the forward pass")
+    for name, parameter in model.named_parameters():
+        if name in open_questions and parameter.dim() >= 2:
+            record.note(name, "not scaled: it is no weight of a convolution or linear layer")
