@@ -113,6 +113,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "gradinit": "initbench.initializers.gradinit",
         "kaiming": "initbench.initializers.kaiming",
         "lecun": "initbench.initializers.lecun",
+        "looks_linear": "initbench.initializers.looks_linear",
         "lsuv": "initbench.initializers.lsuv",
         "metainit": "initbench.initializers.metainit",
         "orthogonal": "initbench.initializers.orthogonal",

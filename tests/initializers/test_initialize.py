@@ -21,6 +21,7 @@ DISTRIBUTIONS = [
     "gaussian",
     "kaiming",
     "lecun",
+    "looks_linear",
     "orthogonal",
     "pytorch_default",
     "truncated_normal",
