@@ -1,6 +1,12 @@
 """Puts this folder on the import path, for the helpers that several test files share."""
 
+import os
+
 import pytest
+
+# Side by side (`pytest -n 2`) a process is given one thread: more than there are cores would wait for one another.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from initbench import registry
 
