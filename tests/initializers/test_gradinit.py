@@ -171,7 +171,7 @@ def test_how_many_half_batches_an_iteration_draws(overlap, drawn):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_gradient_50_times_too_large_comes_down_to_gamma(seed):
-    """The reference notes' start: He's weights times 1.8 and more, whose gradient explodes."""
+    """Kaiming's weights times 2.8, whose gradient explodes."""
     model = small("plain", activation="relu").double()
     initialize(model, "kaiming", gain=4.0, seed=seed)
     shape = (32, 3, 8, 8)
