@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from initbench.architectures.create import create_model
+from initbench.data.dataset import Dataset, Split
 
 
 class Theta(nn.Module):
@@ -85,3 +86,12 @@ def assert_same_state(first: dict, second: dict, *, values: bool = True) -> None
         other = second["gradients"][name]
         assert (gradient is None) == (other is None), name
         assert gradient is None or torch.equal(gradient, other), name
+
+
+def random_dataset(shape, classes, sizes):
+    """Random images and labels; sizes of the training, validation and test splits."""
+    random = torch.Generator().manual_seed(3)
+    splits = [
+        Split(torch.randn(n, *shape, generator=random), torch.randint(classes, (n,), generator=random)) for n in sizes
+    ]
+    return Dataset("random", *splits, classes, shape)

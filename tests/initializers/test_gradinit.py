@@ -47,7 +47,10 @@ def oracle(model, draw, iterations, *, tau, gamma, eta, optimizer="sgd", second_
     for _ in range(iterations):
         a, b = next(draw), next(draw)
         both = joined(a, b)
-        norm = lambda scale, both=both: length(grad(loss)(weights(scale), both))  # noqa: E731
+
+        def norm(scale, both=both):
+            return length(grad(loss)(weights(scale), both))
+
         if norm(scale) > gamma:
             branch, objective = "gradient norm", norm
         else:
@@ -205,7 +208,6 @@ def test_a_step_of_sgd_has_the_length_eta_and_one_of_adam_eta_everywhere():
     model = nn.Linear(3, 1, bias=False).double()
     nn.init.constant_(model.weight, 1.0)
     data = (torch.tensor([[3.0, 0.0, -4.0]]).double(), torch.zeros(1))
-    loss_fn = lambda outputs, _: outputs.mean()  # noqa: E731
     for optimizer, decrease in (("sgd", 5.0), ("adam", 7.0)):
         record = initialize(
             model,
@@ -216,7 +218,7 @@ def test_a_step_of_sgd_has_the_length_eta_and_one_of_adam_eta_everywhere():
             eta=0.25,
             optimizer=optimizer,
             batches=itertools.repeat(data),
-            loss_fn=loss_fn,
+            loss_fn=lambda outputs, _: outputs.mean(),
         )
         # L = −1; g = (3, 0, −4) has the length 5 and the L1 norm 7.
         assert record.history[0]["objective"] == pytest.approx((-1 - 0.25 * decrease) / 0.25, rel=1e-12)

@@ -114,10 +114,9 @@ def test_another_deviation_and_no_mean(bias):
     initialize(model, "lsuv", base=None, std=0.5, remove_mean=True, batches=[(inputs, targets)])
     assert deviations(model, inputs) == pytest.approx(dict.fromkeys(deviations(model, inputs), 0.5), abs=1e-9)
     means = []
-    hook = lambda _, __, out: means.append(out.mean().item())  # noqa: E731
     for module in model.modules():
         if isinstance(module, LAYERS):
-            module.register_forward_hook(hook)
+            module.register_forward_hook(lambda _, __, out: means.append(out.mean().item()))
     model(inputs)
     assert (max(map(abs, means)) < 1e-9) == bias
 

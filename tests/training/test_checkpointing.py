@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from cases import random_dataset
 from torch import nn
 
 from initbench.architectures.create import create_model
-from initbench.data.dataset import Dataset, Split
 from initbench.errors import InitbenchError
 from initbench.training.checkpointing import checkpointed_blocks, find_blocks
 from initbench.training.loop import train
@@ -23,12 +23,7 @@ MODELS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def model(name="wrn", **arguments):
@@ -36,12 +31,7 @@ def model(name="wrn", **arguments):
 
 
 def dataset():
-    random = torch.Generator().manual_seed(3)
-    splits = [
-        Split(torch.randn(n, *SHAPE, generator=random), torch.randint(CLASSES, (n,), generator=random))
-        for n in (16, 4, 8)
-    ]
-    return Dataset("random", *splits, CLASSES, SHAPE)
+    return random_dataset(SHAPE, CLASSES, (16, 4, 8))
 
 
 def trained(network, **changes):

@@ -6,13 +6,14 @@ import json
 
 import pytest
 import torch
+from cases import random_dataset
 from torch.nn import functional
 
 from initbench.architectures.create import create_model
 from initbench.data import load_dataset
 from initbench.data.augmentation import Augmentation
 from initbench.data.batches import TrainingBatches
-from initbench.data.dataset import Dataset, Split
+from initbench.data.dataset import Dataset
 from initbench.errors import DataError
 from initbench.initializers.initialize import initialize
 from initbench.training import loop
@@ -24,21 +25,11 @@ from initbench.training.recipe import Recipe
 SHAPE, CLASSES = (2, 6, 6), 4
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def dataset(train_size=40, validation_size=12, test_size=16):
-    random = torch.Generator().manual_seed(3)
-    splits = [
-        Split(torch.randn(n, *SHAPE, generator=random), torch.randint(CLASSES, (n,), generator=random))
-        for n in (train_size, validation_size, test_size)
-    ]
-    return Dataset("random", *splits, CLASSES, SHAPE)
+    return random_dataset(SHAPE, CLASSES, (train_size, validation_size, test_size))
 
 
 def model(name="wrn", seed=0, **arguments):

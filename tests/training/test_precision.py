@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from cases import random_dataset
 from torch.nn import functional
 
 from initbench.architectures.create import create_model
-from initbench.data.dataset import Dataset, Split
 from initbench.execution.trial import run_trial
 from initbench.suite.spec import ComponentSpec, TrialSpec
 from initbench.training.evaluate import evaluate
@@ -18,12 +18,7 @@ SHAPE, CLASSES = (3, 4, 4), 4
 
 
 def dataset():
-    random = torch.Generator().manual_seed(3)
-    splits = [
-        Split(torch.randn(n, *SHAPE, generator=random), torch.randint(CLASSES, (n,), generator=random))
-        for n in (24, 12, 16)
-    ]
-    return Dataset("random", *splits, CLASSES, SHAPE)
+    return random_dataset(SHAPE, CLASSES, (24, 12, 16))
 
 
 def linear():

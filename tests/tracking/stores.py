@@ -1,0 +1,46 @@
+"""A store of MLflow, and what a run in it must hold."""
+
+import json
+from pathlib import Path
+
+from mlflow import MlflowClient
+from mlflow.entities import ViewType
+
+from initbench.tracking import contents
+from initbench.tracking.mlflow import MlflowTracker
+
+
+class Store:
+    """One store for the whole module (creating one takes seconds), with one experiment per test."""
+
+    def __init__(self, folder, uri, suite):
+        self.folder, self.uri, self.suite = folder, uri, suite
+        self.client = MlflowClient(tracking_uri=uri)
+
+    def tracker(self):
+        return MlflowTracker(self.folder, self.uri, self.suite)
+
+    def runs(self, trial_id=None):
+        experiment = self.client.get_experiment_by_name(self.suite)
+        runs = self.client.search_runs([experiment.experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=500)
+        return [run for run in runs if trial_id in {None, run.data.tags.get("initbench.trial_id")}]
+
+    def curve(self, run, name):
+        return [(m.step, m.value) for m in self.client.get_metric_history(run.info.run_id, f"curves/{name}")]
+
+
+def log_trial(tracker, record):
+    return tracker.log(record, contents.trial_labels([record.spec])[0])
+
+
+def assert_whole(store, record):
+    [run] = store.runs(record.id)
+    assert run.data.tags["initbench.record"] == contents.record_digest(record)
+    assert run.info.status == ("FAILED" if record.status == "failed" else "FINISHED")
+    curve = [(entry["step"], entry["test_error"]) for entry in record.history]
+    assert store.curve(run, "test_error") == curve
+    assert run.data.params == contents.parameters(record)
+    assert run.data.metrics.get("test_error") == record.metrics.get("test_error")
+    path = store.client.download_artifacts(run.info.run_id, "trial.json")
+    assert json.loads(Path(path).read_text()) == json.loads(json.dumps(record.to_json()))
+    return run
