@@ -1,5 +1,5 @@
 """``python -m initbench`` is the command line."""
 
-from initbench.cli import console
+from initbench.cli import main
 
-console()
+main()

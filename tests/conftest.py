@@ -10,18 +10,16 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from initbench import registry
 
-REGISTRIES = (registry.INITIALIZERS, registry.ARCHITECTURES, registry.DATASETS, registry.PROBES)
-
 
 @pytest.fixture
 def scratch_registry():
     """The built-ins alone; what a test registers is forgotten after it, and what others have registered comes back."""
     others = {}
-    for r in REGISTRIES:
+    for r in registry.REGISTRIES:
         others[r.kind] = {name: c for name, c in r._registered.items() if name not in r.builtins}
         _forget_plugins(r)
     yield
-    for r in REGISTRIES:
+    for r in registry.REGISTRIES:
         _forget_plugins(r)
         r._registered.update(others[r.kind])
 

@@ -68,7 +68,7 @@ def timm_model(
         return _build(model, input_shape[0], num_classes, options, chosen)
     except (AssertionError, RuntimeError, ValueError, ZeroDivisionError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        misfit = f"img_size {options['img_size']}" if norm_layer is None else f"norm_layer {norm_layer}"
+        misfit = (f"norm_layer {norm_layer} with " if norm_layer else "") + f"img_size {options['img_size']}"
         raise ValueError(f"{misfit} does not fit timm/{model}: {reason}") from error
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from initbench.cli.listing import argument_text
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
 
@@ -61,7 +62,8 @@ def _print(out: Console, card: dict[str, Any]) -> None:
     blank = "\n" if sentences else ""
     _say(out, blank + ("Arguments" if card["arguments"] else "No arguments."), style="bold")
     for argument in card["arguments"]:
-        _say(out, _signature(argument), indent=2, style="cyan")
+        text = argument_text(argument["name"], argument["type"], argument["required"], argument["default"])
+        _say(out, text + (" (required)" if argument["required"] else ""), indent=2, style="cyan")
         _say(out, argument["description"], indent=6)
     if card["raises"]:
         _say(out, "\nErrors", style="bold")
@@ -75,13 +77,6 @@ def _print(out: Console, card: dict[str, Any]) -> None:
         _say(out, f"\nReference: {card['reference']}")
     line = "" if card["line"] is None else f", line {card['line']}"
     _say(out, f"{'' if card['reference'] else chr(10)}Defined in {card['from']}{line}")
-
-
-def _signature(argument: dict[str, Any]) -> str:
-    from initbench.validation import show
-
-    default = " (required)" if argument["required"] else f" = {show(argument['default'])}"
-    return f"{argument['name']}: {argument['type']}{default}"
 
 
 def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: str = "") -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from initbench.cli.options import Debug, Json, Plugins, console, load_plugins, print_json
-
-if TYPE_CHECKING:
-    from initbench.registry import Argument
 
 
 def list_components(
@@ -27,7 +22,7 @@ def list_components(
     from rich.table import Table
     from rich.text import Text
 
-    from initbench.cli.listing import listing
+    from initbench.cli.listing import argument_text, listing
 
     out = console()
     for registry in REGISTRIES:
@@ -36,15 +31,7 @@ def list_components(
         for column in ("name", "arguments", "what it is"):
             table.add_column(column, overflow="fold")
         for line in (listing(registry, name) for name in registry.names()):
-            arguments = ", ".join(map(argument_text, line.arguments))
+            arguments = ", ".join(argument_text(a.name, a.type, a.required, a.default) for a in line.arguments)
             table.add_row(Text(line.name, style="cyan"), Text(arguments), Text(line.summary))
         out.print(table)
         out.print()
-
-
-def argument_text(argument: Argument) -> str:
-    """Return an argument as ``name: type = default``."""
-    from initbench.validation import show
-
-    default = "" if argument.required else f" = {show(argument.default)}"
-    return f"{argument.name}: {argument.type}{default}"

@@ -154,3 +154,10 @@ def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
         raise ImportError(module)
     imported = importlib.import_module(module)
     return imported if isinstance(node, ast.Import) else getattr(imported, name)
+
+
+def argument_text(name: str, type_name: str, required: bool, default: Any) -> str:
+    """Return an argument as ``name: type = default``; a required one has no default to be shown."""
+    from initbench.validation import show
+
+    return f"{name}: {type_name}" + ("" if required else f" = {show(default)}")

@@ -10,7 +10,9 @@ from importlib import import_module
 def import_in_background(*modules: str) -> None:
     """Import modules in a thread: one core is idle while Ray starts its processes, and each of these takes seconds.
 
-    Whoever needs a module imports it as usual, and waits there for the thread, or is told what is wrong.
+    Whoever needs a module imports it as usual, and is told there what is wrong with it. Not for modules of a package
+    that the caller imports from meanwhile: of an import that goes in circles through two threads Python gives one of
+    them the half of it.
 
     Args:
         modules: their names, in order.

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import DataError, InitbenchError
-from initbench.execution.background import import_in_background
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
 from initbench.execution.recorder import Labels, Progress, Recorder
@@ -105,7 +104,6 @@ def run_suite(
         _tell_what_is_there(suite, plan, records, progress)
         labels = Labels((*plan.trials, *plan.unselected), records.values())
         recorder = Recorder(_text(suite), missing, labels, ledger, uri, progress)
-        import_in_background("initbench.tracking.mlflow", "initbench.reporting.report")
         try:
             if missing:
                 try:

@@ -87,7 +87,7 @@ def _cluster(address: str | None) -> Iterator[dict[str, float]]:
     import ray
 
     _check_address(address)
-    import_in_background("ray.tune")
+    import_in_background("initbench.tracking.mlflow", "initbench.reporting.report")  # the driver needs both soon
     # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
     with redirect_stdout(io.StringIO()):
         try:

@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -66,21 +67,26 @@ def write_markdown(folder: str | Path, file: str | Path) -> Path:
 
     Raises:
         InitbenchError: the folder has no trial records, or one that cannot be read; the file exists and has no such
-            line, so that it is none of ours.
+            line, so that it is none of ours; its name does not end in ``.md``; it cannot be read or written.
     """
     folder, file = Path(folder), Path(file)
+    if file.suffix != ".md":  # the charts' folder has the name without it
+        raise InitbenchError(f"{file}: a Markdown file ends in .md")
     tables, found = _read(folder)
     head = f"# {_title(tables['results'])}\n\n{_description(folder / 'suite.yaml')}\n\n"
-    if file.exists():
-        head, mark, _ = file.read_text(encoding="utf-8").partition(MARK)
-        if not mark:
-            raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {MARK})")
-    text, charts = render_markdown(found, file.stem)
-    images = file.with_suffix("")
-    images.mkdir(parents=True, exist_ok=True)
-    for name, chart in charts.items():
-        _write(images / name, chart)
-    _write(file, head + MARK + "\n" + text)
+    text, charts = render_markdown(found, quote(file.stem))
+    try:
+        if file.exists():
+            head, mark, _ = file.read_text(encoding="utf-8").partition(MARK)
+            if not mark:
+                raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {MARK})")
+        images = file.with_suffix("")
+        images.mkdir(parents=True, exist_ok=True)
+        for name, chart in charts.items():
+            _write(images / name, chart)
+        _write(file, head + MARK + "\n" + text)
+    except OSError as error:
+        raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
     return file
 
 

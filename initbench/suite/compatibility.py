@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from initbench.registry import Component, DatasetTraits
     from initbench.suite.document import Document
     from initbench.suite.load import Choice
+    from initbench.training.recipe import Recipe
 
 
 class Compatibility:
@@ -24,9 +25,11 @@ class Compatibility:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.tried: dict[tuple[int, int, str], str | None] = {}
+        self.tried: dict[tuple[int, int, str], tuple[str | None, bool]] = {}
 
-    def reason(self, dataset: Choice, architecture: Choice, initializer: Choice, scheme: str) -> str | None:
+    def reason(
+        self, dataset: Choice, architecture: Choice, initializer: Choice, scheme: str, recipe: Recipe
+    ) -> str | None:
         """Return the reason in one line, None where the pair can run.
 
         Args:
@@ -34,6 +37,7 @@ class Compatibility:
             architecture: what is built.
             initializer: what may need a scheme.
             scheme: the trial's.
+            recipe: the trial's, which may ask for a model with blocks.
 
         Raises:
             SuiteError: the architecture refuses an argument that the suite gives.
@@ -46,15 +50,20 @@ class Compatibility:
         key = (id(dataset), id(architecture), scheme)
         if key not in self.tried:
             self.tried[key] = self._try(dataset, architecture, scheme)
-        return self.tried[key]
+        reason, has_blocks = self.tried[key]
+        if reason is None and recipe.activation_checkpointing and not has_blocks:
+            return f"activation_checkpointing needs a model with blocks, {architecture.spec.name} has none"
+        return reason
 
-    def _try(self, dataset: Choice, architecture: Choice, scheme: str) -> str | None:
-        """Build the model and run it on two samples.
+    def _try(self, dataset: Choice, architecture: Choice, scheme: str) -> tuple[str | None, bool]:
+        """Build the model and run it on two samples; return why that cannot be, and whether the model has blocks.
 
         On the CPU: on the meta device it would cost nothing, but the first operation there imports PyTorch's compiler,
         which takes longer than a forward pass of a large network.
         """
         import torch
+
+        from initbench.training.checkpointing import find_blocks
 
         try:
             shape, classes = dataset_shape(dataset.component, dataset.spec.arguments)
@@ -72,13 +81,13 @@ class Compatibility:
             given = self.document.has((*architecture.key, error.argument)) if error.argument else True
             if given:
                 raise self.document.argument_error(architecture.key, error) from error
-            return f"{name} cannot be built for inputs of {asked}: {error}"
+            return f"{name} cannot be built for inputs of {asked}: {error}", False
         except Exception as error:  # noqa: BLE001  # a model may raise anything at a shape that it is not made for
-            return f"{name} refuses inputs of {asked}: {first_line(error) or type(error).__name__}"
+            return f"{name} refuses inputs of {asked}: {first_line(error) or type(error).__name__}", False
         if not isinstance(output, torch.Tensor) or output.shape != (2, classes):
             got = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
-            return f"{name} must give outputs of {(2, classes)} for two samples, gives {got}"
-        return None
+            return f"{name} must give outputs of {(2, classes)} for two samples, gives {got}", False
+        return None, bool(find_blocks(model))
 
 
 def dataset_shape(

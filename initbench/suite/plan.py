@@ -96,7 +96,7 @@ def plan(suite: Suite, only: Iterable[str] = ()) -> Plan:
                 excluded += 1
                 continue
             meets = [condition(found) for condition in filters]
-            reason = compatibility.reason(dataset, architecture, initializer, spec.scheme)
+            reason = compatibility.reason(dataset, architecture, initializer, spec.scheme, spec.recipe)
             if reason is not None:
                 if all(meets) and seed == suite.seeds[0]:
                     incompatible.append(Incompatible(spec, reason))

@@ -84,9 +84,14 @@ def _initializer(spec: ComponentSpec) -> ComponentSpec:
 
 
 def _with_declared(registry: Any, spec: ComponentSpec) -> ComponentSpec:
-    """Return an initializer or probe with the values that it declares for a smoke run."""
+    """Return an initializer or probe with the values that it declares for a smoke run, or smaller ones of the suite."""
     component = registry.get(spec.name)
-    return spec.model_copy(update={"arguments": component.resolve(spec.arguments | component.traits.smoke)})
+    given = component.resolve(spec.arguments)
+    short = {
+        name: min(given[name], value) if isinstance(given[name], int | float) else value
+        for name, value in component.traits.smoke.items()
+    }
+    return spec.model_copy(update={"arguments": component.resolve(given | short)})
 
 
 def _random_data(spec: ComponentSpec, batch_size: int) -> ComponentSpec:
@@ -113,11 +118,12 @@ def _cover(trials: list[TrialSpec]) -> tuple[TrialSpec, ...]:
 
     The greedy cover: always the trial with the most parts that are still missing, of equals the shallowest.
     """
+    kinds = {trial.id: _beside_depth(trial) for trial in trials}
     smallest: dict[str, float] = {}
     for trial in trials:
-        key = _beside_depth(trial)
-        smallest[key] = min(_depth(trial), smallest.get(key, _depth(trial)))
-    parts = {trial.id: _parts(trial, smallest) for trial in trials}
+        kind = kinds[trial.id]
+        smallest[kind] = min(_depth(trial), smallest.get(kind, _depth(trial)))
+    parts = {trial.id: _parts(trial, kinds[trial.id], smallest) for trial in trials}
     missing = set().union(*parts.values())
     chosen: set[str] = set()
     while missing:
@@ -127,11 +133,10 @@ def _cover(trials: list[TrialSpec]) -> tuple[TrialSpec, ...]:
     return tuple(trial for trial in trials if trial.id in chosen)
 
 
-def _parts(trial: TrialSpec, smallest: dict[str, float]) -> set[tuple[str, str]]:
+def _parts(trial: TrialSpec, kind: str, smallest: dict[str, float]) -> set[tuple[str, str]]:
     """Return what running this trial shows to work; its architecture only where none of its kind is shallower."""
-    parts = {(kind, getattr(trial, kind).model_dump_json()) for kind in ("initializer", "dataset", "recipe")}
-    key = _beside_depth(trial)
-    return parts | ({("architecture", key)} if _depth(trial) == smallest[key] else set())
+    parts = {(name, getattr(trial, name).model_dump_json()) for name in ("initializer", "dataset", "recipe")}
+    return parts | ({("architecture", kind)} if _depth(trial) == smallest[kind] else set())
 
 
 def _depth(trial: TrialSpec) -> float:

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.utils.checkpoint import checkpoint
 
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from torch import Tensor
 
 
 @contextmanager
 def checkpointed_blocks(model: nn.Module) -> Iterator[None]:
     """Within this context a training step of the model stores the inputs of its blocks, not what is computed in them.
 
-    The backward pass computes a block's activations again, with the random numbers and the autocast of the first time
-    and without a second update of the running statistics: losses, gradients and buffers are the same. The module tree,
-    the names of the parameters and evaluation without gradients are not touched.
+    The backward pass computes a block's activations again, with the random numbers, the autocast and the buffers of the
+    first time: losses, gradients and buffers are the same. The module tree, the names of the parameters and evaluation
+    without gradients are not touched.
 
     Source: Chen, Xu, Zhang & Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016, section 3.
 
@@ -96,25 +97,26 @@ def _checkpointed(block: nn.Module) -> Iterator[None]:
 def _forward_and_recompute_contexts(
     block: nn.Module,
 ) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    return nullcontext(), _unchanged_statistics(block)
+    """Return contexts of the first pass and of the second, which starts from the buffers that the first started from.
+
+    Buffers are running statistics, the vectors of spectral normalization, and whatever else a pass may change.
+    """
+    before = {name: buffer.clone() for name, buffer in block.named_buffers()}
+    return nullcontext(), _with_buffers(block, before)
 
 
 @contextmanager
-def _unchanged_statistics(block: nn.Module) -> Iterator[None]:
-    """Keep the running statistics of the block's normalization layers as they are.
-
-    They are passed to the kernels all the same, at momentum 0: without them fewer tensors would be stored than in the
-    first pass, which PyTorch refuses.
-    """
-    norms = [m for m in block.modules() if isinstance(m, _NormBase) and m.training and m.running_mean is not None]
-    momenta = [norm.momentum for norm in norms]
-    counts = [norm.num_batches_tracked for norm in norms]
-    for norm in norms:
-        norm.momentum = 0.0
-        norm.num_batches_tracked = None
+def _with_buffers(block: nn.Module, buffers: Mapping[str, Tensor]) -> Iterator[None]:
+    """Compute the block with these buffers, and give it back its own."""
+    own = dict(block.named_buffers())
+    _set_buffers(block, buffers)
     try:
         yield
     finally:
-        for norm, momentum, count in zip(norms, momenta, counts, strict=True):
-            norm.momentum = momentum
-            norm.num_batches_tracked = count
+        _set_buffers(block, own)
+
+
+def _set_buffers(block: nn.Module, buffers: Mapping[str, Tensor]) -> None:
+    for name, buffer in buffers.items():
+        owner, _, last = name.rpartition(".")
+        setattr(block.get_submodule(owner), last, buffer)

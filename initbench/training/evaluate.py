@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from initbench.training.precision import Precision, compute_logits
+from initbench.training.precision import compute_logits
 
 if TYPE_CHECKING:
     from torch import nn
 
     from initbench.data.dataset import Split
+    from initbench.training.recipe import Precision
 
 # Pixels of the images in a forward pass, such as 1,024 images of 32×32: as much work and memory for images of any size.
 PIXELS_PER_BATCH = 2**20
@@ -24,7 +25,6 @@ def evaluate(
     model: nn.Module,
     split: Split,
     *,
-    batch_size: int | None = None,
     channels_last: bool = False,
     precision: Precision = "fp32",
 ) -> tuple[float, float]:
@@ -35,13 +35,10 @@ def evaluate(
     Args:
         model: from (N, C, H, W) to logits.
         split: at least one sample, on the model's device.
-        batch_size: samples per forward pass; changes speed and memory, and the result by rounding alone. None for
-            batches of about a million pixels.
         channels_last: memory format of the inputs.
         precision: what the model runs in.
     """
-    if batch_size is None:
-        batch_size = max(1, PIXELS_PER_BATCH // math.prod(split.inputs.shape[2:]))
+    batch_size = max(1, PIXELS_PER_BATCH // math.prod(split.inputs.shape[2:]))
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     memory_format = torch.channels_last if channels_last else torch.contiguous_format

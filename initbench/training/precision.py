@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-Precision = Literal["fp32", "bf16"]
+    from initbench.training.recipe import Precision
 
 
 def compute_logits(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:

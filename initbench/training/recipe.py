@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[float, Field(ge=0)]
+Precision = Literal["fp32", "bf16"]
 
 
 class Recipe(BaseModel):
@@ -42,7 +43,7 @@ class Recipe(BaseModel):
             parameters, the optimizer and the loss stay in float32.
         activation_checkpointing: keep the inputs of the model's blocks alone and compute the rest again in the backward
             pass, for less memory (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). The numbers are
-            the same up to what the device's kernels do not repeat.
+            the same up to what the device's kernels do not repeat, which is why it is part of the id all the same.
         channels_last: memory format of model and inputs.
         history_every: steps between entries of the step history; null for one entry per epoch alone.
         threads: CPU threads of a trial. 1 and 2 threads are not bitwise equal.
@@ -68,7 +69,7 @@ class Recipe(BaseModel):
     cutout: Annotated[int, Field(ge=0)] = 0
     mixup: NonNegative = 0.0
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Precision = "fp32"
     activation_checkpointing: bool = False
     channels_last: bool = False
     history_every: Count | None = None

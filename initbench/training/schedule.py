@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def lr_factor(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     """Return the factor of the learning rate at a step.
 
-    Warm-up takes the first W = round(`warmup_epochs` · `steps_per_epoch`) steps, at (t + 1) / W: it starts above 0 and
+    Warm-up takes the first W = ⌊`warmup_epochs` · `steps_per_epoch`⌋ steps, at (t + 1) / W: it starts above 0 and
     ends at 1 (Goyal et al., Accurate, Large Minibatch SGD, 2017, section 2.2). ``cosine`` is
     (1 + cos(π(t − W) / (T − W))) / 2 for t = W ... T − 1, one cycle over the steps that remain of all T (Loshchilov &
     Hutter, SGDR, 2017, equation 5 with a minimum of 0). ``step`` multiplies by `step_factor` at the start of each
@@ -24,7 +24,8 @@ def lr_factor(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
         step: t, from 0.
         steps_per_epoch: steps in one epoch.
     """
-    warmup = round(recipe.warmup_epochs * steps_per_epoch)
+    # A product such as 0.29 * 100 lies below the whole number that is meant.
+    warmup = math.floor(recipe.warmup_epochs * steps_per_epoch + 1e-9)
     if step < warmup:
         return (step + 1) / warmup
     if recipe.schedule == "cosine":

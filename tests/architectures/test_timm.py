@@ -93,7 +93,7 @@ def test_the_norm_layer_takes_the_place_of_the_models_own(name, norm_layer, laye
         (
             "test_resnet",
             {"norm_layer": "groupnorm"},
-            f"norm_layer groupnorm does not fit timm/test_resnet: {TORCH_SAYS}",
+            f"norm_layer groupnorm with img_size (32, 32) does not fit timm/test_resnet: {TORCH_SAYS}",
         ),
     ],
 )

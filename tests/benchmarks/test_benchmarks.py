@@ -1,5 +1,6 @@
 """The arithmetic of the benchmarks, and that each has its place in the docs; their figures are no test."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,14 @@ FOLDER = ROOT / "benchmarks"
 @pytest.fixture(autouse=True)
 def path(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
+
+
+def rows(text):
+    """Return case and bound of each row of the table in a text."""
+    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    header, _, *cells = [[cell.strip() for cell in line] for line in lines]
+    case, bound = header.index("case"), header.index("bound")
+    return [(row[case], row[bound]) for row in cells]
 
 
 def test_a_ratio_is_the_median_over_pairs_and_not_a_ratio_of_medians():
@@ -60,8 +69,13 @@ def test_a_missed_bound_is_the_exit_code(tmp_path, value, code):
         "import timing\n"
         f"timing.main(lambda runs, quick: [timing.Row('x', ({value},) * runs, bound=1.05)], None, runs=3, threads=1)\n"
     )
-    assert subprocess.run([sys.executable, script], check=False, capture_output=True).returncode == code
-    assert subprocess.run([sys.executable, script, "--quick"], check=False, capture_output=True).returncode == 0
+    full, quick = (
+        subprocess.run([sys.executable, script, *options], check=False, capture_output=True, text=True)
+        for options in ([], ["--quick"])
+    )
+    assert (full.returncode, quick.returncode) == (code, 0)
+    assert rows(full.stdout) == [("x", "≤ 1.05 ×")]
+    assert rows(quick.stdout) == [("x", "")], "tiny sizes have no bound to miss"
 
 
 def test_a_table_replaces_its_own_section_alone():
@@ -84,6 +98,32 @@ def test_every_benchmark_is_run_by_all_and_has_its_section_and_command_in_the_do
     for name in names:
         run_all.with_table(page, name, "")
         assert f"`python benchmarks/{name}.py`" in page
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "training_step",
+        "gradient_quotient",
+        "metainit_step",
+        pytest.param("sweep_overhead", marks=pytest.mark.slow),
+        "command_line",
+        "report_size",
+    ],
+)
+def test_a_benchmark_at_a_tiny_size_gives_rows_with_the_bounds_that_the_docs_show(name, monkeypatch):
+    import run_all
+    import timing
+
+    benchmark = importlib.import_module(name)
+    if name == "training_step":  # bf16 has no bound elsewhere
+        monkeypatch.setattr(benchmark, "environment", lambda _: {"processor": "of the docs, avx512_bf16"})
+    tiny = rows(timing.Result(tuple(benchmark.measure(1, quick=True)), "").to_markdown())
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    shown = rows(run_all.PAGE.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0])
+    assert tiny
+    # A tiny size may leave out networks, which all have one bound.
+    assert list(dict.fromkeys(bound for _, bound in tiny)) == list(dict.fromkeys(bound for _, bound in shown))
 
 
 def test_the_references_compute_what_initbench_computes():

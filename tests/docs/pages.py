@@ -25,7 +25,7 @@ class Block:
 
 
 def blocks(page):
-    """Return the fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page that have no options but a title, in order."""
     found = re.findall(r'^```(\w*)(?: title="([^"]+)")?\n(.*?)^```$', page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     return [Block(language, title or None, text) for language, title, text in found]
 
@@ -36,4 +36,4 @@ def commands(page):
     return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
-PAGES = sorted(page for page in DOCS.rglob("*.md") if commands(page))
+PAGES = sorted(DOCS.rglob("*.md"))

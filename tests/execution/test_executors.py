@@ -47,8 +47,11 @@ seeds: 2
 def start(*arguments, cwd):
     command = [sys.executable, "-m", "initbench", *map(str, arguments)]
     # A shell starts what it runs in the background with Ctrl-C ignored, and children inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def initbench(*arguments, cwd, check=0):

@@ -11,7 +11,7 @@ from initbench.reporting.charts import colours
 from initbench.reporting.comparison import comparable_trials, compare
 from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results
-from initbench.reporting.markdown import MARK
+from initbench.reporting.markdown import MARK, _file_names
 from initbench.reporting.report import write_markdown
 
 
@@ -72,3 +72,38 @@ def test_a_file_of_someone_else_is_not_touched(tmp_path):
         write_markdown(tmp_path / "runs", page)
     assert page.read_text(encoding="utf-8") == "# Notes\n"
     assert not (tmp_path / "notes").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("RESULTS", r"RESULTS: a Markdown file ends in \.md$"),
+        ("folder.md", r"folder\.md: Is a directory$"),
+        ("taken.md", r"taken: File exists$"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path, name, message):
+    write_ledger(tmp_path / "runs", quickstart_records())
+    (tmp_path / "folder.md").mkdir()
+    (tmp_path / "taken").write_text("mine", encoding="utf-8")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(InitbenchError, match=message):
+        write_markdown(tmp_path / "runs", tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_spaces_in_the_name_are_written_so_that_images_are_found(tmp_path):
+    write_ledger(tmp_path / "runs", quickstart_records())
+    text = write_markdown(tmp_path / "runs", tmp_path / "my page.md").read_text(encoding="utf-8")
+    assert "](my%20page/legend.svg)" in text
+    assert (tmp_path / "my page" / "legend.svg").is_file()
+
+
+def test_every_group_has_a_file_of_its_own():
+    assert _file_names(["small_net", "small-net", "small net", "legend", "网"]) == {
+        "small_net": "small_net.svg",
+        "small-net": "small-net.svg",
+        "small net": "small-net-2.svg",
+        "legend": "legend-2.svg",
+        "网": "chart.svg",
+    }

@@ -132,3 +132,17 @@ def test_incompatible_pairs_are_told_once_and_not_when_unselected():
     assert (
         planned(architectures=[{"name": "mlp", "scheme": "fixup"}, "mlp"], only=["scheme=standard"]).incompatible == ()
     )
+
+
+def test_activation_checkpointing_needs_blocks():
+    result = planned(
+        architectures=["mlp", {"name": "plain", "depth": 10, "width": 1}],
+        recipe={"activation_checkpointing": [False, True]},
+    )
+    assert [(t.architecture.name, t.recipe.activation_checkpointing) for t in result.trials] == [
+        ("mlp", False),
+        ("plain", False),
+        ("plain", True),
+    ]
+    [pair] = result.incompatible
+    assert pair.reason == "activation_checkpointing needs a model with blocks, mlp has none"

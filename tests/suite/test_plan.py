@@ -209,9 +209,11 @@ OTHER_RECIPES = {
 
 def test_everything_that_changes_the_numbers_changes_the_id():
     assert {*OTHER_RECIPES, "milestones", "betas", "step_factor"} == set(Recipe.model_fields)
-    variants = [{"recipe": {name: value}} for name, value in OTHER_RECIPES.items()]
+    with_blocks = {"architectures": [{"name": "plain", "depth": 10, "width": 1}]}
+    variants = [with_blocks | {"recipe": {name: value}} for name, value in OTHER_RECIPES.items()]
     variants += [
         {},
+        with_blocks,
         {"recipe": {"schedule": "step", "milestones": [3]}},
         {"recipe": {"schedule": "step", "milestones": [4]}},
         {"recipe": {"schedule": "step", "milestones": [4], "step_factor": 0.2}},

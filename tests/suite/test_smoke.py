@@ -252,8 +252,19 @@ def test_what_is_declared_is_accepted():
     for registry in (INITIALIZERS, PROBES):
         for component in map(registry.get, registry.builtins):
             component.build(component.traits.smoke)
-            if getattr(component.traits, "kind", "") == "tuner" and "steps" in component.resolve({}):
-                assert component.traits.smoke["steps"] <= 10, f"{component.name} declares no short run"
+            counts = {k: v for k, v in component.resolve(component.traits.smoke).items() if type(v) is int}
+            assert max(counts.values(), default=0) <= 10, f"{component.name} declares no short run: {counts}"
+
+
+def test_what_is_declared_makes_nothing_longer():
+    full = planned(
+        initializers=[{"name": "metainit", "steps": 1}],
+        probes=[{"name": "gradient_norm", "batches": 1, "batch_size": 1}],
+    )
+    [trial] = smoke(full).trials
+    assert trial.initializer.arguments["steps"] == 1
+    [probe] = trial.probes
+    assert (probe.arguments["batches"], probe.arguments["batch_size"]) == (1, 1)
 
 
 @pytest.mark.parametrize(

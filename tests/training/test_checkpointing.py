@@ -71,6 +71,18 @@ def test_running_statistics_are_updated_once_per_step(momentum):
     assert_same(*results)
 
 
+def test_what_a_pass_changes_is_changed_once():
+    """Spectral normalization iterates for its vectors, in buffers, in every forward pass of training."""
+    results = []
+    for on in (False, True):
+        torch.manual_seed(0)
+        layer = torch.nn.utils.parametrizations.spectral_norm(nn.Conv2d(3, 3, 3, padding=1))
+        network = nn.Sequential(nn.Sequential(layer, nn.ReLU()), nn.Sequential(nn.Flatten(), nn.Linear(3072, CLASSES)))
+        assert layer in find_blocks(network)[0].modules()
+        results.append(trained(network, activation_checkpointing=on))
+    assert_same(*results)
+
+
 def saved_bytes(network, inputs):
     """Bytes of the activations that the graph of one forward pass holds, each storage once."""
     own = {p.untyped_storage().data_ptr() for p in [*network.parameters(), *network.buffers()]}
@@ -98,7 +110,7 @@ def test_of_a_block_its_input_alone_is_stored():
     assert saved_bytes(network, inputs) == 11 * activation
 
 
-@pytest.mark.parametrize(("name", "arguments"), [model for model in MODELS if model[0] != "timm/resnet10t"])
+@pytest.mark.parametrize(("name", "arguments"), [case for case in MODELS if case[0] != "timm/resnet10t"])
 def test_fewer_activations_are_stored(name, arguments):
     """Of these models; half of what the ResNet of one block per stage stores is its stem's."""
     network = model(name, **arguments).train()

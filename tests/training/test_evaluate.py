@@ -21,9 +21,10 @@ def problem():
 
 
 @pytest.mark.parametrize("batch_size", [7, 50, 1000])
-def test_loss_and_error_are_means_over_the_split_in_evaluation_mode(batch_size):
+def test_loss_and_error_are_means_over_the_split_in_evaluation_mode(batch_size, monkeypatch):
+    monkeypatch.setattr("initbench.training.evaluate.PIXELS_PER_BATCH", batch_size * 3 * 3)
     model, split = problem()
-    loss, error = evaluate(model, split, batch_size=batch_size)
+    loss, error = evaluate(model, split)
     logits = model.eval()(split.inputs)
     picked = logits[torch.arange(50), split.targets]
     assert loss == pytest.approx((logits.logsumexp(1) - picked).mean().item(), rel=1e-12)

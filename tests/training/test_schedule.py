@@ -49,7 +49,7 @@ def scheduled(total, make):
     return values
 
 
-@pytest.mark.parametrize(("warmup_epochs", "warmup"), [(2, 14), (1.5, 10), (0.3, 2), (3.9, 27)])
+@pytest.mark.parametrize(("warmup_epochs", "warmup"), [(2, 14), (1.5, 10), (0.3, 2), (3.99, 27), (3 / 7 * 6, 18)])
 def test_linear_warm_up_then_cosine_are_those_of_pytorch(warmup_epochs, warmup):
     lr_scheduler = torch.optim.lr_scheduler
 
@@ -71,5 +71,10 @@ def test_milestones_are_counted_from_the_beginning():
     assert factors(2, epochs=3, schedule="constant", warmup_epochs=2) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
 
 
-def test_a_warm_up_of_less_than_half_a_step_is_none():
-    assert factors(4, epochs=2, warmup_epochs=0.1) == factors(4, epochs=2)
+def test_a_warm_up_of_less_than_a_step_is_none():
+    assert factors(4, epochs=2, warmup_epochs=0.24) == factors(4, epochs=2)
+
+
+def test_a_warm_up_has_the_steps_that_are_meant():
+    assert 0.29 * 100 < 29  # as floating-point numbers
+    assert factors(100, epochs=1, warmup_epochs=0.29)[28] == 1.0

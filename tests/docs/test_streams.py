@@ -1,0 +1,58 @@
+"""The table of random streams is what trials draw from."""
+
+import hashlib
+import re
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import get_args
+
+from pages import DOCS
+
+import initbench
+from initbench import randomness
+from initbench.data.augmentation import Augmentation
+from initbench.execution.trial import run_trial
+from initbench.suite.document import parse
+from initbench.suite.load import suite_of
+from initbench.suite.plan import plan
+
+# MetaInit's batches are noise, GradInit's are training samples; a probe takes both.
+SUITE = """
+name: streams
+dataset: {name: gaussian, train_size: 32, validation_size: 0, test_size: 1, image_size: 4, channels: 1}
+architectures: [{name: mlp, depth: 2, width: 4}]
+initializers: [{name: metainit, steps: 1}, {name: gradinit, iterations: 1}]
+recipe: {epochs: 1, crop: 1, flip: true, cutout: 1, mixup: 1.0}
+probes: [{name: gradient_quotient, data: [random, real], batch_size: 8, batches: 1}]
+"""
+
+
+def table():
+    """Return the table's (stream, key), "" for no key."""
+    text = (DOCS / "ids_seeds_streams.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*)\|", text, re.MULTILINE)
+    return [(stream, key.strip().strip("`")) for stream, key in rows]
+
+
+def test_the_table_of_streams_is_what_trials_draw_from(monkeypatch):
+    hashed = set()
+
+    def sha256(text):
+        hashed.add(text.decode())
+        return hashlib.sha256(text)
+
+    trials = plan(suite_of(parse(SUITE, "suite.yaml"))).trials
+    assert all(getattr(trials[0].recipe, field.name) for field in fields(Augmentation)), "all are switched on"
+    monkeypatch.setattr(randomness, "hashlib", SimpleNamespace(sha256=sha256))
+    for trial in trials:
+        run_trial(trial)
+    model = initbench.create_model("mlp", depth=2, width=4)
+    parameters = {parameter for parameter, _ in model.named_parameters()}
+    drawn = set()
+    for text in hashed:
+        _, stream, key = [*text.split("/"), ""][:3]
+        drawn.add((stream, "the parameter's name" if key in parameters else key))
+    rows = table()
+    assert len(rows) == len(set(rows))
+    assert drawn == set(rows)
+    assert {stream for stream, _ in rows} == set(get_args(randomness.Stream))
