@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import sys
 import traceback
 
@@ -19,10 +17,6 @@ from initbench.cli.run import run
 from initbench.cli.sync import sync
 from initbench.cli.ui import ui
 from initbench.errors import InitbenchError
-
-# At its end Python looks through every object of PyTorch, Ray and MLflow for garbage, which takes 1 to 2 s; the process
-# is over, and what is frozen is not looked at.
-atexit.register(gc.freeze)
 
 app = typer.Typer(
     invoke_without_command=True,
