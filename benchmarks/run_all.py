@@ -1,6 +1,6 @@
 """Run the benchmarks, each in a process of its own, and print their tables; `--write` puts them into the docs.
 
-Run it on an otherwise idle machine; it takes under 15 minutes on two cores. The exit code is 1 where a bound is missed.
+Run it on an otherwise idle machine. The exit code is 1 where a bound is missed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Named random streams: every random number of a trial comes from one of them.
 
-A stream is a `torch.Generator` on the CPU whose seed is the first 8 bytes of the SHA-256 of ``seed/key/key/...``.
+A stream is a `torch.Generator` on the CPU whose seed is the first 63 bits of the SHA-256 of ``seed/key/key/...``.
 Streams with different keys are independent, so adding a draw to one never shifts another, and two initializers
 at the same seed see the same data in the same order (a paired design).
 """

@@ -5,9 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
-
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.orthogonal import haar_orthogonal
@@ -15,6 +12,9 @@ from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
     from initbench.initializers.context import InitializationContext
 
 _NOT_KEPT = "more inputs than outputs, norm not kept"
@@ -38,16 +38,13 @@ def delta_orthogonal(gain: float = 1.0) -> Apply:
     check_positive("gain", gain)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
-        blocks = torch.zeros(layer.blocks, layer.outputs, layer.inputs, *layer.kernel, dtype=torch.float64)
-        centre = tuple(size // 2 for size in layer.kernel)
-        for block in blocks:
-            block[(..., *centre)] = gain * haar_orthogonal(layer.outputs, layer.inputs, generator)
+        matrices = [gain * haar_orthogonal(layer.outputs, layer.inputs, generator) for _ in range(layer.blocks)]
         what = f"delta_orthogonal, gain {gain:g}"
         if any(size % 2 == 0 for size in layer.kernel):
-            what += f"; even kernel, centre at {centre}"
+            what += f"; even kernel, centre at {tuple(size // 2 for size in layer.kernel)}"
         if layer.kernel and layer.inputs > layer.outputs:
             what += f"; {_NOT_KEPT}"
-        return layer.assemble(blocks), what
+        return layer.in_centre_taps(matrices), what
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         Distribution(draw)(model, context)

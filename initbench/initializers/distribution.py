@@ -18,7 +18,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from initbench.initializers.context import InitializationContext
 
@@ -67,6 +67,19 @@ class WeightLayer:
         """Return (blocks, outputs, inputs, *kernel) in the layout of the weight."""
         stored = blocks.transpose(1, 2) if self.transposed else blocks
         return stored.reshape(self.weight.shape)
+
+    def in_centre_taps(self, matrices: Iterable[Tensor]) -> Tensor:
+        """Return the weight whose kernels are zero but for the centre tap k // 2 of each dimension.
+
+        Args:
+            matrices: (outputs, inputs) of each block.
+        """
+        blocks = torch.zeros(self.blocks, self.outputs, self.inputs, *self.kernel, dtype=torch.float64)
+        taps = blocks
+        for size in reversed(self.kernel):
+            taps = taps[..., size // 2]
+        taps.copy_(torch.stack(list(matrices)))
+        return self.assemble(blocks)
 
 
 Draw = Callable[[WeightLayer, torch.Generator], tuple[Tensor, str]]

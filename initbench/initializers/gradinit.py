@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -24,13 +23,14 @@ from initbench.probes.gradient_quotient import batch_loss, check_parameters, fla
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from initbench.initializers.context import InitializationContext, InitializationRecord
     from initbench.probes.batches import Batch
 
 BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
 GRADIENT, LOSS = "gradient norm", "loss"
+_GAMMA = {"sgd": 1.0, "adam": 1000.0}
 
 
 @register_initializer(
@@ -44,7 +44,7 @@ GRADIENT, LOSS = "gradient norm", "loss"
 def gradinit(
     iterations: int = 390,
     tau: float = 1e-2,
-    gamma: float = 1.0,
+    gamma: float | None = None,
     eta: float | None = None,
     optimizer: Literal["sgd", "adam"] | None = None,
     second_order: bool = False,
@@ -70,7 +70,8 @@ def gradinit(
     Args:
         iterations: of two half-batches, and a third where the loss is descended.
         tau: learning rate of the scales; the paper's lie between 3e-3 and 1e-1, by architecture.
-        gamma: largest gradient norm of the start of training; the paper has 1 for SGD, 3 on ImageNet, 1000 for Adam.
+        gamma: largest gradient norm of the start of training; null for 1 with sgd and 1000 with adam, as in the paper,
+            which has 3 on ImageNet.
         eta: size of the step that is looked ahead; null for the recipe's learning rate.
         optimizer: that of the training to come, sgd or adam; null for the recipe's, where signsgd counts as adam,
             whose first step is sign(g) too.
@@ -84,47 +85,52 @@ def gradinit(
         ValueError: an argument is out of its range.
     """
     check_count("iterations", iterations)
-    for name, value in {"tau": tau, "gamma": gamma, "clip": clip, **({} if eta is None else {"eta": eta})}.items():
-        check_positive(name, value)
-    if not (math.isfinite(floor) and floor >= 0):
-        raise ValueError(f"floor must be a finite number of at least 0, got {floor}")
-    if overlap not in {0, 0.5, 1}:
-        raise ValueError(f"overlap must be 0, 0.5 or 1, got {overlap}")
+    _check({"tau": tau, "gamma": gamma, "eta": eta, "clip": clip}, floor, overlap)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        _set_modes(model)
+        norms = _set_modes(model)
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
         check_parameters(list(trainable.values()))
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
+        largest = _GAMMA[form] if gamma is None else gamma
         step_size = context.optimizer.lr if eta is None else eta
-        objective = _Objective(model, trainable, context, form, step_size, second_order)
+        objective = _Objective(model, trainable, context, form, step_size)
         scales = _Scales(trainable, tau, floor, clip)
         draw = context.batches(data)
-        history: list[tuple[str, float, float]] = []
+        history: list[tuple[str, float, Tensor]] = []
         stopped_at = None
         for iteration in range(iterations):
             a, b = next(draw), next(draw)
-            gradients, norm = objective.gradient(_join(a, b))
-            if norm > gamma:
-                branch, value, slopes = GRADIENT, norm, objective.of_gradient_norm(gradients)
-            elif math.isfinite(norm):
+            g, norm = objective.gradient(_join(a, b))
+            size = norm.item()
+            if size == 0:
+                raise InitializationError(f"gradinit: the gradient of the loss is zero at step {iteration}")
+            if size > largest:
+                branch, value, slopes = GRADIENT, norm.detach(), objective.of_gradient_norm(norm)
+            else:
+                if not second_order:  # the step is a constant, and its graph is freed before the next is built
+                    g, norm = {name: part.detach() for name, part in g.items()}, norm.detach()
                 branch = LOSS
-                value, slopes = objective.of_loss(gradients, _second_batch(overlap, a, b, draw))
-            if not (math.isfinite(norm) and math.isfinite(value)):
+                value, slopes = objective.of_loss(g, norm, _second_batch(overlap, a, b, draw))
+            slope = scales.slope(slopes)
+            if not (math.isfinite(size) and torch.isfinite(value + slope.sum())):
                 if iteration == 0:
                     raise InitializationError(
-                        "gradinit: the loss or its gradient is not finite at the base; start from smaller weights"
+                        "gradinit: the loss or a derivative of it is not finite at the base; start from smaller weights"
                     )
                 scales.back()
                 stopped_at = iteration
                 break
-            history.append((branch, norm, value))
-            scales.step(branch, slopes)
+            history.append((branch, size, value))
+            scales.step(branch, slope)
+        context.record.cost = {"forward": objective.forward_passes, "backward": objective.backward_passes}
         _write_record(context.record, scales, history, stopped_at)
         context.record.conditions |= {
             "optimizer": form,
             "eta": step_size,
-            "mode": "eval, BatchNorm with the batch's statistics",
+            "gamma": largest,
+            "mode": "eval",
+            "batch_norm": "batch statistics" if norms else None,
             "half_batch_shape": list(a[0].shape),
             "stopped_at_step": stopped_at,
         }
@@ -132,12 +138,24 @@ def gradinit(
     return apply
 
 
-def _set_modes(model: nn.Module) -> None:
-    """Switch dropout off and let BatchNorm use the statistics of the batch."""
+def _check(positive: dict[str, float | None], floor: float, overlap: float) -> None:
+    """Raise a ValueError where an argument is out of its range."""
+    for name, value in positive.items():
+        if value is not None:
+            check_positive(name, value)
+    if not (math.isfinite(floor) and floor >= 0):
+        raise ValueError(f"floor must be a finite number of at least 0, got {floor}")
+    if overlap not in {0, 0.5, 1}:
+        raise ValueError(f"overlap must be 0, 0.5 or 1, got {overlap}")
+
+
+def _set_modes(model: nn.Module) -> list[nn.Module]:
+    """Switch dropout off and let BatchNorm use the statistics of the batch; return the BatchNorm layers."""
     model.eval()
-    for module in model.modules():
-        if isinstance(module, _BatchNorm):
-            module.train()
+    norms: list[nn.Module] = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    for module in norms:
+        module.training = True
+    return norms
 
 
 def _join(first: Batch, second: Batch) -> Batch:
@@ -150,59 +168,63 @@ def _second_batch(overlap: float, a: Batch, b: Batch, draw: Iterator[Batch]) -> 
     return _join(a if overlap else next(draw), next(draw))
 
 
-@dataclass(frozen=True)
 class _Objective:
     """The two objectives and their derivatives with respect to the parameters.
 
-    Attributes:
+    Args:
         model: whose parameters are at the point of the derivative.
         trainable: its parameters by name.
         context: gives the loss.
         form: ``sgd`` or ``adam``.
         eta: size of the step.
-        second_order: whether the step is differentiated.
+
+    Attributes:
+        forward_passes: over a batch, so far.
+        backward_passes: as well.
     """
 
-    model: nn.Module
-    trainable: dict[str, nn.Parameter]
-    context: InitializationContext
-    form: str
-    eta: float
-    second_order: bool
+    def __init__(
+        self,
+        model: nn.Module,
+        trainable: dict[str, nn.Parameter],
+        context: InitializationContext,
+        form: str,
+        eta: float,
+    ) -> None:
+        self._model, self._trainable, self._loss_fn = model, trainable, context.loss_fn
+        self._form, self._eta = form, eta
+        self.forward_passes = self.backward_passes = 0
 
-    def gradient(self, batch: Batch) -> tuple[list[Tensor | None], float]:
-        """Return the gradient, differentiable, and its norm; waits for the device."""
-        loss = batch_loss(self.model, *batch, self.context.loss_fn)
-        gradients = loss_gradients(loss, list(self.trainable.values()))
-        return gradients, self._norm(gradients).item()
+    def gradient(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim.
 
-    def of_gradient_norm(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+        Both can be differentiated.
+        """
+        gradients = self._differentiate(self._loss(self._model, batch), create_graph=True)
+        norm: Tensor = torch.linalg.vector_norm(
+            flatten(gradients, list(self._trainable.values())), 2 if self._form == "sgd" else 1
+        )
+        return {n: g for n, g in zip(self._trainable, gradients, strict=True) if g is not None}, norm
+
+    def of_gradient_norm(self, norm: Tensor) -> list[Tensor | None]:
         """Return the derivatives of ‖g‖."""
-        return loss_gradients(self._norm(gradients), list(self.trainable.values()), create_graph=False)
+        return self._differentiate(norm)
 
-    def of_loss(self, gradients: Sequence[Tensor | None], batch: Batch) -> tuple[float, list[Tensor | None]]:
-        """Return L(batch; θ − η·step(g)) / η and its derivatives."""
-        parameters = list(self.trainable.values())
-        moved = self._after_step(gradients)
-        model = lambda inputs: functional_call(self.model, moved, (inputs,))  # noqa: E731
-        value = batch_loss(model, *batch, self.context.loss_fn) / self.eta
-        return value.item(), loss_gradients(value, parameters, create_graph=False)
+    def of_loss(self, g: dict[str, Tensor], norm: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor | None]]:
+        """Return L(batch; θ − η·step(g)) / η, 0-dim, and its derivatives."""
+        step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
+        moved = {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
+        model = lambda inputs: functional_call(self._model, moved, (inputs,))  # noqa: E731
+        value = self._loss(model, batch) / self._eta
+        return value.detach(), self._differentiate(value)
 
-    def _after_step(self, gradients: Sequence[Tensor | None]) -> dict[str, Tensor]:
-        used = {n: g for n, g in zip(self.trainable, gradients, strict=True) if g is not None}
-        if not self.second_order:
-            used = {name: g.detach() for name, g in used.items()}
-        if self.form == "sgd":
-            length = torch.linalg.vector_norm(torch.cat([g.flatten() for g in used.values()]))
-            used = {name: g / length for name, g in used.items()}
-        else:
-            used = {name: g.sign() for name, g in used.items()}
-        return {n: p - self.eta * used[n] if n in used else p for n, p in self.trainable.items()}
+    def _loss(self, model: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
+        self.forward_passes += 1
+        return batch_loss(model, *batch, self._loss_fn)
 
-    def _norm(self, gradients: Sequence[Tensor | None]) -> Tensor:
-        g = flatten(gradients, list(self.trainable.values()))
-        norm: Tensor = torch.linalg.vector_norm(g, 2 if self.form == "sgd" else 1)
-        return norm
+    def _differentiate(self, value: Tensor, *, create_graph: bool = False) -> list[Tensor | None]:
+        self.backward_passes += 1
+        return loss_gradients(value, list(self._trainable.values()), create_graph=create_graph)
 
 
 class _Scales:
@@ -241,12 +263,16 @@ class _Scales:
         self._second = torch.zeros_like(self._scale)
         self._count = {GRADIENT: 0, LOSS: 0}
 
-    @torch.no_grad()
-    def step(self, branch: str, slopes: Sequence[Tensor | None]) -> None:
-        """Move the scales once, given the derivatives with respect to all trainable tensors, None for zero."""
+    def slope(self, slopes: Sequence[Tensor | None]) -> Tensor:
+        """Return the derivative for each scale, given those for all trainable tensors, None for zero."""
         zero = self._scale.new_zeros(())
         pairs = zip(self._start, (slopes[place] for place in self._places), strict=True)
-        slope = torch.stack([zero if g is None else (w * g).sum() for w, g in pairs]).clamp(-self._clip, self._clip)
+        return torch.stack([zero if g is None else (w * g).sum() for w, g in pairs])
+
+    @torch.no_grad()
+    def step(self, branch: str, slope: Tensor) -> None:
+        """Move the scales once along the clipped derivatives of an objective."""
+        slope = slope.clamp(-self._clip, self._clip)
         self._count[branch] += 1
         first = self._first[branch].lerp_(slope, 1 - BETAS[0])
         self._second.mul_(BETAS[1]).addcmul_(slope, slope, value=1 - BETAS[1])
@@ -274,14 +300,14 @@ class _Scales:
 
 
 def _write_record(
-    record: InitializationRecord, scales: _Scales, history: list[tuple[str, float, float]], stopped_at: int | None
+    record: InitializationRecord, scales: _Scales, history: list[tuple[str, float, Tensor]], stopped_at: int | None
 ) -> None:
+    values = torch.stack([value for _, _, value in history]).tolist()
     record.history = [
         {"step": step, "gradient_norm": norm, "constrained": float(branch == GRADIENT), "objective": value}
-        for step, (branch, norm, value) in enumerate(history)
+        for step, ((branch, norm, _), value) in enumerate(zip(history, values, strict=True))
     ]
     constrained = sum(branch == GRADIENT for branch, _, _ in history)
-    record.cost = {"forward": 2 * len(history) - constrained, "backward": 2 * len(history)}
     record.conditions |= {"constrained_steps": constrained, "scales": scales.values()}
     for name, scale in scales.values().items():
         record.note(name, f"scaled by {scale:.4g}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -30,8 +30,8 @@ def looks_linear(gain: float = 1.0) -> Apply:
     again: a network of ReLUs computes a linear function, and its gradients do not shatter. The first and the last
     weight, in the order in which the model registers them, take and give what is not mirrored. Convolutions have W in
     the kernel's centre tap and zeros around it. The function is exactly linear where nothing but ReLU, pooling by the
-    mean, reshaping within a channel and additions of mirrored values lies between the layers; norm layers, which the
-    record names, keep it from being so.
+    mean, reshaping within a channel and additions of mirrored values lies between the layers; norm layers and frozen
+    weights, which the record names, keep it from being so.
 
     Args:
         gain: multiplies each W.
@@ -43,59 +43,40 @@ def looks_linear(gain: float = 1.0) -> Apply:
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         names = {id(parameter): name for name, parameter in model.named_parameters()}
-        layers = {id(layer.weight): layer for module in model.modules() for layer in weight_layers(module)}
+        layers = {names[id(layer.weight)]: layer for module in model.modules() for layer in weight_layers(module)}
         order = list(layers)
         if len(order) < 2:
             raise InitializationError("looks_linear: the model needs two weights at least, to mirror and to join")
         writer = ParameterWriter(model, context)
-        for key, layer in layers.items():
-            mirror = _Mirror(layer, names[key], inputs=key != order[0], outputs=key != order[-1], gain=gain)
-            writer.draw(layer.weight, mirror.draw)
+        for name, layer in layers.items():
+            inputs, outputs = name != order[0], name != order[-1]
+            _check_halves(name, layer, inputs, outputs)
+            make = partial(_mirrored, layer, inputs, outputs, gain)
+            writer.draw(layer.weight, make)
             writer.fill(layer.bias, 0.0)
         norms = [name for name, module in model.named_modules() if isinstance(module, NORM_LAYERS)]
         for name in norms:
             writer.reset_norm(model.get_submodule(name))
-        context.record.conditions["norm_layers"] = norms
+        frozen = [name for name, layer in layers.items() if not layer.weight.requires_grad]
+        context.record.conditions |= {"first": order[0], "last": order[-1], "frozen": frozen, "norm_layers": norms}
 
     return apply
 
 
-@dataclass(frozen=True)
-class _Mirror:
-    """A mirrored weight.
+def _check_halves(name: str, layer: WeightLayer, inputs: bool, outputs: bool) -> None:
+    """Raise an InitializationError where a weight cannot be mirrored."""
+    if layer.blocks > 1:
+        raise InitializationError(f"looks_linear: {name}: a weight of {layer.blocks} groups does not join both halves")
+    for mirrored, size, what in ((inputs, layer.inputs, "inputs"), (outputs, layer.outputs, "outputs")):
+        if mirrored and size % 2:
+            raise InitializationError(f"looks_linear: {name}: {size} {what} have no two halves")
 
-    Attributes:
-        layer: whose weight.
-        name: the weight's, for messages.
-        inputs: whether its inputs come in mirrored halves.
-        outputs: whether its outputs go out so.
-        gain: multiplies W.
-    """
 
-    layer: WeightLayer
-    name: str
-    inputs: bool
-    outputs: bool
-    gain: float
-
-    def draw(self, generator: torch.Generator) -> tuple[Tensor, str]:
-        """Return the weight and what it is.
-
-        Raises:
-            InitializationError: an odd number of channels has no halves.
-        """
-        layer = self.layer
-        for mirrored, size, what in (
-            (self.inputs, layer.inputs, "inputs"),
-            (self.outputs, layer.outputs, "outputs"),
-        ):
-            if mirrored and size % 2:
-                raise InitializationError(f"looks_linear: {self.name}: {size} {what} have no two halves")
-        rows, columns = layer.outputs // (1 + self.outputs), layer.inputs // (1 + self.inputs)
-        blocks = torch.zeros(layer.blocks, layer.outputs, layer.inputs, *layer.kernel, dtype=torch.float64)
-        centre = tuple(size // 2 for size in layer.kernel)
-        for block in blocks:
-            w = self.gain * haar_orthogonal(rows, columns, generator)
-            wide = torch.cat([w, -w], 1) if self.inputs else w
-            block[(..., *centre)] = torch.cat([wide, -wide]) if self.outputs else wide
-        return layer.assemble(blocks), f"looks-linear, gain {self.gain:g}"
+def _mirrored(
+    layer: WeightLayer, inputs: bool, outputs: bool, gain: float, generator: torch.Generator
+) -> tuple[Tensor, str]:
+    """Return a weight whose inputs come in mirrored halves, and whose outputs go out so, and what it is."""
+    w = gain * haar_orthogonal(layer.outputs // (1 + outputs), layer.inputs // (1 + inputs), generator)
+    wide = torch.cat([w, -w], 1) if inputs else w
+    matrix = torch.cat([wide, -wide]) if outputs else wide
+    return layer.in_centre_taps([matrix]), f"looks-linear, gain {gain:g}"

@@ -6,6 +6,8 @@ Mishkin & Matas, "All you need is a good init", ICLR 2016, Algorithm 1.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 
 Layer = _ConvNd | nn.Linear
+Visit = Callable[[str, Layer, tuple[Any, ...], Tensor], Tensor | None]
 
 
 @register_initializer(
@@ -45,14 +48,15 @@ def lsuv(std: float = 1.0, tolerance: float = 1e-3, data: DataKind = "real", rem
     paper's iteration, where it converges, converges to the same s.
 
     Layers are visited in the order in which they run, the first one included, and the mean is left alone, as in the
-    paper; the widely used LSUV-pytorch leaves the first layer out and always removes the mean. The model is in eval
-    mode meanwhile: BatchNorm uses its running statistics.
+    paper; the widely used LSUV-pytorch leaves the first layer out and always removes the mean. A layer with a forward
+    pass of its own that does not follow the scale of its weight, because it standardizes it, is left as it is and
+    warned of. The model is in eval mode meanwhile: BatchNorm uses its running statistics.
 
     Args:
         std: of each layer's outputs.
         tolerance: a layer whose deviation is farther than this from `std` at the end, relatively, is warned of.
         data: ``real`` or ``random`` inputs.
-        remove_mean: also shift the biases of each layer so that the mean of all its outputs is 0.
+        remove_mean: also shift the bias of each layer that has one so that the mean of all its outputs is 0.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -66,9 +70,9 @@ def lsuv(std: float = 1.0, tolerance: float = 1e-3, data: DataKind = "real", rem
         inputs, _ = next(context.batches(data))
         if not torch.isfinite(inputs).all():
             raise InitializationError("lsuv: the batch has inputs that are not finite")
-        scales = _scale(model, inputs, layers, std, remove_mean)
-        if not scales:
-            raise InitializationError("lsuv: no convolution or linear layer with a weight to scale has run")
+        visitor = _Visitor(std, tolerance, remove_mean)
+        _run(model, inputs, layers, visitor)
+        scales = visitor.scales()
         reached = _measure(model, inputs, layers)
         _write_record(context.record, model, layers, scales, reached)
         context.record.cost = {"forward": 2, "backward": 0}
@@ -82,12 +86,13 @@ def lsuv(std: float = 1.0, tolerance: float = 1e-3, data: DataKind = "real", rem
         far = [
             name
             for name, stds in reached.items()
-            if _scalable(layers[name]) is not None and any(abs(value / std - 1) > tolerance for value in stds)
+            if _scalable(layers[name]) is not None and not all(abs(value / std - 1) <= tolerance for value in stds)
         ]
         if far:
             warnings.warn(
-                f"lsuv: {', '.join(far)}: the standard deviation is farther than {tolerance:g} from {std:g} at the end "
-                "(a layer that runs more than once, a weight that several share, or a model that is not deterministic)",
+                f"lsuv: {', '.join(far)}: the standard deviation is not within {tolerance:g} of {std:g} at the end (a "
+                "layer that runs more than once or whose outputs are not proportional to its weight, a weight that "
+                "several share, a type too coarse such as bfloat16, or a model that is not deterministic)",
                 stacklevel=3,
             )
 
@@ -104,24 +109,37 @@ def _scalable(module: Layer) -> nn.Parameter | None:
     return weight if weight is not None and weight.requires_grad else None
 
 
-@torch.no_grad()
-def _scale(
-    model: nn.Module, inputs: Tensor, layers: dict[str, Layer], std: float, remove_mean: bool
-) -> dict[str, float]:
-    """Run the model once, scaling each layer's weight, and its outputs, as they come; return the scales by layer.
+def _is_proportional(module: Layer) -> bool:
+    """Return whether the outputs but for the bias are certainly proportional to the weight: PyTorch's own layers.
 
-    Raises:
-        InitializationError: a layer for which there is no such scale.
+    One with a forward pass of its own may do as it likes, such as standardize its weight.
     """
-    seen: set[int] = set()
-    found: dict[str, Tensor] = {}  # (scale, variance of Wx, variance of b), on the device: nothing waits for it
-    hooks = []
+    defined_in = next(c for c in type(module).__mro__ if "forward" in vars(c))
+    return defined_in.__module__.startswith("torch.nn.modules.")
 
-    def visit(name: str, module: Layer, outputs: Tensor) -> Tensor:
+
+class _Visitor:
+    """Scales each layer's weight, and its outputs, as they come.
+
+    Args:
+        std: of each layer's outputs.
+        tolerance: of layers whose outputs may not be proportional to their weight.
+        remove_mean: see `lsuv`.
+
+    """
+
+    def __init__(self, std: float, tolerance: float, remove_mean: bool) -> None:
+        self._std, self._tolerance, self._remove_mean = std, tolerance, remove_mean
+        self._seen: set[int] = set()
+        # By layer (scale, variance of Wx, variance of b), on the device: nothing waits for it.
+        self._found: dict[str, Tensor] = {}
+
+    def __call__(self, name: str, module: Layer, inputs: tuple[Any, ...], outputs: Tensor) -> Tensor:
+        """Scale the weight of a layer that has just run for the first time; return its new outputs."""
         weight = _scalable(module)
-        if weight is None or id(weight) in seen:
+        if weight is None or id(weight) in self._seen:
             return outputs
-        seen.add(id(weight))
+        self._seen.add(id(weight))
         bias: Tensor | None = module.bias
         channels = 1 if isinstance(module, _ConvNd) else outputs.dim() - 1
         over = [d for d in range(outputs.dim()) if d != channels]
@@ -134,29 +152,45 @@ def _scale(
         # Var(s·y + b) = s² Var(y) + 2 s Cov(y, b) + Var(b), b being constant within a channel. Of two roots the larger
         # is the one that the paper's iteration s ← s / std goes to: there the deviation grows with s.
         covariance = ((means - means.mean()) * (b - b.mean())).mean()
-        rest = b.var(correction=0) - std**2
+        rest = b.var(correction=0) - self._std**2
         scale = (-covariance + (covariance**2 - variance * rest).sqrt()) / variance
-        found[name] = torch.stack([scale, variance, b.var(correction=0)])
+        found = torch.stack([scale, variance, b.var(correction=0)])
+        if not _is_proportional(module):
+            return self._scaled_and_run_again(name, module, inputs, weight, found)
+        self._found[name] = found
         weight.mul_(scale.to(weight.dtype))
         outputs.mul_(scale.to(outputs.dtype))
-        if remove_mean and bias is not None and bias.requires_grad:
+        if self._remove_mean and bias is not None and bias.requires_grad:
             bias.sub_((scale * means.mean() + b.mean()).to(bias.dtype))
         return outputs if shift is None else outputs.add_(shift)
 
-    for name, module in layers.items():
-        hook = lambda module, _, outputs, name=name: visit(name, module, outputs)  # noqa: E731
-        hooks.append(module.register_forward_hook(hook))
-    try:
-        model(inputs)
-    finally:
-        for handle in hooks:
-            handle.remove()
-    if not found:
-        return {}
-    for name, (scale, variance, bias_variance) in zip(found, torch.stack(list(found.values())).tolist(), strict=True):
-        if not 0 < scale < float("inf"):
-            raise InitializationError(f"lsuv: {name}.weight: {_why(variance, bias_variance, std)}")
-    return {name: float(values[0]) for name, values in found.items()}
+    def _scaled_and_run_again(
+        self, name: str, module: Layer, inputs: tuple[Any, ...], weight: nn.Parameter, found: Tensor
+    ) -> Tensor:
+        """Return the outputs of a layer with a forward pass of its own, which is left alone where it does not obey."""
+        before = weight.clone()
+        weight.mul_(found[0].to(weight.dtype))
+        outputs: Tensor = module.forward(*inputs)
+        if abs(outputs.double().std(correction=0) / self._std - 1) <= self._tolerance:
+            self._found[name] = found
+            return outputs
+        weight.copy_(before)
+        own: Tensor = module.forward(*inputs)
+        return own
+
+    def scales(self) -> dict[str, float]:
+        """Return the scales by layer.
+
+        Raises:
+            InitializationError: there are none, or a layer has none.
+        """
+        if not self._found:
+            raise InitializationError("lsuv: no convolution or linear layer with a weight to scale has run")
+        numbers = torch.stack(list(self._found.values())).tolist()
+        for name, (scale, variance, bias_variance) in zip(self._found, numbers, strict=True):
+            if not 0 < scale < float("inf"):
+                raise InitializationError(f"lsuv: {name}.weight: {_why(variance, bias_variance, self._std)}")
+        return {name: float(scale) for name, (scale, _, _) in zip(self._found, numbers, strict=True)}
 
 
 def _why(variance: float, bias_variance: float, std: float) -> str:
@@ -168,20 +202,24 @@ def _why(variance: float, bias_variance: float, std: float) -> str:
 
 
 @torch.no_grad()
-def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, Layer]) -> dict[str, list[float]]:
-    """Return the standard deviation of each layer's outputs, one for each time that it runs, in order of running."""
-    measured: list[tuple[str, Tensor]] = []
-    hooks = [
-        module.register_forward_hook(
-            lambda _, __, outputs, name=name: measured.append((name, outputs.double().std(correction=0)))
-        )
-        for name, module in layers.items()
-    ]
+def _run(model: nn.Module, inputs: Tensor, layers: dict[str, Layer], visit: Visit) -> None:
+    """Run the model once, with a visit of each layer that has just run; what that returns replaces its outputs."""
+    hooks = [module.register_forward_hook(partial(visit, name)) for name, module in layers.items()]
     try:
-        model(inputs)
+        model(inputs.clone())  # it may write into them
     finally:
         for handle in hooks:
             handle.remove()
+
+
+def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, Layer]) -> dict[str, list[float]]:
+    """Return the standard deviation of each layer's outputs, one for each time that it runs, in order of running."""
+    measured: list[tuple[str, Tensor]] = []
+
+    def visit(name: str, _module: Layer, _inputs: tuple[Any, ...], outputs: Tensor) -> None:
+        measured.append((name, outputs.double().std(correction=0)))
+
+    _run(model, inputs, layers, visit)
     result: dict[str, list[float]] = {}
     for (name, _), value in zip(measured, torch.stack([value for _, value in measured]).tolist(), strict=True):
         result.setdefault(name, []).append(value)
@@ -211,8 +249,10 @@ def _write_record(
             bias = own_parameter(module, "bias")
             if record.arguments["remove_mean"] and bias is not None and bias.requires_grad:
                 record.note(names[id(bias)], "shifted: outputs of mean 0")
-        elif runs:
+        elif runs and name in record.tensors and record.tensors[name][-1].startswith("scaled by"):
             record.note(name, f"not scaled for {layer}, which shares it")
+        elif runs:
+            record.note(name, f"not scaled: the outputs of {layer} are not proportional to it")
         else:
             record.note(name, f"not scaled: {layer} puts out nothing in the forward pass")
     for name, parameter in model.named_parameters():

@@ -103,7 +103,7 @@ def metainit(
             if step % _LOOK_EVERY == 0 and norms.stopped():
                 break
             if plateau_window is not None and _on_plateau(quotients, plateau_window, plateau_tolerance):
-                plateau_at = len(quotients)
+                plateau_at = None if norms.stopped() else len(quotients)
                 break
         norms.finish()
         _write_record(context.record, norms, quotients)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# The law is nearly uniform there; below, the difference from 1 in the formula of σ loses too many digits.
+_LEAST_BOUND = 1e-3
+
+
 @register_initializer("truncated_normal", reference="Burkardt, The truncated normal distribution, 2014, section 3")
 def truncated_normal(std: float = 0.02, bound: float = 2.0) -> Distribution:
     """Normal entries cut off at ±`bound` deviations of the normal law, whose standard deviation *is* `std`.
@@ -28,11 +32,13 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0) -> Distribution:
         bound: where the tails are cut off, in deviations of the normal law that is cut.
 
     Raises:
-        ValueError: an argument is not a finite number above 0.
+        ValueError: std is not a finite number above 0, or bound not one of at least 0.001.
     """
     check_positive("std", std)
     check_positive("bound", bound)
-    density = math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
+    if bound < _LEAST_BOUND:
+        raise ValueError(f"bound must be at least {_LEAST_BOUND}, got {bound}")
+    density = math.exp(-bound * bound / 2) / math.sqrt(2 * math.pi)
     inside = math.erf(bound / math.sqrt(2))
     sigma = std / math.sqrt(1 - 2 * bound * density / inside)
 

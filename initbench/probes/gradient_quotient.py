@@ -70,7 +70,7 @@ def gradient_quotient(
     over = trainable_parameters(model) if parameters is None else list(parameters)
     check_parameters(over)
     loss_of = partial(batch_loss, inputs=inputs, targets=targets, loss_fn=loss_fn)
-    gradients = loss_gradients(loss_of(model), over)
+    gradients = loss_gradients(loss_of(model), over, create_graph=method == "exact" or torch.is_grad_enabled())
     g = flatten(gradients, over)
     if method == "exact":
         products = hessian_products(gradients, over, create_graph=torch.is_grad_enabled())

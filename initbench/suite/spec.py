@@ -40,7 +40,7 @@ class ComponentSpec(BaseModel):
 
 
 class TrialSpec(BaseModel):
-    """Architecture × scheme × initializer × dataset × recipe × seed: the unit that runs.
+    """Architecture × scheme × initializer × dataset × recipe × probes × seed: the unit that runs.
 
     Attributes:
         suite: the suite's name; a label, not part of the identity.
@@ -71,7 +71,7 @@ class TrialSpec(BaseModel):
 
     @cached_property
     def id(self) -> str:
-        """The SHA-256 of the canonical spec: everything that changes the numbers, and nothing else."""
+        """The SHA-256 of the canonical spec: everything in a suite that changes the numbers, and nothing else."""
         return _digest(self.model_dump(mode="json", exclude={"suite", "set_by_rules"}))
 
     @cached_property

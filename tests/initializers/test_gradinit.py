@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import pytest
 import torch
@@ -231,15 +232,31 @@ def test_the_recipe_gives_optimizer_and_eta():
             net("none", 1.0), "gradinit", iterations=1, batches=half_batches(), training_optimizer=given
         )
         assert (record.conditions["optimizer"], record.conditions["eta"]) == (expected, given[1])
+        assert record.conditions["gamma"] == {"sgd": 1.0, "adam": 1000.0}[expected]
 
 
-def test_the_declared_cost_is_what_is_counted():
-    passes = {"forward": 0}
+@pytest.mark.parametrize("finite", [True, False])
+def test_the_declared_cost_is_what_is_counted(finite, monkeypatch):
+    """Also where the last iteration was stopped."""
+    passes = {"forward": 0, "backward": 0}
     model = net("none", 2.0)
     model.register_forward_hook(lambda *_: passes.__setitem__("forward", passes["forward"] + 1))
-    record = initialize(model, "gradinit", base=None, iterations=20, gamma=0.55, tau=0.05, batches=half_batches())
+    grad_of = torch.autograd.grad
+
+    def counted(*arguments, **options):
+        passes["backward"] += 1
+        return grad_of(*arguments, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", counted)
+    data = half_batches()
+    if not finite:
+        data = itertools.chain(itertools.islice(data, 20), ((x * math.inf, y) for x, y in data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if not finite else "error")
+        record = initialize(model, "gradinit", base=None, iterations=20, gamma=0.55, tau=0.05, batches=data)
     assert 0 < record.conditions["constrained_steps"] < 20
-    assert record.cost["forward"] == passes["forward"]
+    assert (record.conditions["stopped_at_step"] is None) == finite
+    assert record.cost == passes
 
 
 def test_a_loss_that_blows_up_leaves_the_last_finite_scales():
@@ -252,7 +269,41 @@ def test_a_loss_that_blows_up_leaves_the_last_finite_scales():
     with pytest.warns(UserWarning, match="gradinit stopped at step 3, where"):
         record = initialize(model, "gradinit", iterations=10, gamma=1e6, batches=poisoned())
     assert len(record.history) == 3
-    assert all(parameter.isfinite().all() for parameter in model.parameters())
+    assert record.conditions["stopped_at_step"] == 3
+    # The third step led to where the loss is not finite: what the first two gave is left.
+    reference = net("none", 1.0)
+    initialize(reference, "gradinit", iterations=2, gamma=1e6, batches=half_batches())
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), reference.parameters(), strict=True))
+
+
+def test_derivatives_that_are_not_finite_are_refused_at_the_base():
+    """The loss is |w|^1.5, whose second derivative at 0 is infinite while loss and gradient are finite."""
+
+    class Root(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.tensor([0.0, 1.0], dtype=torch.float64))
+
+        def forward(self, _):
+            return self.weight
+
+    model = Root()
+    with pytest.raises(InitializationError, match="a derivative of it is not finite at the base"):
+        initialize(
+            model,
+            "gradinit",
+            base=None,
+            gamma=1e-3,
+            batches=itertools.repeat((torch.zeros(2, 2).double(), torch.zeros(2))),
+            loss_fn=lambda outputs, _: outputs.abs().pow(1.5).sum() + outputs[0],
+        )
+    assert model.weight.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("loss_fn", [lambda outputs, _: 0 * outputs.sum(), lambda *_: torch.zeros(())])
+def test_a_gradient_of_zero_is_refused(loss_fn):
+    with pytest.raises(InitializationError, match="gradinit: the gradient of the loss is zero at step 0"):
+        initialize(net("none", 1.0), "gradinit", base=None, batches=half_batches(), loss_fn=loss_fn)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +313,8 @@ def test_a_loss_that_blows_up_leaves_the_last_finite_scales():
         ({"tau": 0.0}, "tau must be a finite number above 0, got 0.0"),
         ({"eta": -1.0}, "eta must be a finite number above 0, got -1.0"),
         ({"floor": -0.1}, "floor must be a finite number of at least 0, got -0.1"),
+        ({"gamma": 0.0}, "gamma must be a finite number above 0, got 0.0"),
+        ({"clip": -1.0}, "clip must be a finite number above 0, got -1.0"),
         ({"overlap": 0.3}, "overlap must be 0, 0.5 or 1, got 0.3"),
     ],
 )
@@ -278,8 +331,10 @@ def test_models_that_it_refuses_are_left_as_they_were():
         nn.init.zeros_(parameter)
     with pytest.raises(InitializationError, match="every trainable parameter is zero"):
         initialize(model, "gradinit", base=None, batches=half_batches())
+    assert all(parameter.eq(0).all() for parameter in model.parameters())
     model = net("none", 1.0)
     nn.init.constant_(model[3].weight, math.inf)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
     with pytest.raises(InitializationError, match=r"gradinit: 3\.weight is not finite"):
         initialize(model, "gradinit", base=None, batches=half_batches())
-    assert model[3].weight.isinf().all()
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), before, strict=True))

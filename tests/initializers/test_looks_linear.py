@@ -22,7 +22,7 @@ def conv_net():
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1),
         nn.ReLU(),
-        nn.Conv2d(8, 8, 3, padding=1, groups=2),
+        nn.Conv2d(8, 8, 3, padding=1),
         nn.ReLU(),
         nn.Conv2d(8, 12, 3, padding=1, stride=2),
         nn.ReLU(),
@@ -37,8 +37,6 @@ def conv_net():
 )
 def test_the_network_is_linear(make, shape):
     model = make()
-    if isinstance(model[0], nn.Conv2d):
-        model[2] = nn.Conv2d(8, 8, 3, padding=1).double()
     initialize(model, "looks_linear")
     x, y = batch(shape)[0], batch(shape, seed=1)[0]
     with torch.no_grad():
@@ -84,3 +82,19 @@ def test_norm_layers_are_reset_and_named():
     record = initialize(model, "looks_linear")
     assert record.conditions["norm_layers"] == ["1"]
     assert model[1].weight.eq(1).all()
+
+
+def test_a_weight_of_groups_is_refused():
+    """A group sees one half of the inputs alone."""
+    model = nn.Sequential(nn.Conv2d(2, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3, groups=2))
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    with pytest.raises(InitializationError, match=r"looks_linear: 2\.weight: a weight of 2 groups does not join both"):
+        initialize(model, "looks_linear")
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), before, strict=True))
+
+
+def test_the_record_names_the_ends_and_what_is_not_mirrored():
+    model = conv_net()
+    model[2].weight.requires_grad_(requires_grad=False)
+    record = initialize(model, "looks_linear")
+    assert record.conditions == {"first": "0.weight", "last": "8.weight", "frozen": ["2.weight"], "norm_layers": []}

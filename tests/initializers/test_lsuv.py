@@ -149,7 +149,7 @@ def test_a_layer_that_runs_twice_is_scaled_once_and_said():
             return self.head(self.layer(self.layer(x).relu()))
 
     inputs, targets = batch((64, 5))
-    with pytest.warns(UserWarning, match="lsuv: layer: the standard deviation is farther than 0.001 from 1 at the end"):
+    with pytest.warns(UserWarning, match="lsuv: layer: the standard deviation is not within 0.001 of 1 at the end"):
         record = initialize(Twice().double(), "lsuv", batches=[(inputs, targets)])
     assert "its layer runs 2 times, this is for the first" in record.tensors["layer.weight"][-1]
     first, second = record.conditions["std_at_end"]["layer"]
@@ -173,8 +173,34 @@ def test_what_it_does_not_scale_it_names():
     model[1].weight = model[0].weight
     model[2].weight.requires_grad_(requires_grad=False)
     inputs, targets = batch((64, 5), classes=2)
-    with pytest.warns(UserWarning, match="lsuv: 1: the standard deviation is farther"):
-        initialize(model, "lsuv", std=3.0, batches=[(inputs, targets)])
+    frozen = model[2].weight.detach().clone()
+    with pytest.warns(UserWarning, match="lsuv: 1: the standard deviation is not within"):
+        record = initialize(model, "lsuv", std=3.0, batches=[(inputs, targets)])
+    assert record.tensors["0.weight"][-1] == "not scaled for 1, which shares it"
+    assert torch.equal(model[2].weight, frozen)
+    assert record.tensors["2.weight"] == ["untouched: frozen"]
+
+
+def test_a_layer_that_standardizes_its_weight_is_left_as_it_is_and_said():
+    from timm.layers import Conv2dSame, ScaledStdConv2d
+
+    model = nn.Sequential(ScaledStdConv2d(3, 6, 3), nn.ReLU(), Conv2dSame(6, 4, 3, stride=2)).double()
+    inputs, targets = batch((16, 3, 9, 9))
+    initialize(model, "kaiming")
+    before = model[0].weight.detach().clone()
+    with pytest.warns(UserWarning, match="lsuv: 0: the standard deviation is not within"):
+        record = initialize(model, "lsuv", base=None, batches=[(inputs, targets)])
+    assert torch.equal(model[0].weight, before)
+    assert record.tensors["0.weight"] == ["not scaled: the outputs of 0 are not proportional to it"]
+    assert deviations(model, inputs)["2"] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_model_that_writes_into_its_inputs():
+    inputs, targets = batch((16, 5))
+    model = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(5, 4)).double()
+    initialize(model, "lsuv", batches=[(inputs, targets)])
+    assert (inputs < 0).any()
+    assert deviations(model, inputs.clone()) == pytest.approx({"1": 1.0}, abs=1e-12)
 
 
 def test_weight_normalization_is_scaled_by_its_gain():

@@ -49,31 +49,46 @@ def test_it_is_off_by_default():
     assert record.conditions["plateau_at_step"] is None
 
 
-def test_a_quotient_that_falls_in_every_window_is_tuned_to_the_end():
-    """The loss a·w²/2 has g = a·w and Hg = a·g, so GQ = (a·g + ε) / (g + ε); a falls from batch to batch."""
+class Quadratic(nn.Module):
+    """The loss a·w²/2 at w = 1."""
 
-    class Quadratic(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.w = nn.Parameter(torch.ones(1, 1, dtype=torch.float64))
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(1, 1, dtype=torch.float64))
 
-        def forward(self, curvature):
-            return curvature * self.w.square() / 2
+    def forward(self, curvature):
+        return curvature * self.w.square() / 2
 
-    curvatures = [0.5 * 0.9**step for step in range(20)]
-    record = initialize(
+
+def tuned(curvatures):
+    """The record of MetaInit over batches of these curvatures."""
+    return initialize(
         Quadratic(),
         "metainit",
         base=None,
-        steps=20,
+        steps=len(curvatures),
         lr=1e-9,  # w stays 1
         plateau_window=2,
         batches=[(torch.tensor([[a]], dtype=torch.float64), torch.tensor([0])) for a in curvatures],
         loss_fn=lambda outputs, _: outputs.mean(),
     )
+
+
+def test_a_quotient_that_falls_in_every_window_is_tuned_to_the_end():
+    """The loss a·w²/2 has g = a·w and Hg = a·g, so GQ = (a·g + ε) / (g + ε); a falls from batch to batch."""
+
+    curvatures = [0.5 * 0.9**step for step in range(20)]
+    record = tuned(curvatures)
     assert record.conditions["plateau_at_step"] is None
     expected = [(a * a + 1e-5) / (a + 1e-5) for a in curvatures]
     assert [entry["gradient_quotient"] for entry in record.history] == pytest.approx(expected, rel=1e-6)
+
+
+def test_quotients_that_are_infinite_are_no_plateau():
+    """a·g overflows, and with it the median of a window, which does not fall."""
+    with pytest.warns(UserWarning, match="metainit stopped at step 4"):
+        record = tuned([0.5, 0.4, 0.3, 0.2] + [1e308] * 6)
+    assert (record.conditions["stopped_at_step"], record.conditions["plateau_at_step"]) == (4, None)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from initbench.registry import INITIALIZERS
         ("orthogonal", {"gain": -2}, "gain must be a finite number above 0, got -2.0"),
         ("delta_orthogonal", {"gain": 0}, "gain must be a finite number above 0, got 0.0"),
         ("gaussian", {"std": -0.1}, "std must be a finite number above 0, got -0.1"),
+        ("truncated_normal", {"bound": 1e-4}, "bound must be at least 0.001, got 0.0001"),
         ("metainit", {"steps": 0}, "steps must be at least 1, got 0"),
         ("metainit", {"lr": 0.0}, "lr must be a finite number above 0, got 0.0"),
         ("metainit", {"momentum": 1.0}, "momentum must be at least 0 and below 1, got 1.0"),
