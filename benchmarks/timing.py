@@ -155,6 +155,8 @@ def main(measure: Callable[[int, bool], Sequence[Row]], description: str | None,
     """
     import torch
 
+    from initbench.execution.memory import keep_freed_memory
+
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help=f"repetitions, by default {runs}")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: whether it works; no figure, no bound")
@@ -163,6 +165,7 @@ def main(measure: Callable[[int, bool], Sequence[Row]], description: str | None,
     if options.runs < 1:
         parser.error(f"--runs must be at least 1, got {options.runs}")
     torch.set_num_threads(threads)
+    keep_freed_memory()  # as a process that runs trials does; for both sides
     rows = measure(1 if options.quick else options.runs, options.quick)
     if options.quick:
         rows = [replace(row, bound=None) for row in rows]

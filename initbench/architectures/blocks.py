@@ -7,6 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from initbench.architectures.beta_swish import beta_swish
+
 Activation = Literal["relu", "swish", "beta_swish", "tanh", "linear"]
 Norm = Literal["none", "batch", "group"]
 CHANNELS_PER_GROUP = 16
@@ -24,7 +26,8 @@ class BetaSwish(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of the shape of `x`."""
-        return x * torch.sigmoid(self.beta * x)
+        result: Tensor = beta_swish(x, self.beta)
+        return result
 
 
 class ScalarMultiplier(nn.Module):

@@ -150,7 +150,7 @@ class WideResNet(nn.Module):
         return logits
 
 
-@register_architecture("wrn", reference=_PAPER)
+@register_architecture("wrn", 2, reference=_PAPER)
 def wrn(
     depth: int = 28,
     width: int = 10,
@@ -197,7 +197,7 @@ def wrn(
 
 
 @register_architecture(
-    "plain", reference=f"{_PAPER}, without skips as in Dauphin & Schoenholz, NeurIPS 2019, section 4"
+    "plain", 2, reference=f"{_PAPER}, without skips as in Dauphin & Schoenholz, NeurIPS 2019, section 4"
 )
 def plain(
     depth: int = 28,

@@ -15,6 +15,7 @@ from initbench.architectures.create import create_model
 from initbench.data.batches import endless_batches
 from initbench.data.load import load_dataset
 from initbench.execution.environment import environment
+from initbench.execution.memory import keep_freed_memory
 from initbench.initializers.initialize import initialize
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile, first_line, load_file
@@ -163,7 +164,11 @@ def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: D
 
 @contextmanager
 def _process_state(threads: int, device: torch.device) -> Iterator[None]:
-    """Set what a trial before this one, in the same process, may have changed; give back what was set at the end."""
+    """Set what a trial before this one, in the same process, may have changed; give back what was set at the end.
+
+    But for what is done with freed memory, which changes no number and has no getter.
+    """
+    keep_freed_memory()
     cudnn = torch.backends.cudnn
     states: tuple[tuple[Callable[[Any], None], Any, Any], ...] = (  # (setter, before, during)
         (torch.set_num_threads, torch.get_num_threads(), threads),

@@ -35,6 +35,7 @@ _GAMMA = {"sgd": 1.0, "adam": 1000.0}
 
 @register_initializer(
     "gradinit",
+    2,
     kind="tuner",
     base="kaiming",
     batch_size=64,

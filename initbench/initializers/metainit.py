@@ -37,6 +37,7 @@ _PLATEAU_TOLERANCE = 0.05
 
 @register_initializer(
     "metainit",
+    2,
     kind="tuner",
     base="delta_orthogonal",
     batch_size=32,

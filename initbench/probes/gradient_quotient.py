@@ -19,6 +19,7 @@ from initbench.errors import ArgumentError
 from initbench.probes.batches import DataKind, LossFunction, move, reference_parameter
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.context import Measure, Measurement, ProbeContext, median
+from initbench.probes.convolution import FirstDerivativeKernels
 from initbench.probes.state import forked_rng, preserved
 from initbench.registry import register_probe
 
@@ -119,7 +120,7 @@ def batch_loss(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tenso
         ArgumentError: `loss_fn` does not return a 0-dim tensor.
     """
     # The fused kernels of attention have no second derivative; PyTorch's "math" one is made of parts that have.
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), FirstDerivativeKernels():
         loss = loss_fn(model(inputs), targets)
     if loss.dim() != 0:
         raise ArgumentError(f"loss_fn must return a 0-dim tensor, got shape {tuple(loss.shape)}", "loss_fn")
@@ -200,7 +201,7 @@ def _gradient_after_step(
     return flatten(loss_gradients(loss, moved, create_graph=torch.is_grad_enabled()), parameters)
 
 
-@register_probe("gradient_quotient", smoke={"batch_size": 2, "batches": 2}, reference=REFERENCE)
+@register_probe("gradient_quotient", 2, smoke={"batch_size": 2, "batches": 2}, reference=REFERENCE)
 def gradient_quotient_probe(
     data: DataKind = "random",
     batch_size: int = 32,
