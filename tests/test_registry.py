@@ -250,7 +250,9 @@ def test_every_built_in_is_registered_by_its_module(components):
 def test_unknown_names():
     with pytest.raises(UnknownNameError, match=r"^unknown initializer 'metaint' \(did you mean 'metainit'\?\)$"):
         INITIALIZERS.get("metaint")
-    with pytest.raises(UnknownNameError, match=r"^unknown architecture 'qqqq' \(valid: mlp, plain, timm/\*, wrn\)$"):
+    with pytest.raises(
+        UnknownNameError, match=r"^unknown architecture 'qqqq' \(valid: mlp, plain, resnet, timm/\*, wrn\)$"
+    ):
         ARCHITECTURES.get("qqqq")
 
 

@@ -1,4 +1,4 @@
-"""What the architectures share: activations, normalization, dropout, stochastic depth and the scalar multiplier."""
+"""What the architectures share: activations, normalization, dropout and stochastic depth."""
 
 from __future__ import annotations
 
@@ -26,23 +26,7 @@ class BetaSwish(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of the shape of `x`."""
-        result: Tensor = beta_swish(x, self.beta)
-        return result
-
-
-class ScalarMultiplier(nn.Module):
-    """Multiplies its input by one learnable scalar that starts at 1.
-
-    Source: Zhang, Dauphin & Ma, 2019 (Fixup), rule 3; Dauphin & Schoenholz, 2019 (MetaInit), section 4.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of the shape of `x`."""
-        return self.scale * x
+        return beta_swish(x, self.beta)
 
 
 _ACTIVATIONS: dict[Activation, type[nn.Module]] = {

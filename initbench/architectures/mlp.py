@@ -10,7 +10,7 @@ from initbench.architectures.blocks import Activation, Norm, make_activation, ma
 from initbench.registry import register_architecture
 
 
-@register_architecture("mlp", 2)
+@register_architecture("mlp")
 def mlp(
     depth: int = 3,
     width: int = 256,

@@ -7,12 +7,21 @@ from torch import Tensor, nn
 from initbench.architectures.blocks import (
     Activation,
     Norm,
-    ScalarMultiplier,
     check_rate,
     make_activation,
     make_drop_path,
     make_dropout,
     make_norm,
+)
+from initbench.architectures.schemes import (
+    SCHEMES,
+    ResidualBlock,
+    ScalarMultiplier,
+    Scheme,
+    check_scheme,
+    make_convolution,
+    make_multiplier,
+    make_scalar_bias,
 )
 from initbench.registry import register_architecture
 
@@ -23,12 +32,12 @@ _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.0
 _DEEPEST = 100_000
 
 
-class Block(nn.Module):
+class Block(ResidualBlock):
     """Two 3×3 convolutions, each after norm and activation: B(3,3) of the paper, section 2.
 
-    Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4). Where the
-    number of channels changes, a 1×1 convolution of the normalized and activated input takes the skip's place, as in
-    the paper's code.
+    Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4); a scheme puts its
+    own parts there, and before each activation and convolution. Where the number of channels changes, a 1×1 convolution
+    of the normalized and activated input takes the skip's place, as in the paper's code.
 
     Args:
         in_channels: channels of the input.
@@ -39,6 +48,7 @@ class Block(nn.Module):
         activation: the activation's name.
         dropout: rate of the dropout between the convolutions.
         drop_path: rate at which the branch is dropped; 0 where there is no skip.
+        scheme: see `initbench.architectures.schemes`.
     """
 
     def __init__(
@@ -52,27 +62,35 @@ class Block(nn.Module):
         activation: Activation,
         dropout: float,
         drop_path: float = 0.0,
+        scheme: Scheme = "standard",
     ) -> None:
         super().__init__()
+        self.branch = ("conv1", "conv2") if residual else ()
         self.norm1 = make_norm(norm, in_channels, 2)
+        self.bias1a = make_scalar_bias(scheme)
         self.activation1 = make_activation(activation)
-        self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, bias=False)
+        self.bias1b = make_scalar_bias(scheme)
+        self.conv1 = make_convolution(scheme, in_channels, out_channels, 3, stride=stride, padding=1)
         self.norm2 = make_norm(norm, out_channels, 2)
+        self.bias2a = make_scalar_bias(scheme)
         self.activation2 = make_activation(activation)
         self.dropout = make_dropout(dropout)
-        self.conv2 = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
-        self.multiplier = ScalarMultiplier() if norm == "none" else nn.Identity()
+        self.bias2b = make_scalar_bias(scheme)
+        self.conv2 = make_convolution(scheme, out_channels, out_channels, 3, padding=1)
+        self.multiplier = make_multiplier(scheme)
+        if scheme == "standard" and norm == "none":
+            self.multiplier = ScalarMultiplier()
         self.drop_path = make_drop_path(drop_path)
         self.residual = residual
         self.projection: nn.Module | None = None
         if residual and in_channels != out_channels:
-            self.projection = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
+            self.projection = make_convolution(scheme, in_channels, out_channels, 1, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
-        activated = self.activation1(self.norm1(x))
-        hidden = self.activation2(self.norm2(self.conv1(activated)))
-        branch: Tensor = self.drop_path(self.multiplier(self.conv2(self.dropout(hidden))))
+        activated = self.bias1b(self.activation1(self.bias1a(self.norm1(x))))
+        hidden = self.activation2(self.bias2a(self.norm2(self.conv1(activated))))
+        branch: Tensor = self.drop_path(self.multiplier(self.conv2(self.bias2b(self.dropout(hidden)))))
         if not self.residual:
             return branch
         shortcut: Tensor = x if self.projection is None else self.projection(activated)
@@ -90,11 +108,12 @@ class WideResNet(nn.Module):
         activation: the activation's name.
         dropout: rate of the dropout within the blocks.
         drop_path: rate at which the last block's branch is dropped; block l of L has l / L of it.
+        scheme: see `initbench.architectures.schemes`.
         input_shape: channels, height, width.
         num_classes: outputs.
 
     Raises:
-        ValueError: depth, width, dropout or drop_path is impossible.
+        ValueError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
     """
 
     def __init__(
@@ -107,6 +126,7 @@ class WideResNet(nn.Module):
         activation: Activation,
         dropout: float,
         drop_path: float = 0.0,
+        scheme: Scheme = "standard",
         input_shape: tuple[int, int, int],
         num_classes: int,
     ) -> None:
@@ -118,8 +138,9 @@ class WideResNet(nn.Module):
         if width < 1:
             raise ValueError(f"width must be at least 1, got {width}")
         check_rate("drop_path", drop_path)
+        check_scheme(scheme, norm)
         blocks_per_group = (depth - 4) // 6
-        self.stem = nn.Conv2d(input_shape[0], 16, 3, padding=1, bias=False)
+        self.stem = make_convolution(scheme, input_shape[0], 16, 3, padding=1)
         self.groups = nn.Sequential()
         channels = 16
         for number, (out_channels, stride) in enumerate(((16 * width, 1), (32 * width, 2), (64 * width, 2))):
@@ -135,22 +156,25 @@ class WideResNet(nn.Module):
                     activation=activation,
                     dropout=dropout,
                     drop_path=position * drop_path,
+                    scheme=scheme,
                 )
                 group.append(block)
                 channels = out_channels
             self.groups.append(group)
         self.norm = make_norm(norm, channels, 2)
+        self.bias1 = make_scalar_bias(scheme)
         self.activation = make_activation(activation)
+        self.bias2 = make_scalar_bias(scheme)
         self.classifier = nn.Linear(channels, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (N, C, H, W) to logits (N, num_classes)."""
-        features: Tensor = self.activation(self.norm(self.groups(self.stem(x))))
-        logits: Tensor = self.classifier(features.mean((2, 3)))
+        features: Tensor = self.activation(self.bias1(self.norm(self.groups(self.stem(x)))))
+        logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
         return logits
 
 
-@register_architecture("wrn", 2, reference=_PAPER)
+@register_architecture("wrn", schemes=SCHEMES, reference=_PAPER)
 def wrn(
     depth: int = 28,
     width: int = 10,
@@ -161,10 +185,12 @@ def wrn(
     *,
     input_shape: tuple[int, int, int] = (3, 32, 32),
     num_classes: int = 10,
+    scheme: Scheme = "standard",
 ) -> nn.Module:
     """Wide residual network with pre-activation blocks, WRN-depth-width.
 
-    No convolution has a bias. Where there is no normalization, a scalar multiplier ends each block's branch.
+    In the standard scheme no convolution has a bias, and where there is no normalization, a scalar multiplier ends each
+    block's branch.
 
     `drop_path` is stochastic depth (Huang et al., ECCV 2016) per sample: in training block l of L drops its branch at
     the rate l / L · drop_path, their equation (4) with p_L = 1 - drop_path. So the first block has drop_path / L; timm
@@ -179,9 +205,10 @@ def wrn(
         drop_path: rate at which the last block's branch is dropped in training.
         input_shape: channels, height, width; height and width of any size.
         num_classes: outputs.
+        scheme: standard, fixup, skipinit or weight_norm, the last three with norm none.
 
     Raises:
-        ValueError: depth, width, dropout or drop_path is impossible.
+        ValueError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
     """
     return WideResNet(
         depth,
@@ -191,13 +218,16 @@ def wrn(
         activation=activation,
         dropout=dropout,
         drop_path=drop_path,
+        scheme=scheme,
         input_shape=input_shape,
         num_classes=num_classes,
     )
 
 
 @register_architecture(
-    "plain", 2, reference=f"{_PAPER}, without skips as in Dauphin & Schoenholz, NeurIPS 2019, section 4"
+    "plain",
+    schemes=("standard", "weight_norm"),
+    reference=f"{_PAPER}, without skips as in Dauphin & Schoenholz, NeurIPS 2019, section 4",
 )
 def plain(
     depth: int = 28,
@@ -208,6 +238,7 @@ def plain(
     *,
     input_shape: tuple[int, int, int] = (3, 32, 32),
     num_classes: int = 10,
+    scheme: Scheme = "standard",
 ) -> nn.Module:
     """The wide residual network without its skips, and so without projections and `drop_path`.
 
@@ -219,9 +250,10 @@ def plain(
         dropout: rate of the dropout between a block's two convolutions.
         input_shape: channels, height, width; height and width of any size.
         num_classes: outputs.
+        scheme: standard, or weight_norm with norm none.
 
     Raises:
-        ValueError: depth, width or dropout is impossible.
+        ValueError: depth, width or dropout is impossible, or a norm stands beside a scheme.
     """
     return WideResNet(
         depth,
@@ -230,6 +262,7 @@ def plain(
         norm=norm,
         activation=activation,
         dropout=dropout,
+        scheme=scheme,
         input_shape=input_shape,
         num_classes=num_classes,
     )

@@ -17,19 +17,18 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
 from initbench.probes.batches import DataKind  # noqa: TC001 - as above
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.gradient_quotient import batch_loss, check_parameters, flatten, loss_gradients
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from initbench.initializers.context import InitializationContext, InitializationRecord
     from initbench.probes.batches import Batch
 
-BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
-GRADIENT, LOSS = "gradient norm", "loss"
 _GAMMA = {"sgd": 1.0, "adam": 1000.0}
 
 
@@ -91,12 +90,14 @@ def gradinit(
     def apply(model: nn.Module, context: InitializationContext) -> None:
         norms = _set_modes(model)
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        if not trainable:
+            raise InitializationError("gradinit: no parameter requires a gradient")
         check_parameters(list(trainable.values()))
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
         largest = _GAMMA[form] if gamma is None else gamma
         step_size = context.optimizer.lr if eta is None else eta
         objective = _Objective(model, trainable, context, form, step_size)
-        scales = _Scales(trainable, tau, floor, clip)
+        scales = Scales(trainable, tau, floor, clip)
         draw = context.batches(data)
         history: list[tuple[str, float, Tensor]] = []
         stopped_at = None
@@ -228,80 +229,8 @@ class _Objective:
         return loss_gradients(value, list(self._trainable.values()), create_graph=create_graph)
 
 
-class _Scales:
-    """The scale of each tensor and its Adam.
-
-    All scales are one vector on the model's device, so that no step waits for the device tensor by tensor.
-
-    Args:
-        trainable: the tensors by name; those of zeros are left out.
-        tau: the learning rate.
-        floor: least scale of a weight.
-        clip: of each derivative.
-
-    Raises:
-        InitializationError: there is nothing to scale, or a tensor is not finite.
-    """
-
-    def __init__(self, trainable: dict[str, nn.Parameter], tau: float, floor: float, clip: float) -> None:
-        norms = torch.stack([torch.linalg.vector_norm(p.detach()) for p in trainable.values()]).tolist()
-        for name, norm in zip(trainable, norms, strict=True):
-            if not math.isfinite(norm):
-                raise InitializationError(f"gradinit: {name} is not finite")
-        self.names = [name for name, norm in zip(trainable, norms, strict=True) if norm > 0]
-        self.left_out = [name for name, norm in zip(trainable, norms, strict=True) if norm == 0]
-        if not self.names:
-            raise InitializationError("gradinit: every trainable parameter is zero: there is nothing to scale")
-        self._places = [index for index, norm in enumerate(norms) if norm > 0]
-        self._tensors: list[Tensor] = [trainable[name] for name in self.names]
-        self._start = [tensor.detach().clone() for tensor in self._tensors]
-        self._tau, self._clip = tau, clip
-        like = self._start[0]
-        self._floor = like.new_tensor([0.0 if "bias" in name.rpartition(".")[2] else floor for name in self.names])
-        self._scale = torch.ones_like(self._floor)
-        self._before = self._scale
-        self._first = {GRADIENT: torch.zeros_like(self._scale), LOSS: torch.zeros_like(self._scale)}
-        self._second = torch.zeros_like(self._scale)
-        self._count = {GRADIENT: 0, LOSS: 0}
-
-    def slope(self, slopes: Sequence[Tensor | None]) -> Tensor:
-        """Return the derivative for each scale, given those for all trainable tensors, None for zero."""
-        zero = self._scale.new_zeros(())
-        pairs = zip(self._start, (slopes[place] for place in self._places), strict=True)
-        return torch.stack([zero if g is None else (w * g).sum() for w, g in pairs])
-
-    @torch.no_grad()
-    def step(self, branch: str, slope: Tensor) -> None:
-        """Move the scales once along the clipped derivatives of an objective."""
-        slope = slope.clamp(-self._clip, self._clip)
-        self._count[branch] += 1
-        first = self._first[branch].lerp_(slope, 1 - BETAS[0])
-        self._second.mul_(BETAS[1]).addcmul_(slope, slope, value=1 - BETAS[1])
-        # The second moment has seen the derivatives of both objectives, and is corrected for as many.
-        mean = first / (1 - BETAS[0] ** self._count[branch])
-        square = self._second / (1 - BETAS[1] ** sum(self._count.values()))
-        self._before = self._scale
-        moved = self._scale - self._tau * mean / (square.sqrt() + ADAM_EPS)
-        self._scale = torch.maximum(moved, self._floor)
-        self._write()
-
-    def back(self) -> None:
-        """Undo the last step."""
-        self._scale = self._before
-        self._write()
-
-    def values(self) -> dict[str, float]:
-        """Return the scales by name."""
-        return dict(zip(self.names, self._scale.tolist(), strict=True))
-
-    @torch.no_grad()
-    def _write(self) -> None:
-        torch._foreach_copy_(self._tensors, self._start)
-        torch._foreach_mul_(self._tensors, list(self._scale.unbind()))
-
-
 def _write_record(
-    record: InitializationRecord, scales: _Scales, history: list[tuple[str, float, Tensor]], stopped_at: int | None
+    record: InitializationRecord, scales: Scales, history: list[tuple[str, float, Tensor]], stopped_at: int | None
 ) -> None:
     values = torch.stack([value for _, _, value in history]).tolist()
     record.history = [

@@ -6,8 +6,6 @@ Mishkin & Matas, "All you need is a good init", ICLR 2016, Algorithm 1.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +17,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import own_parameter
+from initbench.initializers.layerwise import run_visiting
 from initbench.probes.batches import DataKind  # noqa: TC001 - as above
 from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 
 Layer = _ConvNd | nn.Linear
-Visit = Callable[[str, Layer, tuple[Any, ...], Tensor], Tensor | None]
 
 
 @register_initializer(
@@ -71,7 +69,7 @@ def lsuv(std: float = 1.0, tolerance: float = 1e-3, data: DataKind = "real", rem
         if not torch.isfinite(inputs).all():
             raise InitializationError("lsuv: the batch has inputs that are not finite")
         visitor = _Visitor(std, tolerance, remove_mean)
-        _run(model, inputs, layers, visitor)
+        run_visiting(model, inputs, layers, visitor)
         scales = visitor.scales()
         reached = _measure(model, inputs, layers)
         _write_record(context.record, model, layers, scales, reached)
@@ -201,17 +199,6 @@ def _why(variance: float, bias_variance: float, std: float) -> str:
     return f"no scale gives outputs of standard deviation {std:g}: that of the biases alone is {bias_variance**0.5:.4g}"
 
 
-@torch.no_grad()
-def _run(model: nn.Module, inputs: Tensor, layers: dict[str, Layer], visit: Visit) -> None:
-    """Run the model once, with a visit of each layer that has just run; what that returns replaces its outputs."""
-    hooks = [module.register_forward_hook(partial(visit, name)) for name, module in layers.items()]
-    try:
-        model(inputs.clone())  # it may write into them
-    finally:
-        for handle in hooks:
-            handle.remove()
-
-
 def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, Layer]) -> dict[str, list[float]]:
     """Return the standard deviation of each layer's outputs, one for each time that it runs, in order of running."""
     measured: list[tuple[str, Tensor]] = []
@@ -219,7 +206,7 @@ def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, Layer]) -> dict
     def visit(name: str, _module: Layer, _inputs: tuple[Any, ...], outputs: Tensor) -> None:
         measured.append((name, outputs.double().std(correction=0)))
 
-    _run(model, inputs, layers, visit)
+    run_visiting(model, inputs, layers, visit)
     result: dict[str, list[float]] = {}
     for (name, _), value in zip(measured, torch.stack([value for _, value in measured]).tolist(), strict=True):
         result.setdefault(name, []).append(value)

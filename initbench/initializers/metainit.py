@@ -5,21 +5,27 @@ Dauphin & Schoenholz, "MetaInit: Initializing learning by learning to initialize
 
 from __future__ import annotations
 
-import math
 import warnings
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.metainit_batch_norm import DifferentiableBatchNorm, batch_norms, uses_batch_statistics
+from initbench.initializers.metainit_norms import NormOptimizer, Norms
+from initbench.probes.batches import DataKind  # noqa: TC001 - as above
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.gradient_quotient import (
+    Method,
+    Norm,
     batch_loss,
     check_parameters,
     flatten,
+    gradient_after_step,
     hessian_products,
     loss_gradients,
     quotient,
@@ -27,12 +33,17 @@ from initbench.probes.gradient_quotient import (
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from initbench.initializers.context import InitializationContext, InitializationRecord
+    from initbench.probes.batches import Batch, LossFunction
 
 _LOOK_EVERY = 50
+_MOMENTUM = 0.9
 _PLATEAU_TOLERANCE = 0.05
+_FORWARD_PASSES: dict[Method, int] = {"exact": 1, "finite_difference": 2}
+_BACKWARD_PASSES = 3  # for g, for Hg or the gradient after the step, and for the derivative of GQ
 
 
 @register_initializer(
@@ -47,27 +58,45 @@ _PLATEAU_TOLERANCE = 0.05
 def metainit(
     steps: int = 500,
     lr: float = 0.1,
-    momentum: float = 0.9,
+    momentum: float = _MOMENTUM,
     eps: float = 1e-5,
     plateau_window: int | None = None,
     plateau_tolerance: float = _PLATEAU_TOLERANCE,
+    data: DataKind = "random",
+    optimizer: NormOptimizer = "signsgd",
+    norm: Norm = "l1",
+    method: Method = "exact",
+    mode: Literal["eval", "train"] = "eval",
 ) -> Apply:
-    """Tune the norm of each weight by signSGD so that the gradient quotient of random batches falls.
+    """Tune the norm of each weight so that the gradient quotient falls, by default by signSGD on random batches.
 
-    Each step draws one batch of noise, takes GQ over all trainable parameters and moves the norm of every one with
-    two or more dimensions by the sign of its derivative, with momentum. A step that takes a norm below zero flips the
-    signs of the weight's entries, as the paper's listing does; flips are counted. The model is in eval mode
-    meanwhile: BatchNorm uses its running statistics. Biases, scalars and gates keep their values.
+    Each step draws one batch, takes GQ over all trainable parameters and moves the norm of every one with two or more
+    dimensions against its derivative. A step that takes a norm below zero flips the signs of the weight's entries, as
+    the paper's listing does; flips are counted. Biases, scalars and gates keep their values. The model is in eval mode
+    meanwhile, but for BatchNorm where `mode` is ``train``. A step costs one forward pass, two with finite differences,
+    and three backward passes.
+
+    The defaults are the paper's listing. Real data and Adam are those of GradInit's authors (Zhu et al., NeurIPS 2021,
+    Table 9), whose code moves the ratio of a norm to that of the start, of 1-d weights and biases too, clips its
+    derivative to ±1 and keeps that of a weight above .01. Here Adam moves the norm itself, of the same tensors as
+    signSGD, with neither; as GQ's derivatives have a heavy tail, one large one slows a norm for hundreds of steps.
 
     Args:
         steps: number of steps, one batch each.
-        lr: by which a norm moves in one step, an absolute length.
-        momentum: of signSGD.
+        lr: by which a norm moves in the first step, an absolute length.
+        momentum: of signSGD; Adam has betas of .9 and .999, and an epsilon of 1e-8.
         eps: ε0 of the gradient quotient.
         plateau_window: steps in a window of the plateau stop, which is ours and not the paper's: it ends the tuning
             where the median GQ of a window is not below (1 − `plateau_tolerance`) × that of the window before; null
             for all `steps`.
         plateau_tolerance: the least relative fall of the median GQ from window to window, in [0, 1).
+        data: ``random`` noise, or ``real`` batches.
+        optimizer: of the norms: ``signsgd``, or ``adam``.
+        norm: of GQ: ``l1`` as in equation (1), or ``l2`` as in Figure 4, where it falls more slowly.
+        method: of GQ: ``exact`` is the left side of equation (1); ``finite_difference`` its right side, with the
+            gradient after a step. They are equal for a quadratic loss.
+        mode: ``eval`` for BatchNorm with its running statistics, as in the listing, which leave a new network as if it
+            had none; ``train`` for BatchNorm with the batch's. Dropout is off in both.
 
     Raises:
         ValueError: an argument is out of its range, or has no effect.
@@ -76,24 +105,32 @@ def metainit(
     check_positive("lr", lr)
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
+    if optimizer == "adam" and momentum != _MOMENTUM:
+        raise ValueError("momentum has an effect only with the optimizer signsgd")
     check_positive("eps", eps)
     _check_plateau(plateau_window, plateau_tolerance)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        model.eval()
+        statistics = _set_modes(model, mode)
+        batch_norm = DifferentiableBatchNorm() if statistics == "batch statistics" else nullcontext()
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
         tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
         if not tuned:
             raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
         over = list(trainable.values())
         check_parameters(over)
-        norms = _Norms(tuned, lr, momentum)
+        norms = Norms(tuned, optimizer, lr, momentum)
         quotients: list[Tensor] = []
         plateau_at = None
-        for step, (inputs, targets) in zip(range(steps), context.batches(), strict=False):
-            gradients = loss_gradients(batch_loss(model, inputs, targets, context.loss_fn), over)
+        for step, (inputs, targets) in zip(range(steps), context.batches(data), strict=False):
+            loss_of = partial(_loss, batch=(inputs, targets), loss_fn=context.loss_fn, batch_norm=batch_norm)
+            gradients = loss_gradients(loss_of(model), over)
             g = flatten(gradients, over)
-            gq = quotient(g, g - flatten(hessian_products(gradients, over), over), eps)
+            if method == "exact":
+                changed = g - flatten(hessian_products(gradients, over), over)
+            else:
+                changed = gradient_after_step(model, loss_of, over, gradients)
+            gq = quotient(g, changed, eps, norm)
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)
             if step == 0:
                 _check_first_step(gq, slopes, tuned)
@@ -108,23 +145,42 @@ def metainit(
                 break
         norms.finish()
         _write_record(context.record, norms, quotients)
+        context.record.cost = {
+            "forward": _FORWARD_PASSES[method] * len(quotients),
+            "backward": _BACKWARD_PASSES * len(quotients),
+        }
         context.record.conditions |= {
             "steps": steps,
             "lr": lr,
-            "momentum": momentum,
+            "optimizer": optimizer,
+            "momentum": momentum if optimizer == "signsgd" else None,
             "eps": eps,
             "plateau_at_step": plateau_at,
-            "norm": "l1",
-            "method": "exact",
-            "mode": "eval",
-            "batch_norm": "running statistics" if _uses_running_statistics(model) else None,
+            "norm": norm,
+            "method": method,
+            "mode": mode,
+            "batch_norm": statistics,
         }
 
     return apply
 
 
-def _uses_running_statistics(model: nn.Module) -> bool:
-    return any(isinstance(module, _NormBase) and module.track_running_stats for module in model.modules())
+def _set_modes(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
+    """Switch dropout off, let BatchNorm use the batch in mode train; return which statistics it uses, None without."""
+    model.eval()
+    layers = batch_norms(model)
+    for layer in layers:
+        layer.training = mode == "train"
+    if not layers:
+        return None
+    return "batch statistics" if any(map(uses_batch_statistics, layers)) else "running statistics"
+
+
+def _loss(
+    forward: Callable[[Tensor], Tensor], batch: Batch, loss_fn: LossFunction, batch_norm: AbstractContextManager[object]
+) -> Tensor:
+    with batch_norm:
+        return batch_loss(forward, *batch, loss_fn)
 
 
 def _check_plateau(window: int | None, tolerance: float) -> None:
@@ -157,13 +213,12 @@ def _check_first_step(gq: Tensor, slopes: Sequence[Tensor | None], tuned: dict[s
         )
 
 
-def _write_record(record: InitializationRecord, norms: _Norms, quotients: list[Tensor]) -> None:
+def _write_record(record: InitializationRecord, norms: Norms, quotients: list[Tensor]) -> None:
     """Write what the steps did; warn where they stopped early."""
     values = torch.stack(quotients).tolist()
     stopped_at = None if norms.finite_steps == len(values) else norms.finite_steps
     shown = len(values) if stopped_at is None else stopped_at + 1
     record.history = [{"step": step, "gradient_quotient": value} for step, value in enumerate(values[:shown])]
-    record.cost = {"forward": len(quotients), "backward": 3 * len(quotients)}
     record.conditions |= {
         "sign_flips": norms.sign_flips,
         "norms": norms.start_and_end,
@@ -174,94 +229,7 @@ def _write_record(record: InitializationRecord, norms: _Norms, quotients: list[T
         record.note(name, "untouched: the loss does not use it" if name in unused else f"scaled by {end / start:.4g}")
     if stopped_at is not None:
         warnings.warn(
-            f"metainit stopped at step {stopped_at}, where the gradient quotient was not finite; the weights are the "
-            "last at which it was",
+            f"metainit stopped at step {stopped_at}, where the gradient quotient was not finite or its derivative was "
+            "not; the weights are the last at which both were",
             stacklevel=3,
         )
-
-
-class _Norms:
-    """The norms of the tuned tensors and their signSGD.
-
-    All norms are one vector on the model's device, and so are the velocities, so that no step waits for the device.
-    A tensor is always its start times norm · direction / norm of the start.
-
-    Args:
-        tuned: the tensors by name.
-        lr: of signSGD.
-        momentum: of signSGD.
-
-    Raises:
-        InitializationError: a tensor is zero, or not finite.
-    """
-
-    def __init__(self, tuned: dict[str, nn.Parameter], lr: float, momentum: float) -> None:
-        self._names = list(tuned)
-        self._tensors: list[Tensor] = list(tuned.values())
-        self._lr, self._momentum = lr, momentum
-        self._start = [tensor.detach().clone() for tensor in self._tensors]
-        self._start_norm = torch.stack([torch.linalg.vector_norm(tensor) for tensor in self._start])
-        for name, norm in zip(self._names, self._start_norm.tolist(), strict=True):
-            if norm == 0 or not math.isfinite(norm):
-                raise InitializationError(f"metainit: {name} has norm {norm:g}: it has no direction to be scaled along")
-        self._norm = self._start_norm.clone()
-        self._direction = torch.ones_like(self._norm)
-        self._velocity = torch.zeros_like(self._norm)
-        self._flips = torch.zeros_like(self._norm)
-        self._finite_steps = torch.zeros_like(self._norm[0])
-        self._finite = torch.ones_like(self._norm[0], dtype=torch.bool)
-        self._last_finite = self._norm.clone()
-
-    @torch.no_grad()
-    def step(self, gq: Tensor, slopes: Sequence[Tensor | None]) -> None:
-        """Move the norms once and write the tensors; from the first GQ that is not finite on, move nothing.
-
-        Args:
-            gq: 0-dim.
-            slopes: ∇GQ of each tensor, None for zero.
-        """
-        zero = torch.zeros_like(gq)
-        # d GQ / d norm = ⟨w, ∇GQ⟩ / ‖w‖ (Salimans & Kingma, 2016, equation (3)), up to the positive factor 1 / ‖start‖.
-        pairs = zip(self._start, slopes, strict=True)
-        slope = self._direction * torch.stack([zero if g is None else (w * g).sum() for w, g in pairs])
-        self._finite &= torch.isfinite(gq) & ~slope.isnan().any()
-        self._finite_steps += self._finite
-        self._last_finite = torch.where(self._finite, self._direction * self._norm, self._last_finite)
-        velocity = self._momentum * self._velocity - self._lr * slope.sign()
-        self._velocity = torch.where(self._finite, velocity, self._velocity)
-        moved = torch.where(self._finite, self._norm + self._velocity, self._norm)
-        self._flips += moved < 0
-        self._direction = torch.where(moved < 0, -self._direction, self._direction)
-        self._norm = moved.abs()
-        self._write(self._direction * self._norm)
-
-    def stopped(self) -> bool:
-        """Return whether a GQ was not finite; waits for the device."""
-        return not bool(self._finite)
-
-    def finish(self) -> None:
-        """Write the last tensors at which GQ was finite, if one was not."""
-        if self.stopped():
-            self._direction, self._norm = self._last_finite.sign(), self._last_finite.abs()
-            self._write(self._last_finite)
-
-    @property
-    def finite_steps(self) -> int:
-        """Number of steps whose GQ was finite."""
-        return int(self._finite_steps)
-
-    @property
-    def sign_flips(self) -> dict[str, int]:
-        """How often each tensor changed its sign."""
-        return {name: int(count) for name, count in zip(self._names, self._flips.tolist(), strict=True)}
-
-    @property
-    def start_and_end(self) -> dict[str, tuple[float, float]]:
-        """Norm at the start and now, negative now where the tensor points the other way."""
-        now = (self._direction * self._norm).tolist()
-        return dict(zip(self._names, zip(self._start_norm.tolist(), now, strict=True), strict=True))
-
-    @torch.no_grad()
-    def _write(self, signed_norm: Tensor) -> None:
-        torch._foreach_copy_(self._tensors, self._start)
-        torch._foreach_mul_(self._tensors, list((signed_norm / self._start_norm).unbind()))

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from initbench.architectures.beta_swish import closed_form_derivatives
 from initbench.errors import ArgumentError
 from initbench.probes.batches import DataKind, LossFunction, move, reference_parameter
 from initbench.probes.checks import check_count, check_positive
@@ -77,7 +78,7 @@ def gradient_quotient(
         products = hessian_products(gradients, over, create_graph=torch.is_grad_enabled())
         return quotient(g, g - flatten(products, over), eps, norm)
     if method == "finite_difference":
-        return quotient(g, _gradient_after_step(model, loss_of, over, gradients), eps, norm)
+        return quotient(g, gradient_after_step(model, loss_of, over, gradients), eps, norm)
     raise ValueError(f"method must be exact or finite_difference, got {method!r}")
 
 
@@ -120,7 +121,7 @@ def batch_loss(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tenso
         ArgumentError: `loss_fn` does not return a 0-dim tensor.
     """
     # The fused kernels of attention have no second derivative; PyTorch's "math" one is made of parts that have.
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), FirstDerivativeKernels():
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), FirstDerivativeKernels(), closed_form_derivatives():
         loss = loss_fn(model(inputs), targets)
     if loss.dim() != 0:
         raise ArgumentError(f"loss_fn must return a 0-dim tensor, got shape {tuple(loss.shape)}", "loss_fn")
@@ -184,13 +185,23 @@ def quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -
     raise ValueError(f"norm must be l1 or l2, got {norm!r}")
 
 
-def _gradient_after_step(
+def gradient_after_step(
     model: nn.Module,
     loss_of: Callable[[Callable[[Tensor], Tensor]], Tensor],
     parameters: Sequence[Tensor],
     gradients: Sequence[Tensor | None],
 ) -> Tensor:
-    """Return g(θ − g(θ)) on the same batch, as one vector."""
+    """Return g(θ − g(θ)) on the same batch, as one vector, differentiable unless under `torch.no_grad`.
+
+    Args:
+        model: whose loss it is.
+        loss_of: returns the loss of the batch for the model's forward pass.
+        parameters: the model's, which g was taken over.
+        gradients: g, None for zero; made with `create_graph` where the result is differentiated.
+
+    Raises:
+        ArgumentError: one of `parameters` is not the model's.
+    """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     if any(id(parameter) not in names for parameter in parameters):
         raise ArgumentError("parameters must belong to the model for method finite_difference", "parameters")

@@ -108,8 +108,11 @@ class ProbeTraits:
 INITIALIZERS: Registry[InitializerTraits] = Registry(
     "initializer",
     {
+        "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
         "delta_orthogonal": "initbench.initializers.delta_orthogonal",
+        "fixup": "initbench.initializers.fixup",
         "gaussian": "initbench.initializers.gaussian",
+        "gpt2": "initbench.initializers.gpt2",
         "gradinit": "initbench.initializers.gradinit",
         "kaiming": "initbench.initializers.kaiming",
         "lecun": "initbench.initializers.lecun",
@@ -118,8 +121,11 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "metainit": "initbench.initializers.metainit",
         "orthogonal": "initbench.initializers.orthogonal",
         "pytorch_default": "initbench.initializers.pytorch_default",
+        "skipinit": "initbench.initializers.skipinit",
         "truncated_normal": "initbench.initializers.truncated_normal",
+        "weight_norm": "initbench.initializers.weight_norm",
         "xavier": "initbench.initializers.xavier",
+        "zero": "initbench.initializers.zero",
     },
 )
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
@@ -127,6 +133,7 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     {
         "mlp": "initbench.architectures.mlp",
         "plain": "initbench.architectures.wrn",
+        "resnet": "initbench.architectures.resnet",
         "timm/*": "initbench.architectures.timm",
         "wrn": "initbench.architectures.wrn",
     },

@@ -87,7 +87,9 @@ class Registry(Generic[TraitsT]):
         family = prefix + _FAMILY
         if slash and family in self.names():
             return self._member(self._family(family), name, member)
-        raise UnknownNameError(f"unknown {self.kind} {name!r}{nearest(name, self.names())}")
+        # A family stands for its member of the name that is asked for.
+        valid = [n[:-1] + member if slash and n.endswith(_FAMILY) else n for n in self.names()]
+        raise UnknownNameError(f"unknown {self.kind} {name!r}{nearest(name, valid)}")
 
     def find(self, name: str) -> Component[TraitsT]:
         """Return a component, or a whole family by its ``prefix/*``.

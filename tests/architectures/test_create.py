@@ -70,8 +70,8 @@ def test_second_derivatives_are_those_of_finite_differences(name, arguments):
 
 def test_an_unknown_scheme_says_which_there_are():
     with pytest.raises(InitbenchError) as refusal:
-        create_model("wrn", scheme="fixup", depth=10)
-    assert str(refusal.value) == "scheme: architecture wrn has no scheme 'fixup' (it has: standard)"
+        create_model("plain", scheme="fixup", depth=10)
+    assert str(refusal.value) == "scheme: architecture plain has no scheme 'fixup' (it has: standard, weight_norm)"
 
 
 def test_unknown_names_and_arguments_give_the_nearest():

@@ -8,8 +8,9 @@ from torch import nn
 from torch.nn import functional
 from torchvision.ops import StochasticDepth
 
-from initbench.architectures.blocks import BetaSwish, ScalarMultiplier
+from initbench.architectures.blocks import BetaSwish
 from initbench.architectures.create import create_model
+from initbench.architectures.schemes import ScalarMultiplier
 from initbench.architectures.wrn import Block
 from initbench.errors import ArgumentError
 

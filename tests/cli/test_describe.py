@@ -93,7 +93,7 @@ def test_what_is_printed_has_80_columns_and_can_be_pasted(registry, name, tmp_pa
 
 def test_a_tuner(capsys, monkeypatch):
     out = run(capsys, monkeypatch, "metainit")
-    assert out.startswith("metainit (initializer, version 1)\nTune the norm of each weight")
+    assert out.startswith("metainit (initializer, version 2)\nTune the norm of each weight")
     assert "A tuner: it starts from delta_orthogonal and adjusts that with batches of 32.\nRuns on any scheme.\n" in out
     assert "  steps: int = 500\n      number of steps, one batch each.\n" in out
     assert "  base: distribution = 'delta_orthogonal'\n" in out
@@ -102,7 +102,9 @@ def test_a_tuner(capsys, monkeypatch):
 
 
 def test_what_each_kind_declares():
-    declared = {r.kind: card(r.find(n))["declared"] for r, n in BUILTINS if n in {"metainit", "digits", "weight_norm"}}
+    declared = {
+        r.kind: card(r.find(n))["declared"] for r, n in BUILTINS if n in {"metainit", "digits", "gradient_norm"}
+    }
     assert declared["initializer"] == {"kind": "tuner", "base": "delta_orthogonal", "batch_size": 32, "scheme": None}
     assert declared["dataset"] == {"input_shape": [1, 8, 8], "num_classes": 10}
     assert declared["probe"] == {}

@@ -36,6 +36,5 @@ def test_memory_is_used_again_without_asking_the_kernel():
     for mode in ("keep", "leave"):
         command = [sys.executable, "-c", COUNT, mode]
         counts[mode] = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    pages = 3 * 256 * 2**20 // 4096
-    assert counts["keep"] < pages / 20  # of the first round, whose blocks are cut anew
-    assert counts["leave"] > pages / 10  # so there was something to spare; huge pages are counted once
+    # What is left with "keep" are blocks of the first round that are cut anew.
+    assert counts["keep"] < counts["leave"] / 4

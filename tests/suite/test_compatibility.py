@@ -146,3 +146,19 @@ def test_activation_checkpointing_needs_blocks():
     ]
     [pair] = result.incompatible
     assert pair.reason == "activation_checkpointing needs a model with blocks, mlp has none"
+
+
+def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
+    """Whether the suite names the norm or not; what no scheme takes is one."""
+    network = {"name": "wrn", "depth": 10, "width": 1, "norm": ["none", "batch"]}
+    result = planned(architectures=[network], initializers=["kaiming", "fixup"])
+    assert [(t.initializer.name, t.scheme, t.architecture.arguments["norm"]) for t in result.trials] == [
+        ("kaiming", "standard", "none"),
+        ("fixup", "fixup", "none"),
+        ("kaiming", "standard", "batch"),
+    ]
+    reason = "wrn cannot be built for inputs of 1×8×8: norm must be none for scheme fixup, got batch"
+    assert [pair.reason for pair in result.incompatible] == [reason]
+    assert only_reason(architectures=[{"name": "wrn", "depth": 10, "width": 1}], initializers=["fixup"]) == reason
+    with pytest.raises(SuiteError, match="depth: must be 6n"):
+        planned(architectures=[{"name": "wrn", "depth": 11}], initializers=["fixup"])

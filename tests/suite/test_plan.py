@@ -72,7 +72,13 @@ def test_a_spec_holds_every_default():
                 "eps": 1e-5,
                 "plateau_window": None,
                 "plateau_tolerance": 0.05,
+                "data": "random",
+                "optimizer": "signsgd",
+                "norm": "l1",
+                "method": "exact",
+                "mode": "eval",
             },
+            version=2,
             base=ComponentSpec(name="delta_orthogonal", arguments={"gain": 1.0}),
             batch_size=32,
         ),
@@ -260,7 +266,7 @@ def test_version_and_source_are_part_of_the_id(kind, section, other, monkeypatch
     name = {"initializers": "xavier", "architectures": "mlp"}[section]
     before = the_trial(**{section: [name]})
     component = copy.copy(kind.get(name))
-    changes = other or {"version": 2}
+    changes = other or {"version": component.version + 1}
     for key, value in changes.items():
         object.__setattr__(component, key, value)
     monkeypatch.setitem(kind._registered, name, component)

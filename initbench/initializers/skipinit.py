@@ -1,0 +1,66 @@
+"""SkipInit: residual networks without normalization, by a gate at the end of each branch."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from initbench.architectures.schemes import ScalarMultiplier, residual_blocks
+from initbench.errors import InitializationError
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, WeightLayer, sample, weight_layers
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from initbench.initializers.context import InitializationContext
+
+
+@register_initializer(
+    "skipinit",
+    scheme="skipinit",
+    reference="De & Smith, Batch Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020, "
+    "section 4",
+)
+def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
+    """Kaiming's law (fan_in) for all weights, zero biases, and α for the gate at the end of each residual branch.
+
+    At α = 0 every residual block is its shortcut at first, and of a branch the gate alone has a gradient. With
+    α = 1/√d, d being the number of residual branches, the variance of the signal grows over all of them by a factor of
+    at most e: (1 + 1/d)^d. ReZero (Bachlechner et al., 2021) is α = 0.
+
+    Args:
+        alpha: the gates' value: 0, another constant, or ``1/sqrt(d)``.
+
+    Raises:
+        ValueError: alpha is not finite.
+    """
+    if not isinstance(alpha, str) and not math.isfinite(alpha):
+        raise ValueError(f"alpha must be finite, got {alpha}")
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        blocks = residual_blocks(model)
+        gates = [block.multiplier for block in blocks if isinstance(block.multiplier, ScalarMultiplier)]
+        if not gates:
+            raise InitializationError("skipinit: the model has no residual branches with gates")
+        value = 1 / math.sqrt(len(blocks)) if isinstance(alpha, str) else alpha
+        writer = ParameterWriter(model, context)
+        for gate in gates:
+            writer.fill(gate.scale, value)
+        for module in model.modules():
+            for layer in weight_layers(module):
+                writer.draw(layer.weight, partial(_draw, layer))
+                writer.fill(layer.bias, 0.0)
+            if isinstance(module, NORM_LAYERS):
+                writer.reset_norm(module)
+        context.record.conditions |= {"alpha": value, "residual_branches": len(blocks)}
+
+    return apply
+
+
+def _draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+    values, law = sample(layer, math.sqrt(2 / layer.fan_in), "normal", generator)
+    return values, f"kaiming fan_in {law}"

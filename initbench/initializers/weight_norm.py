@@ -1,0 +1,118 @@
+"""Initialization of weight-normalized networks: the directions v and the gains g of w = g·v/‖v‖."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import _WeightNorm
+from torch.nn.utils.parametrize import is_parametrized
+
+from initbench.architectures.schemes import residual_blocks
+from initbench.errors import InitializationError
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.distribution import ParameterWriter, WeightLayer, own_parameter, sample, weight_layers
+from initbench.initializers.orthogonal import haar_orthogonal
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from initbench.initializers.context import InitializationContext
+
+Gain = Literal["forward", "backward", "hanin", "pytorch"]
+
+
+@register_initializer(
+    "weight_norm",
+    scheme="weight_norm",
+    reference="Arpit, Campos & Bengio, How to Initialize your Network? Robust Initialization for WeightNorm & ResNets, "
+    "NeurIPS 2019, section 3",
+)
+def weight_norm(gain: Gain = "forward", direction: Literal["orthogonal", "normal"] = "orthogonal") -> Apply:
+    """Gains g that keep the norm of activations or of gradients from layer to layer; zero biases.
+
+    A layer's outputs all have one gain, g = √(κ · inputs / outputs) with ``forward``, which keeps the norm of the
+    activations, and √κ with ``backward``, which keeps that of the gradients; channels are counted, not kernel taps. κ
+    is 2 for the ReLU. In a network with residual branches it is 1 for the layers outside of them (stem and shortcuts),
+    2 within, and 1/B for the last layer of a branch, B being the number of blocks of its stage, so that a stage
+    multiplies the energy of the signal by at most (1 + 1/B)^B < e. ``hanin`` has (0.9^b)² there for the b-th block of a
+    stage, as the authors' code has for the rule of Hanin & Rolnick (2018), and is ``forward`` else. ``pytorch`` is
+    g = ‖v‖, which is what `torch.nn.utils.parametrizations.weight_norm` gives a layer that was drawn before.
+
+    The paper leaves open which of the two its residual networks have; the authors' code has ``forward``. Layers without
+    weight normalization, such as the classifier, are orthogonal with zero biases.
+
+    Args:
+        gain: forward, backward, hanin or pytorch.
+        direction: v is orthogonal (rows or columns), or normal with standard deviation 1 / √fan_in.
+    """
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        layers = [module for module in model.modules() if is_weight_normalized(module)]
+        if not layers:
+            raise InitializationError("weight_norm: the model has no weight-normalized layers")
+        squares = _squared_gains(model, gain)
+        outside = 1.0 if residual_blocks(model) else 2.0
+        writer = ParameterWriter(model, context)
+        for module in layers:
+            g, v = (module.get_parameter(f"parametrizations.weight.original{i}") for i in (0, 1))
+            layer = _seen_as_layer(module, v)
+            writer.draw(v, partial(_direction, layer, direction))
+            size = "‖v‖"
+            if gain != "pytorch":
+                ratio = 1.0 if gain == "backward" else layer.inputs / layer.outputs
+                value = math.sqrt(squares.get(id(module), outside) * ratio)
+                size = f"{value:.4g}"
+            with torch.no_grad():
+                norms = torch.linalg.vector_norm(v.flatten(1), dim=1).view_as(g)
+            writer.draw(g, partial(_constant, norms if gain == "pytorch" else torch.full_like(norms, value), size))
+            writer.fill(own_parameter(module, "bias"), 0.0)
+        for module in model.modules():
+            for layer in weight_layers(module):
+                writer.draw(layer.weight, partial(_direction, layer, "orthogonal"))
+                writer.fill(layer.bias, 0.0)
+
+    return apply
+
+
+def is_weight_normalized(module: nn.Module) -> bool:
+    """Return whether the module is a linear layer or convolution (not transposed) whose outputs have a gain each."""
+    if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d) or not is_parametrized(module, "weight"):
+        return False
+    stages: Any = module.get_submodule("parametrizations.weight")
+    return len(stages) == 1 and isinstance(stages[0], _WeightNorm) and stages[0].dim == 0
+
+
+def _seen_as_layer(module: Any, v: nn.Parameter) -> WeightLayer:
+    groups = module.groups if v.dim() > 2 else 1
+    return WeightLayer(v, None, groups, v.shape[0] // groups, v.shape[1], tuple(v.shape[2:]))
+
+
+def _squared_gains(model: nn.Module, gain: Gain) -> dict[int, float]:
+    """Return κ of the layers of residual branches, by the layers' ids."""
+    names = {id(module): name for name, module in model.named_modules()}
+    blocks = residual_blocks(model)
+    stages = [names[id(block)].rpartition(".")[0] for block in blocks]
+    sizes, seen = Counter(stages), Counter[str]()
+    squares: dict[int, float] = {}
+    for block, stage in zip(blocks, stages, strict=True):
+        seen[stage] += 1
+        *inner, last = block.branch_layers()
+        squares |= {id(layer): 2.0 for layer in inner}
+        squares[id(last)] = (0.9 ** seen[stage]) ** 2 if gain == "hanin" else 1 / sizes[stage]
+    return squares
+
+
+def _direction(layer: WeightLayer, law: str, generator: torch.Generator) -> tuple[Tensor, str]:
+    if law == "normal":
+        return sample(layer, 1 / math.sqrt(layer.fan_in), "normal", generator)
+    matrices = torch.stack([haar_orthogonal(layer.outputs, layer.fan_in, generator) for _ in range(layer.blocks)])
+    blocks = matrices.reshape(layer.blocks, layer.outputs, layer.inputs, *layer.kernel)
+    return layer.assemble(blocks), "orthogonal"
+
+
+def _constant(values: Tensor, size: str, _: torch.Generator) -> tuple[Tensor, str]:
+    return values, f"gain {size}"

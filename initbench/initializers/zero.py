@@ -1,0 +1,89 @@
+"""ZerO: identities and Hadamard matrices in place of random numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from scipy.linalg import hadamard
+from torch import Tensor, nn
+
+from initbench.architectures.schemes import residual_blocks
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.distribution import Distribution, WeightLayer, own_parameter
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from initbench.initializers.context import InitializationContext
+
+
+@register_initializer(
+    "zero", reference="Zhao, Schäfer & Anandkumar, ZerO Initialization, TMLR 2022, algorithms 1 and 2"
+)
+def zero() -> Apply:
+    """Weights of zeros and ones up to a factor: an identity, or a Hadamard matrix where the width grows.
+
+    A weight of m outputs and n inputs is the first m rows of the identity where m <= n: the first m inputs go on, the
+    others do not. Where m > n it is the first m rows and n columns of the Hadamard matrix of order p = 2^⌈log2 m⌉,
+    divided by √p. Its columns are orthonormal where m is a power of two; else its singular values are at most 1, such
+    as √(48/64) for m = 48, n = 16. Convolutions have this matrix in the kernel's centre tap k // 2, of even kernels
+    too, and zeros around it; one of stride s or with a kernel that is its stride, such as a patch embedding, therefore
+    sees one pixel of each s × s. Every group of a convolution, and each of the stacked projections of attention, has
+    the matrix of its own size: groups are equal to each other, and a depthwise convolution is the identity.
+
+    No random number is used, so that the seed changes nothing. What the distributions leave as the model was built
+    with, such as embeddings, is as random as the model made it.
+
+    The scale is that of the authors' notebook. In networks whose residual branches initbench knows (`resnet`, `wrn`)
+    the last weight of every branch and the classifier are 0, as in the authors' residual networks; in others, such as
+    timm's, a branch of identities adds to its input, which grows with depth, by up to a factor of 2 per block, unless
+    something else in the block scales the branch. Norm layers are set to 1 and 0, biases to 0.
+    """
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        ends = _ends(model)
+
+        def draw(layer: WeightLayer, _: torch.Generator) -> tuple[Tensor, str]:
+            if id(layer.weight) in ends:
+                return torch.zeros_like(layer.weight), "ZerO, zeros"
+            return _identity_or_hadamard_weight(layer)
+
+        Distribution(draw)(model, context)
+
+    return apply
+
+
+def _ends(model: nn.Module) -> set[int]:
+    """Return the ids of the last weight of each residual branch and, where there is one, the classifier's."""
+    blocks = residual_blocks(model)
+    ends = [list(block.branch_layers())[-1] for block in blocks]
+    if blocks:
+        ends += [module for module in model.modules() if isinstance(module, nn.Linear)][-1:]
+    return {id(own_parameter(layer, "weight")) for layer in ends}
+
+
+def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:
+    """Return the (outputs, inputs) float64 matrix of ZerO's algorithm 1, scaled as in the authors' notebook."""
+    if outputs <= inputs:
+        return torch.eye(outputs, inputs, dtype=torch.float64)
+    # The entry (i, j) is -1 to the number of bits that i and j share: the first columns repeat after as many rows as
+    # their number rounded up to a power of two. The whole matrix would be p × p, 4 GiB of bytes for 50257 outputs.
+    order, period = _power_of_two_from(outputs), _power_of_two_from(inputs)
+    columns = torch.from_numpy(hadamard(period)).to(torch.float64)[:, :inputs]
+    return columns[torch.arange(outputs) % period] / math.sqrt(order)
+
+
+def _power_of_two_from(size: int) -> int:
+    """Return the least power of two that is not below size, which is at least 1."""
+    return 1 << (size - 1).bit_length()
+
+
+def _identity_or_hadamard_weight(layer: WeightLayer) -> tuple[Tensor, str]:
+    matrix = identity_or_hadamard(layer.outputs, layer.inputs)
+    what = "identity" if layer.outputs == layer.inputs else "partial identity"
+    if layer.outputs > layer.inputs:
+        what = f"Hadamard matrix of order {_power_of_two_from(layer.outputs)}, scaled"
+    if any(size % 2 == 0 for size in layer.kernel):
+        what += f"; even kernel, centre at {tuple(size // 2 for size in layer.kernel)}"
+    return layer.in_centre_taps([matrix] * layer.blocks), f"ZerO, {what}"

@@ -1,0 +1,197 @@
+"""The models that an initializer is checked on: small, and each with something that is easily missed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from initbench.architectures.create import create_model
+from initbench.errors import InitbenchError
+from initbench.registry import ARCHITECTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from initbench.probes.batches import Batch
+
+CLASSES = 4
+_SAMPLES, _BATCHES, _IMAGE, _WORDS, _LENGTH = 8, 16, (3, 8, 8), 10, 5
+_SMALL = {"depth": 10, "width": 1, "norm": "none"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model with batches for it.
+
+    Attributes:
+        name: for messages.
+        make: builds the model, the same at every call.
+        input_shape: of a batch.
+        words: whether inputs are the indices of words, else they are images.
+        memory_format: of the model.
+    """
+
+    name: str
+    make: Callable[[], nn.Module]
+    input_shape: tuple[int, ...] = (_SAMPLES, *_IMAGE)
+    words: bool = False
+    memory_format: torch.memory_format = torch.contiguous_format
+
+    def build(self) -> nn.Module:
+        """Return the model: no parameter, buffer, gradient or mode of it has the value that a layer is built with."""
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.default_generator.manual_seed(0)
+            model = self.make().to(memory_format=self.memory_format)
+            for parameter in model.parameters():
+                parameter.normal_(0, 0.5)
+            for buffer in model.buffers():
+                buffer.copy_(torch.empty(buffer.shape).uniform_(1, 2))
+        model.train()
+        for module in list(model.children())[1:2]:
+            module.eval()
+        for parameter in list(model.parameters())[:1]:
+            parameter.grad = torch.ones_like(parameter)
+        return model
+
+    def batches(self, value: float | None = None) -> Iterator[Batch]:
+        """Return batches without end, the same at every call.
+
+        Args:
+            value: of all inputs, such as NaN, in place of random ones.
+        """
+        generator = torch.Generator().manual_seed(0)
+        drawn = [self._batch(generator) for _ in range(_BATCHES)]  # now, since later the kit counts what is drawn
+        return (
+            (inputs.clone() if value is None else torch.full_like(inputs, value), targets.clone())
+            for inputs, targets in cycle(drawn)
+        )
+
+    def _batch(self, generator: torch.Generator) -> Batch:
+        if self.words:
+            inputs = torch.randint(_WORDS, self.input_shape, generator=generator)
+        else:
+            inputs = torch.randn(self.input_shape, generator=generator)
+        return inputs, torch.randint(CLASSES, (_SAMPLES,), generator=generator)
+
+
+class Convolutions(nn.Module):
+    """Convolutions with biases, and a normalization with running statistics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(_IMAGE[0], 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.conv2 = nn.Conv2d(8, 8, 3, stride=2)
+        self.classifier = nn.Linear(8, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits."""
+        hidden = torch.relu(self.norm(self.conv1(images)))
+        logits: Tensor = self.classifier(torch.relu(self.conv2(hidden)).mean((2, 3)))
+        return logits
+
+
+class TiedLayers(nn.Module):
+    """Linear layers of which two share their weight, and one is frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear1 = nn.Linear(_IMAGE[0] * _IMAGE[1] * _IMAGE[2], 8)
+        self.linear2 = nn.Linear(8, 8)
+        self.linear3 = nn.Linear(8, 8)
+        self.linear3.weight = self.linear2.weight
+        self.frozen = nn.Linear(8, 8).requires_grad_(requires_grad=False)
+        self.classifier = nn.Linear(8, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits."""
+        hidden = images.flatten(1)
+        for layer in (self.linear1, self.linear2, self.linear3, self.frozen):
+            hidden = torch.tanh(layer(hidden))
+        logits: Tensor = self.classifier(hidden)
+        return logits
+
+
+class Transformer(nn.Module):
+    """Embedded words, and a block of self-attention and a feed-forward part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(_WORDS, 8)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.norm = nn.LayerNorm(8)
+        self.expand = nn.Linear(8, 16)
+        self.contract = nn.Linear(16, 8)
+        self.classifier = nn.Linear(8, CLASSES)
+
+    def forward(self, words: Tensor) -> Tensor:
+        """Return logits."""
+        x = self.embedding(words)
+        x = x + self.attention(x, x, x, need_weights=False)[0]
+        x = x + self.contract(torch.relu(self.expand(self.norm(x))))
+        logits: Tensor = self.classifier(x.mean(1))
+        return logits
+
+
+class Frozen(Convolutions):
+    """A model of which nothing may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requires_grad_(requires_grad=False)
+
+
+CONVOLUTIONS = Case("convolutions", Convolutions)
+STANDARD = (
+    CONVOLUTIONS,
+    Case("channels_last", Convolutions, memory_format=torch.channels_last),
+    Case("tied_layers", TiedLayers),
+    Case("transformer", Transformer, (_SAMPLES, _LENGTH), words=True),
+)
+DEGENERATE = (Case("no_parameters", nn.Flatten), Case("all_frozen", Frozen))
+
+
+def cases(scheme: str | None) -> tuple[Case, ...]:
+    """Return the models for an initializer that needs a scheme, or none.
+
+    Those with a scheme are of every architecture that has it, and the last of them also in channels_last and with a
+    frozen weight.
+
+    Raises:
+        InitbenchError: no registered architecture has the scheme, at a depth of 10 and without normalization.
+    """
+    if scheme is None or scheme == "standard":
+        return STANDARD
+    single = [name for name in ARCHITECTURES.names() if not name.endswith("/*")]  # a family takes long to import
+    found = [case for name in single for case in _of_architecture(name, scheme)]
+    if not found:
+        raise InitbenchError(f"scheme {scheme!r}: no registered architecture of depth 10 without normalization has it")
+    last = found[-1]
+    layout = replace(last, name=f"{last.name}_channels_last", memory_format=torch.channels_last)
+    return (*found, layout, replace(last, name=f"{last.name}_frozen", make=lambda: _frozen(last.make())))
+
+
+def _of_architecture(name: str, scheme: str) -> Iterator[Case]:
+    """Yield a small model of an architecture, unless it lacks the scheme or cannot be so small."""
+    component = ARCHITECTURES.get(name)
+    if scheme in component.traits.schemes:
+        small = {a.name: _SMALL[a.name] for a in component.arguments if a.name in _SMALL}
+        case = Case(name, lambda: _with_scheme(name, scheme, small))
+        with suppress(InitbenchError):
+            case.build()
+            yield case
+
+
+def _with_scheme(name: str, scheme: str, small: dict[str, Any]) -> nn.Module:
+    return create_model(name, scheme=scheme, input_shape=_IMAGE, num_classes=CLASSES, **small)
+
+
+def _frozen(model: nn.Module) -> nn.Module:
+    """Return the model with its first weight frozen."""
+    next(parameter for parameter in model.parameters() if parameter.dim() > 1).requires_grad = False
+    return model

@@ -1,0 +1,280 @@
+"""GPT-2's initialization: which weights are residual projections, their scale, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import timm
+import torch
+from scipy import stats
+from torch import nn
+
+from initbench.architectures.create import create_model
+from initbench.errors import ArgumentError, InitializationError
+from initbench.initializers.initialize import initialize
+
+
+def encoder(layers, width=32, hidden=48):
+    layer = nn.TransformerEncoderLayer(width, 4, hidden, batch_first=True)
+    return nn.TransformerEncoder(layer, layers).double()
+
+
+def vit(depth=3, name="vit_tiny_patch16_224", **options):
+    sizes = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "num_heads": 3, "num_classes": 10}
+    return timm.create_model(name, depth=depth, **sizes | options).double()
+
+
+def found(model):
+    """N, and the residual projections by name."""
+    conditions = initialize(model, "gpt2").conditions
+    return conditions["blocks"], set(conditions["residual_projections"])
+
+
+class GroupedQueries(nn.Module):
+    """An attention with fewer keys and values than queries, by four layers."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = nn.Linear(width, width), nn.Linear(width, 4), nn.Linear(width, 4)
+        self.back = nn.Linear(width, width)
+
+
+class Gated(nn.Module):
+    """A feed-forward part with a gate."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.gate, self.up, self.down = nn.Linear(width, 40), nn.Linear(width, 40), nn.Linear(40, width)
+
+
+class Spread(nn.Module):
+    """A block whose attention and feed-forward part are spread over modules."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        heads = nn.ModuleDict({name: nn.Linear(width, width) for name in ("query", "key", "value")})
+        self.attention = nn.ModuleDict({"heads": heads, "output": nn.ModuleDict({"dense": nn.Linear(width, width)})})
+        self.intermediate = nn.Sequential(nn.Linear(width, 64), nn.GELU())
+        self.output = nn.Sequential(nn.Linear(64, width), nn.LayerNorm(width))
+
+
+def test_the_projections_of_pytorchs_encoder():
+    names = {f"layers.{i}.{last}.weight" for i in range(3) for last in ("self_attn.out_proj", "linear2")}
+    assert found(encoder(3)) == (3, names)
+    assert found(encoder(3, hidden=32)) == (3, names)  # all layers of one shape
+    ends = nn.Sequential(nn.Linear(5, 32), encoder(3), nn.Linear(32, 5))
+    assert found(ends) == (3, {f"1.{name}" for name in names})
+    assert found(encoder(1).layers[0]) == (1, {"self_attn.out_proj.weight", "linear2.weight"})
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"init_values": 0.1}, {"class_token": False, "global_pool": "avg"}, {"mlp_ratio": 1.0}]
+)
+def test_the_projections_of_a_vision_transformer(options):
+    names = {f"blocks.{i}.{last}.weight" for i in range(3) for last in ("attn.proj", "mlp.fc2")}
+    assert found(vit(**options)) == (3, names)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "blocks", "projections"),
+    [
+        ("beit_base_patch16_224", {"depth": 2, "embed_dim": 48, "num_heads": 3}, 2, 4),
+        ("cait_xxs24_224", {"depth": 2}, 4, 8),  # two blocks of class attention; attentions with mixing of heads
+        ("eva02_tiny_patch14_224", {"depth": 2}, 2, 4),  # a gated feed-forward part
+        ("swinv2_base_window8_256", {"depths": (1, 1, 1, 1)}, 4, 8),  # small networks for position biases
+        ("hiera_tiny_224", {"stages": (1, 1, 1, 1)}, 4, 8),  # attentions that double the width
+        ("pvt_v2_b0", {}, 8, 16),  # queries apart from keys and values
+        ("vit_base_patch16_siglip_224", {"depth": 2, "embed_dim": 48, "num_heads": 3}, 3, 6),  # pooling by attention
+    ],
+)
+def test_the_projections_of_other_families(name, options, blocks, projections):
+    with torch.device("meta"):
+        model = timm.create_model(name, **options)
+    number, names = found(model.to_empty(device="cpu"))
+    assert (number, len(names)) == (blocks, projections)
+    assert all(name.endswith(("attn.proj.weight", "attn_pool.proj.weight", "mlp.fc2.weight")) for name in names)
+
+
+def test_attentions_and_feed_forward_parts_of_other_shapes():
+    pairs = nn.ModuleList([nn.ModuleDict({"a": GroupedQueries(), "f": Gated()}) for _ in range(2)])
+    assert found(pairs) == (2, {f"{i}.{last}.weight" for i in range(2) for last in ("a.back", "f.down")})
+    in_turn = nn.ModuleList([GroupedQueries(), Gated(), GroupedQueries(), Gated()])
+    assert found(in_turn) == (2, {"0.back.weight", "1.down.weight", "2.back.weight", "3.down.weight"})
+    model = nn.ModuleDict({"layers": nn.ModuleList([Spread(), Spread()]), "pooler": nn.Linear(16, 16)})
+    expected = {f"layers.{i}.{last}.weight" for i in range(2) for last in ("attention.output.dense", "output.0")}
+    assert found(model) == (2, expected)
+
+
+def test_cross_attention_is_a_projection_more_and_no_block_more():
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(16, 2, 24), 2)
+    last = ("self_attn.out_proj", "multihead_attn.out_proj", "linear2")
+    assert found(decoder) == (2, {f"layers.{i}.{name}.weight" for i in range(2) for name in last})
+
+
+def test_standard_deviations():
+    """χ²: (n − 1) s² / σ² of n normal entries, within its central 1 − 10⁻⁶."""
+    model = nn.ModuleDict({"words": nn.Embedding(500, 64), "vit": vit(depth=8, embed_dim=64, num_heads=4)}).double()
+    record = initialize(model, "gpt2", seed=3)
+    projections = set(record.conditions["residual_projections"])
+    assert len(projections) == 16
+    drawn = {name for name, done in record.tensors.items() if done[0].startswith("drawn")}
+    assert drawn == {n for n, p in model.named_parameters() if p.dim() > 1 and "cls_token" not in n}
+    assert {"words.weight", "vit.pos_embed", "vit.head.weight", "vit.patch_embed.proj.weight"} < drawn
+    for name in drawn:
+        values = model.get_parameter(name).detach().flatten()
+        std = 0.02 / math.sqrt(2 * 8) if name in projections else 0.02
+        low, high = stats.chi2.interval(1 - 1e-6, len(values) - 1)
+        assert low < values.var().item() * (len(values) - 1) / std**2 < high, name
+    residual = torch.cat([model.get_parameter(name).detach().flatten() for name in sorted(projections)])
+    assert residual.std().item() == pytest.approx(0.005, rel=5 / math.sqrt(2 * len(residual)))
+    assert stats.kstest(residual.numpy() / 0.005, stats.norm.cdf).pvalue > 1e-3
+    assert record.tensors["vit.blocks.0.mlp.fc2.weight"] == ["drawn: residual projection, normal, std 0.005"]
+    assert record.tensors["vit.blocks.0.mlp.fc1.weight"] == ["drawn: normal, std 0.02"]
+
+
+@pytest.mark.parametrize("depth", [1, 3, 12])
+def test_the_same_draws_are_divided_by_the_root_of_twice_the_depth(depth):
+    """A parameter's numbers depend on seed and name alone: what else they depend on is the factor."""
+    two, other = encoder(2), encoder(depth)
+    record = initialize(two, "gpt2", seed=5)
+    initialize(other, "gpt2", seed=5)
+    for name in ("layers.0.self_attn.in_proj_weight", "layers.0.linear1.weight"):
+        assert torch.equal(two.get_parameter(name), other.get_parameter(name)), name
+    for name in record.conditions["residual_projections"][:2]:
+        ratio = two.get_parameter(name) / other.get_parameter(name)
+        assert torch.allclose(ratio, torch.full_like(ratio, math.sqrt(depth / 2)), rtol=1e-13, atol=0), name
+
+
+def test_std_multiplies_everything():
+    one, two = encoder(2), encoder(2)
+    initialize(one, "gpt2")
+    initialize(two, "gpt2", std=0.04)
+    for name, parameter in one.named_parameters():
+        if parameter.dim() > 1:
+            assert torch.allclose(two.get_parameter(name), 2 * parameter, rtol=1e-13, atol=0), name
+
+
+def test_zero_makes_every_block_the_identity():
+    model = vit()
+    record = initialize(model, "gpt2", residual="zero")
+    scaled = vit()
+    initialize(scaled, "gpt2")
+    for name in record.conditions["residual_projections"]:
+        assert not model.get_parameter(name).any()
+        assert record.tensors[name] == ["zeroed"]
+    assert torch.equal(model.blocks[0].mlp.fc1.weight, scaled.blocks[0].mlp.fc1.weight)
+    x = torch.randn(2, 17, 48, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(model.blocks(x), x)
+        assert not torch.equal(scaled.blocks(x), x)
+
+
+def test_the_stream_does_not_grow_with_depth():
+    """A pre-norm stream x of variance 1 gets a share of 1 / 2N of each branch; unscaled it grows in proportion to N."""
+
+    def growth(depth, factor):
+        model = vit(depth=depth, embed_dim=64, num_heads=4)
+        record = initialize(model, "gpt2", std=0.1)
+        x = torch.randn(8, 17, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            for name in record.conditions["residual_projections"]:
+                model.get_parameter(name).mul_(factor)
+            return (model.blocks(x) - x).square().mean().item()
+
+    assert growth(32, 1.0) == pytest.approx(growth(2, 1.0), rel=0.3)
+    assert growth(32, math.sqrt(64)) > 8 * growth(2, math.sqrt(4))
+
+
+def test_biases_norms_gates_and_tokens():
+    model = vit(init_values=0.1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(7.0)
+    model.blocks[1].attn.proj.weight.requires_grad_(requires_grad=False)
+    record = initialize(model, "gpt2")
+    assert not model.blocks[0].attn.qkv.bias.any()
+    assert not model.patch_embed.proj.bias.any()
+    assert model.norm.weight.eq(1).all()
+    assert not model.norm.bias.any()
+    for name in ("cls_token", "blocks.0.ls1.gamma", "blocks.2.ls2.gamma"):
+        assert model.get_parameter(name).eq(7).all()
+        assert record.tensors[name] == ["untouched"]
+    # A frozen projection still adds to the stream: it counts.
+    assert record.tensors["blocks.1.attn.proj.weight"] == ["untouched: frozen"]
+    assert "blocks.1.attn.proj.weight" in record.conditions["residual_projections"]
+    assert record.conditions["blocks"] == 3
+
+
+def test_the_row_of_padding_is_zero_and_tied_weights_are_drawn_once():
+    words = nn.Embedding(10, 32, padding_idx=3)
+    model = nn.ModuleDict({"head": nn.Linear(32, 10, bias=False), "words": words, "encoder": encoder(1)}).double()
+    model["head"].weight = words.weight
+    record = initialize(model, "gpt2")
+    assert not words.weight[3].any()
+    assert words.weight.detach().std().item() == pytest.approx(0.02, rel=0.3)
+    assert record.tensors["words.weight"] == ["tied to head.weight"]
+
+
+class Branch(nn.Module):
+    """A residual branch of two linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 8)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: create_model("wrn", depth=10, width=1, norm="none"),
+        lambda: create_model("mlp", depth=8, width=32, input_shape=(1, 4, 8)),
+        lambda: nn.ModuleList([nn.Linear(8, 8) for _ in range(8)]),
+        lambda: nn.Sequential(nn.Linear(5, 8), nn.ModuleList([Branch() for _ in range(3)]), nn.Linear(8, 5)),
+        lambda: nn.MultiheadAttention(8, 2),
+        lambda: timm.create_model("mixer_s32_224", img_size=64),
+    ],
+    ids=["convolutions", "mlp", "equal layers", "residual branches", "attention alone", "mixer"],
+)
+def test_models_without_transformer_blocks_are_refused(make):
+    model = make()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    with pytest.raises(
+        InitializationError, match=r"^gpt2: no transformer block found, which is a module with an atten"
+    ):
+        initialize(model, "gpt2")
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), before, strict=True))
+
+
+class GlobalQueries(nn.Module):
+    """An attention to queries that come from elsewhere: no attention by its shapes."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        self.to_kv, self.back = nn.Linear(width, 2 * width), nn.Linear(width, width)
+
+
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [
+        ({"mixer": nn.Conv1d(32, 32, 3), "f": Gated(32)}, "f.down"),
+        ({"a": GroupedQueries(32), "f": Gated(32), "g": Gated(32)}, "g.down"),
+        ({"a": GlobalQueries(), "f": nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32))}, "a.back"),
+        ({"a": GlobalQueries(), "f": nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 32))}, "a.back"),
+    ],
+    ids=["convolution", "two beside an attention", "unknown attention, ratio 2", "unknown attention, ratio 1.5"],
+)
+def test_a_feed_forward_part_without_attention_is_refused(block, name):
+    other = nn.Module()  # no container: that is never an attention
+    for part, module in block.items():
+        other.add_module(part, module)
+    model = nn.ModuleList([encoder(1), other])
+    with pytest.raises(
+        InitializationError, match=rf"^gpt2: 1\.{name}\.weight ends a feed-forward part that no attention"
+    ):
+        initialize(model, "gpt2")
+
+
+def test_what_it_refuses():
+    with pytest.raises(ArgumentError, match=r"^std must be a finite number above 0, got 0\.0"):
+        initialize(encoder(1), "gpt2", std=0.0)
