@@ -24,7 +24,7 @@ from initbench.probes.gradient_quotient import batch_loss, check_parameters, fla
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from initbench.initializers.context import InitializationContext, InitializationRecord
     from initbench.probes.batches import Batch
@@ -34,7 +34,7 @@ _GAMMA = {"sgd": 1.0, "adam": 1000.0}
 
 @register_initializer(
     "gradinit",
-    2,
+    3,
     kind="tuner",
     base="kaiming",
     batch_size=64,
@@ -202,7 +202,9 @@ class _Objective:
 
         Both can be differentiated.
         """
-        gradients = self._differentiate(self._loss(self._model, batch), create_graph=True)
+        self.forward_passes += 1
+        loss = batch_loss(self._model, *batch, self._loss_fn)
+        gradients = self._differentiate(loss, create_graph=True)
         norm: Tensor = torch.linalg.vector_norm(
             flatten(gradients, list(self._trainable.values())), 2 if self._form == "sgd" else 1
         )
@@ -216,13 +218,11 @@ class _Objective:
         """Return L(batch; θ − η·step(g)) / η, 0-dim, and its derivatives."""
         step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
         moved = {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
-        model = lambda inputs: functional_call(self._model, moved, (inputs,))  # noqa: E731
-        value = self._loss(model, batch) / self._eta
-        return value.detach(), self._differentiate(value)
-
-    def _loss(self, model: Callable[[Tensor], Tensor], batch: Batch) -> Tensor:
         self.forward_passes += 1
-        return batch_loss(model, *batch, self._loss_fn)
+        inputs, targets = batch
+        with torch.enable_grad():  # not `batch_loss`: what that does for second derivatives is not needed here
+            value = self._loss_fn(functional_call(self._model, moved, (inputs,)), targets) / self._eta
+        return value.detach(), self._differentiate(value)
 
     def _differentiate(self, value: Tensor, *, create_graph: bool = False) -> list[Tensor | None]:
         self.backward_passes += 1
