@@ -87,7 +87,13 @@ def initialize(
     context = InitializationContext(
         model, record, seed, input_shape, num_classes, loss_fn, Optimizer(*training_optimizer), batches, real_batches
     )
-    with preserved(model), forked_rng(model, seed, "initializer"), _parameters_restored_on_error(model):
+    with (
+        torch.inference_mode(False),  # a caller's own, or its no_grad, must not take a tuner's gradients away
+        torch.enable_grad(),
+        preserved(model),
+        forked_rng(model, seed, "initializer"),
+        _parameters_restored_on_error(model),
+    ):
         for stage, apply in stages:
             _run(stage, apply, model, context)
     _note_untouched(model, record)

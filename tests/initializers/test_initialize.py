@@ -121,6 +121,18 @@ def test_a_tuner_starts_from_exactly_the_draw_of_its_base():
         assert not torch.allclose(start["stem.weight"], tuned["stem.weight"])
 
 
+@pytest.mark.parametrize("without", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", ["metainit", "gradinit"])
+def test_a_caller_that_records_no_gradients_gets_the_same_result(name, without):
+    options = {"data": "random", "input_shape": (4, 3, 8, 8), "num_classes": 10}
+    options |= {"steps": 2} if name == "metainit" else {"iterations": 2, "gamma": 100.0}
+    expected, model = small("plain"), small("plain")
+    initialize(expected, name, **options)
+    with without():
+        initialize(model, name, **options)
+    assert all(map(torch.equal, model.parameters(), expected.parameters()))
+
+
 def test_the_declared_base_is_the_default_and_none_takes_the_model_as_it_is():
     default = initialize(small("plain"), "metainit", steps=1, **RANDOM)
     assert default.base == {"name": "delta_orthogonal", "gain": 1.0}
