@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from initbench.architectures.create import create_model
+    from initbench.architectures.rewrite import remove_normalization, rewrite
     from initbench.errors import InitbenchError, InitializationError
     from initbench.initializers.initialize import initialize
     from initbench.probes.gradient_quotient import gradient_quotient
@@ -29,6 +30,8 @@ _PUBLIC = {
     "register_dataset": "initbench.registry",
     "register_initializer": "initbench.registry",
     "register_probe": "initbench.registry",
+    "remove_normalization": "initbench.architectures.rewrite",
+    "rewrite": "initbench.architectures.rewrite",
 }
 
 __all__ = [
@@ -42,6 +45,8 @@ __all__ = [
     "register_dataset",
     "register_initializer",
     "register_probe",
+    "remove_normalization",
+    "rewrite",
 ]
 
 

@@ -10,7 +10,6 @@ from torch.nn.functional import pad
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_norm
 from initbench.architectures.schemes import (
     SCHEMES,
-    ResidualBlock,
     Scheme,
     check_scheme,
     make_convolution,
@@ -59,7 +58,7 @@ class Layer(nn.Module):
         return result
 
 
-class Block(ResidualBlock):
+class Block(nn.Module):
     """Figure 5 of the paper: two 3×3 convolutions, or 1×1, 3×3 and 1×1 with a quarter of the channels inside.
 
     The shortcut has no parameters (option A): every stride-th pixel, zeros for the channels that are added. As in the
@@ -104,7 +103,6 @@ class Block(ResidualBlock):
                     scheme=scheme,
                 )
             )
-        self.branch = tuple(f"layers.{index}.convolution" for index in range(len(kernels)))
         self.multiplier = make_multiplier(scheme)
         self.bias = make_scalar_bias(scheme)
         self.activation = make_activation(activation)

@@ -1,4 +1,4 @@
-"""Schemes: the parts that some initialization methods need in a network.
+"""Schemes: the parts that some initialization methods need in a network; `rewrite` puts them into any model.
 
 - ``standard``: none.
 - ``fixup``: a scalar bias before every convolution, linear layer and activation, and a scalar multiplier at the end of
@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from initbench.architectures.blocks import Norm
+    from initbench.architectures.residual import ResidualBranch
 
 Scheme = Literal["standard", "fixup", "skipinit", "weight_norm"]
 SCHEMES: tuple[Scheme, ...] = ("standard", "fixup", "skipinit", "weight_norm")
@@ -62,26 +61,17 @@ class ScalarBias(nn.Module):
         return x + self.bias
 
 
-class ResidualBlock(nn.Module):
-    """A block with one residual branch that ends in a multiplier, or in no module of parameters.
-
-    Attributes:
-        branch: the branch's weight layers, as names, in the order in which they run.
-        multiplier: the branch's scalar multiplier or gate; the identity where it has none.
-    """
-
-    branch: tuple[str, ...] = ()
-    multiplier: nn.Module
-
-    def branch_layers(self) -> Iterator[nn.Module]:
-        """Yield the branch's weight layers in the order in which they run."""
-        for name in self.branch:
-            yield self.get_submodule(name)
+def branch_multiplier(model: nn.Module, branch: ResidualBranch) -> ScalarMultiplier | None:
+    """Return the scalar multiplier at the end of a model's residual branch, None where there is none."""
+    owners = (model.get_submodule(gate.rpartition(".")[0]) for gate in branch.gates)
+    return next((owner for owner in owners if isinstance(owner, ScalarMultiplier)), None)
 
 
-def residual_blocks(model: nn.Module) -> list[ResidualBlock]:
-    """Return the model's blocks that have a residual branch, in the order in which it registers them."""
-    return [module for module in model.modules() if isinstance(module, ResidualBlock) and module.branch]
+def classifier_name(model: nn.Module) -> str | None:
+    """Return the name of a model's last linear layer, of its last 1×1 convolution where it has none."""
+    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    pointwise = [n for n, m in model.named_modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (1, 1)]
+    return next(reversed(linear or pointwise), None)
 
 
 def check_scheme(scheme: Scheme, norm: Norm) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
 
 from initbench.architectures.blocks import check_rate
+from initbench.architectures.rewrite import remove_normalization, rewrite
+from initbench.architectures.schemes import SCHEMES, Scheme
 from initbench.errors import ArgumentError
 from initbench.registry import register_architecture
 
@@ -22,7 +24,7 @@ def _members() -> Iterable[str]:
 
 
 @register_architecture(
-    "timm/*", members=_members, example="resnet18", reference="Wightman, PyTorch Image Models (timm)"
+    "timm/*", members=_members, example="resnet18", schemes=SCHEMES, reference="Wightman, PyTorch Image Models (timm)"
 )
 def timm_model(
     model: str,
@@ -33,8 +35,9 @@ def timm_model(
     *,
     input_shape: tuple[int, int, int] = (3, 32, 32),
     num_classes: int = 10,
+    scheme: Scheme = "standard",
 ) -> nn.Module:
-    """A model of the timm library, untrained.
+    """A model of the timm library, untrained; a scheme takes its normalization out (see `initbench.rewrite`).
 
     Args:
         model: its name in timm.
@@ -42,13 +45,16 @@ def timm_model(
         drop_rate: dropout rate of the classifier.
         drop_path_rate: stochastic depth rate of the last block.
         norm_layer: timm's name of a normalization, such as batchnorm2d, groupnorm (32 groups), groupnorm1 (one group)
-            or layernorm2d (over the channels of each pixel); null for the model's own.
+            or layernorm2d (over the channels of each pixel); none for a bias in the place of each normalization (see
+            `initbench.remove_normalization`); null for the model's own.
         input_shape: channels, height, width.
         num_classes: outputs.
+        scheme: standard, fixup, skipinit or weight_norm.
 
     Raises:
         ArgumentError: the model has no such option.
-        ValueError: it cannot be built with the option's value.
+        ValueError: it cannot be built with the option's value, or has no normalization to take out, or no residual
+            branches for the scheme.
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
         check_rate(name, rate)
@@ -61,15 +67,18 @@ def timm_model(
         "drop_path_rate": drop_path_rate,
     }
     chosen = {"img_size": img_size is not None, "drop_rate": drop_rate > 0, "drop_path_rate": drop_path_rate > 0}
-    if norm_layer is not None:
+    if norm_layer not in {None, "none"}:
         _check_norm_layer(norm_layer)
         options["norm_layer"], chosen["norm_layer"] = norm_layer, True
     try:
-        return _build(model, input_shape[0], num_classes, options, chosen)
+        built = _build(model, input_shape[0], num_classes, options, chosen)
     except (AssertionError, RuntimeError, ValueError, ZeroDivisionError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         misfit = (f"norm_layer {norm_layer} with " if norm_layer else "") + f"img_size {options['img_size']}"
         raise ValueError(f"{misfit} does not fit timm/{model}: {reason}") from error
+    if norm_layer == "none":
+        built = remove_normalization(built)
+    return built if scheme == "standard" else rewrite(built, scheme)
 
 
 def _check_norm_layer(name: str) -> None:
@@ -81,7 +90,7 @@ def _check_norm_layer(name: str) -> None:
     except KeyError:
         found = None
     if found is None:
-        known = "batchnorm2d, groupnorm, layernorm2d, ..."
+        known = "batchnorm2d, groupnorm, layernorm2d, none, ..."
         raise ValueError(f"norm_layer must be a normalization of timm ({known}), got {name!r}")
 
 

@@ -15,7 +15,6 @@ from initbench.architectures.blocks import (
 )
 from initbench.architectures.schemes import (
     SCHEMES,
-    ResidualBlock,
     ScalarMultiplier,
     Scheme,
     check_scheme,
@@ -32,7 +31,7 @@ _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.0
 _DEEPEST = 100_000
 
 
-class Block(ResidualBlock):
+class Block(nn.Module):
     """Two 3×3 convolutions, each after norm and activation: B(3,3) of the paper, section 2.
 
     Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4); a scheme puts its
@@ -65,7 +64,6 @@ class Block(ResidualBlock):
         scheme: Scheme = "standard",
     ) -> None:
         super().__init__()
-        self.branch = ("conv1", "conv2") if residual else ()
         self.norm1 = make_norm(norm, in_channels, 2)
         self.bias1a = make_scalar_bias(scheme)
         self.activation1 = make_activation(activation)

@@ -108,7 +108,7 @@ def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: s
 def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
     """Return what a component declares, in sentences."""
     if kind == "initializer":
-        what = "A distribution: it draws the parameters and takes no data."
+        what = "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
         if declared["kind"] == "tuner":
             base = declared["base"]
             what = f"A tuner: it starts from {base} and adjusts that with batches of {declared['batch_size']}."

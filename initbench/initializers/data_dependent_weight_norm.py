@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.weight_norm import is_weight_normalized
-from initbench.probes.batches import DataKind  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from initbench.initializers.context import InitializationContext
 
 
@@ -30,10 +29,10 @@ def data_dependent_weight_norm(data: DataKind = "real") -> Apply:
     """Set gains to g = 1/σ and biases to b = -μ/σ, so that each channel has mean 0 and variance 1 before activation.
 
     μ and σ are those of the channel's outputs v·x/‖v‖ on one batch (equations (5) and (6)), over samples and positions;
-    layers are set in the order in which they run, each on what the layers before it now put out, within one forward
-    pass. The directions v are the base's. A layer without a bias gets its gain alone; one that runs twice is set for
-    the first time. Other layers, such as a classifier without weight normalization, are not touched. The model is in
-    eval mode meanwhile.
+    layers are set in the order in which they run, each on what the layers before it now put out. The directions v are
+    the base's. A layer without a bias gets its gain alone; one that runs twice is set for the first time. Other layers,
+    such as a classifier without weight normalization, are not touched. The model is in eval mode meanwhile. It costs
+    one forward pass. The base and the size of the batch are this library's choice.
 
     Args:
         data: ``real`` or ``random`` inputs.
@@ -45,14 +44,14 @@ def data_dependent_weight_norm(data: DataKind = "real") -> Apply:
         if not layers:
             raise InitializationError("data_dependent_weight_norm: the model has no weight-normalized layers")
         inputs, _ = next(context.batches(data))
-        if not torch.isfinite(inputs).all():
-            raise InitializationError("data_dependent_weight_norm: the batch has inputs that are not finite")
+        if not is_finite([inputs]):
+            raise InitializationError(f"data_dependent_weight_norm: the batch {NOT_FINITE}")
         deviations: dict[str, Tensor] = {}
 
         def visit(name: str, module: Any, _: tuple[Any, ...], outputs: Tensor) -> Tensor | None:
             if name in deviations:
                 return None
-            gain, bias = module.parametrizations.weight.original0, module.bias
+            gain, bias = _gain_and_bias(module)
             channels = 1 if gain.dim() > 2 else outputs.dim() - 1
             shape = [-1 if d == channels else 1 for d in range(outputs.dim())]
             over = [d for d in range(outputs.dim()) if d != channels]
@@ -68,13 +67,7 @@ def data_dependent_weight_norm(data: DataKind = "real") -> Apply:
             return scaled if bias is None else scaled + bias.view(shape)
 
         run_visiting(model, inputs, layers, visit)
-        smallest = {name: float(deviation.min()) for name, deviation in deviations.items()}
-        for name, deviation in smallest.items():
-            if not 0 < deviation < float("inf"):
-                raise InitializationError(
-                    f"data_dependent_weight_norm: {name}: the outputs of a channel are the same for all inputs, or not "
-                    "finite"
-                )
+        _check(layers, deviations)
         _note(model, context, layers, deviations)
         context.record.cost = {"forward": 1, "backward": 0}
         context.record.conditions |= {"mode": "eval", "batch_shape": list(inputs.shape)}
@@ -82,13 +75,30 @@ def data_dependent_weight_norm(data: DataKind = "real") -> Apply:
     return apply
 
 
+def _gain_and_bias(layer: Any) -> tuple[nn.Parameter, nn.Parameter | None]:
+    return layer.parametrizations.weight.original0, layer.bias
+
+
+def _check(layers: dict[str, nn.Module], deviations: dict[str, Tensor]) -> None:
+    """Raise an InitializationError where nothing was set, or no gain gives a channel the variance 1."""
+    ran = [layers[name] for name in deviations]
+    if not any(p is not None and p.requires_grad for layer in ran for p in _gain_and_bias(layer)):
+        raise InitializationError("data_dependent_weight_norm: no layer with a gain or bias to set has run")
+    smallest = {name: float(deviation.min()) for name, deviation in deviations.items()}
+    for name, deviation in smallest.items():
+        if not 0 < deviation < float("inf"):
+            raise InitializationError(
+                f"data_dependent_weight_norm: {name}: the outputs of a channel are the same for all inputs, or not "
+                "finite"
+            )
+
+
 def _note(
     model: nn.Module, context: InitializationContext, layers: dict[str, nn.Module], deviations: dict[str, Tensor]
 ) -> None:
     names = {id(parameter): name for name, parameter in model.named_parameters() if parameter.requires_grad}
     for layer, module in layers.items():
-        gain = names.get(id(module.get_parameter("parametrizations.weight.original0")))
-        bias = names.get(id(module.bias))
+        gain, bias = (names.get(id(parameter)) for parameter in _gain_and_bias(module))
         done = layer in deviations
         if gain is not None:
             context.record.note(gain, "set to 1/σ of each channel" if done else f"not set: {layer} has not run")

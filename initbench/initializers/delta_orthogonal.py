@@ -25,12 +25,13 @@ def delta_orthogonal(gain: float = 1.0) -> Apply:
     """Convolutions that are zero but for the kernel's centre tap, which is gain times a random orthogonal matrix.
 
     A convolution of stride 1 with no more inputs than outputs then multiplies the norm of every input by gain,
-    whatever the padding. With more inputs than outputs the matrix has orthonormal rows: a random input keeps
+    whatever the padding; with a stride of s, that of the pixels it visits, 1 / s of all on average. With more inputs
+    than outputs, which TensorFlow and JAX refuse, the matrix has orthonormal rows: a random input keeps
     √(outputs / inputs) of its norm on average; one warning names the first such convolution. The centre of an even
     kernel k is tap k // 2. Each group of a convolution has a matrix of its own. Linear layers are orthogonal.
 
     Args:
-        gain: multiplies the matrix; √2 where ReLUs follow.
+        gain: multiplies the matrix; 1, as in MetaInit's experiments, for linear layers, √2 where ReLUs follow.
 
     Raises:
         ValueError: gain is not a finite number above 0.

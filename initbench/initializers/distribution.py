@@ -2,7 +2,10 @@
 
 Drawn are the weights of Linear, of every convolution and transposed convolution (grouped or not), and of the
 projections of MultiheadAttention. Their biases are zeroed. Norm layers get weight 1 and bias 0. Everything else
-(scalars, embeddings, gates, weights under a parametrization) keeps the value that the model was built with.
+(scalars, embeddings, gates) keeps the value that the model was built with.
+
+A weight under weight normalization, w = g·v/‖v‖, is drawn as it would be without: v = w and g = ‖w‖. One under another
+parametrization, such as spectral normalization, keeps its parameters.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
+
+from initbench.initializers.weight_normalized import weight_normalized, weight_normalized_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +36,8 @@ class WeightLayer:
     """A weight that maps inputs to outputs, seen as one or more independent blocks of (outputs, inputs, *kernel).
 
     Attributes:
-        weight: the parameter; its blocks lie one after another along its first dimension.
+        weight: the parameter; its blocks lie one after another along its first dimension. Under weight normalization
+            v, which `ParameterWriter` takes for the weight.
         bias: the layer's bias, if it has one.
         blocks: groups of a convolution; 3 for the stacked query, key and value projections of attention; else 1.
         outputs: output channels of one block.
@@ -110,6 +116,10 @@ class Distribution:
 class ParameterWriter:
     """Writes values into parameters in place, each once (tied ones under their first name), frozen ones never.
 
+    What is written into the direction v of a weight normalization is the weight w: v = w and g = ‖w‖ (see
+    `WeightNormalized.set_weight`), drawn from the stream of the name that the weight would have without it. Where v or
+    g is frozen neither is written.
+
     Args:
         model: whose parameters.
         context: gives the generators and takes the notes.
@@ -118,9 +128,18 @@ class ParameterWriter:
     def __init__(self, model: nn.Module, context: InitializationContext) -> None:
         self._context = context
         self._waiting = {id(p): name for name, p in model.named_parameters() if p.requires_grad and p.numel()}
+        normalized = reversed(list(weight_normalized_weights(model)))  # so that of several names the first is kept
+        self._normalized = {id(weight.direction): (name, weight) for name, weight in normalized}
 
     def draw(self, parameter: nn.Parameter, make: Callable[[torch.Generator], tuple[Tensor, str]]) -> None:
         """Write what `make` returns for the parameter's generator, and note what it says."""
+        if id(parameter) in self._normalized:
+            self._set_normalized(parameter, lambda name: make(self._context.generator(name)), "drawn: ")
+        else:
+            self.draw_itself(parameter, make)
+
+    def draw_itself(self, parameter: nn.Parameter, make: Callable[[torch.Generator], tuple[Tensor, str]]) -> None:
+        """Write as `draw` does, but into v itself, whatever g is, where the parameter is that of a weight."""
         name = self._waiting.pop(id(parameter), None)
         if name is not None:
             values, what = make(self._context.generator(name))
@@ -130,21 +149,50 @@ class ParameterWriter:
 
     def fill(self, parameter: nn.Parameter | None, value: float) -> None:
         """Set all entries to one value."""
+        if parameter is None:
+            return
+        what = "zeroed" if value == 0 else f"set to {value:g}"
+        if id(parameter) in self._normalized:
+            self._set_normalized(parameter, lambda _: (torch.full_like(parameter, value), what))
+            return
         name = self._waiting.pop(id(parameter), None)
-        if parameter is not None and name is not None:
+        if name is not None:
             with torch.no_grad():
                 parameter.fill_(value)
-            self._context.record.note(name, "zeroed" if value == 0 else f"set to {value:g}")
+            self._context.record.note(name, what)
 
     def reset_norm(self, module: nn.Module) -> None:
         """Set a norm layer's weight to 1 and its bias to 0."""
         self.fill(own_parameter(module, "weight"), 1.0)
         self.fill(own_parameter(module, "bias"), 0.0)
 
+    def _set_normalized(
+        self, direction: nn.Parameter, make: Callable[[str], tuple[Tensor, str]], how: str = ""
+    ) -> None:
+        """Set g and v so that their weight is what `make` returns for its name."""
+        name, weight = self._normalized[id(direction)]
+        v, g = self._waiting.pop(id(direction), None), self._waiting.pop(id(weight.gain), None)
+        if v is not None and g is not None:
+            values, what = make(name)
+            weight.set_weight(values)
+            zero = weight.gain == 0
+            self._context.record.note(v, "kept: its gain is 0" if zero.all() else f"{how}{what}, as v")
+            size = "set to ‖v‖, 0 where the weight is 0" if zero.any() else "set to ‖v‖"
+            self._context.record.note(g, "zeroed" if zero.all() else size)
+        elif v is not None:
+            self._context.record.note(v, "untouched: its gain is frozen")
+        elif g is not None:
+            self._context.record.note(g, "untouched: its direction is frozen")
+
 
 def own_parameter(module: nn.Module, name: str) -> nn.Parameter | None:
-    """Return a module's own parameter; None where it has none, or where a parametrization computes it."""
-    return dict(module.named_parameters(recurse=False)).get(name)
+    """Return the parameter that a module's weight or bias is written into, see `ParameterWriter`.
+
+    That is the module's own, v where it is weight-normalized, and None where there is none or another parametrization
+    computes it.
+    """
+    weight = weight_normalized(module, name)
+    return dict(module.named_parameters(recurse=False)).get(name) if weight is None else weight.direction
 
 
 def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:

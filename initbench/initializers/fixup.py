@@ -6,10 +6,9 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from torch import nn
-
-from initbench.architectures.schemes import ScalarBias, ScalarMultiplier, residual_blocks
+from initbench.architectures.schemes import ScalarBias, ScalarMultiplier, classifier_name
 from initbench.errors import InitializationError
+from initbench.initializers.branches import required_branches, required_multipliers, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, WeightLayer, sample, weight_layers
 from initbench.probes.checks import check_positive
@@ -17,8 +16,9 @@ from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
+    from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
 
 
@@ -30,8 +30,9 @@ def fixup(
 ) -> Apply:
     """Kaiming's law, times L^(-1/(2m-2)) within residual branches, and 0 for the last layer of each and the classifier.
 
-    L is the number of residual branches and m the number of layers of one. Scalar multipliers start at 1, scalar and
-    other biases at 0. These are rules 1 to 3 of the paper; the classifier is the model's last linear layer.
+    L is the number of residual branches and m the number of layers one after another in the branch. Scalar multipliers
+    start at 1, scalar and other biases at 0. These are rules 1 to 3 of the paper; the classifier is the model's last
+    linear layer. `initbench.rewrite(model, "fixup")` puts the multipliers and biases into any residual network.
 
     Where the paper and the authors' code differ, the weights follow the paper: their code leaves PyTorch's default in
     the first convolution. The learning rate of biases and multipliers follows the code: a tenth of that of the weights.
@@ -48,7 +49,9 @@ def fixup(
     check_positive("scalar_learning_rate", scalar_learning_rate)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        factors = _factors(model, nonzero)
+        branches = required_branches(model, context, "fixup")
+        required_multipliers(model, branches, "fixup")
+        factors = _factors(model, branches, nonzero)
         writer = ParameterWriter(model, context)
         for module in model.modules():
             for layer in weight_layers(module):
@@ -64,7 +67,6 @@ def fixup(
                 writer.fill(module.scale, 1.0)
             elif isinstance(module, ScalarBias):
                 writer.fill(module.bias, 0.0)
-        context.record.conditions["residual_branches"] = len(residual_blocks(model))
         context.record.learning_rate_multipliers |= {
             name: scalar_learning_rate
             for name, _ in model.named_parameters()
@@ -74,26 +76,23 @@ def fixup(
     return apply
 
 
-def _factors(model: nn.Module, nonzero: bool) -> dict[int, float]:
+def _factors(model: nn.Module, branches: list[ResidualBranch], nonzero: bool) -> dict[int, float]:
     """Return by what Kaiming's law is multiplied for the weights of branches and classifier, by the weights' ids.
 
     Raises:
-        InitializationError: the model has no residual branch, or no linear layer.
+        InitializationError: the model has no linear layer.
     """
-    blocks = residual_blocks(model)
-    if not blocks:
-        raise InitializationError("fixup: the model has no residual branches that initbench knows of")
-    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    if not linear:
+    classifier = classifier_name(model)
+    if classifier is None:
         raise InitializationError("fixup: the model has no linear layer to take for its classifier")
+    factors: dict[int, float] = {}
+    for branch in branches:
+        for weight in weights_of(model, branch.inner):
+            factors[id(weight)] = len(branches) ** (-1 / (2 * branch.depth - 2))
     last = 1.0 if nonzero else 0.0
-    factors = {id(linear[-1].weight): last}
-    for block in blocks:
-        *inner, end = block.branch_layers()
-        for layer in inner:
-            factors[id(layer.weight)] = len(blocks) ** (-1 / (2 * len(inner)))  # 2m - 2, where m counts the end too
-        factors[id(end.weight)] = last
-    return factors
+    for branch in branches:
+        factors |= {id(weight): last for weight in weights_of(model, branch.ends)}
+    return factors | {id(weight): last for weight in weights_of(model, [classifier])}
 
 
 def _draw(

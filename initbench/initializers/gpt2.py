@@ -55,8 +55,9 @@ def gpt2(std: float = 0.02, residual: Literal["scaled", "zero"] = "scaled") -> A
     the model runs several times counts once, and the stacks of an encoder and a decoder count together.
 
     Args:
-        std: standard deviation of the entries.
-        residual: ``zero`` sets the residual projections to 0 instead, so that every branch adds nothing.
+        std: standard deviation of the entries; 0.02 is GPT-2's.
+        residual: ``scaled`` as above; ``zero`` sets the residual projections to 0 instead, so that every branch adds
+            nothing.
 
     Raises:
         ValueError: std is not a finite number above 0.

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
-from initbench.probes.batches import DataKind  # noqa: TC001 - as above
+from initbench.probes.batches import NOT_FINITE, DataKind, explained, is_finite, mean_loss, within_classes
 from initbench.probes.checks import check_count, check_positive
-from initbench.probes.gradient_quotient import batch_loss, check_parameters, flatten, loss_gradients
+from initbench.probes.functional import forward_with
+from initbench.probes.gradient_quotient import batch_loss, differentiable_parameters, flatten, loss_gradients
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -62,23 +62,25 @@ def gradinit(
     objectives and one second moment for both. Tensors of zeros keep their values. The model is in eval mode meanwhile,
     but for BatchNorm, which uses the statistics of the batch.
 
-    Where the paper and the authors' code differ, this follows the code: the step is a constant in the derivative of the
-    loss after it (`second_order`), and that loss is divided by η. An iteration costs two backward passes and one
-    forward pass, or two of these where the loss is descended. The defaults are those of appendix A.1 for VGG-19
-    without BatchNorm on CIFAR-10: an epoch of batches of 128. The authors' base is Kaiming's with fan_out.
+    This follows the authors' code: the step is a constant in the derivative of the loss after it (`second_order`), and
+    that loss is divided by η, which the paper's is not. An iteration costs two backward passes, and one forward pass
+    where ‖g‖ is descended, two where the loss is. The defaults are those of the authors for VGG-19 without BatchNorm on
+    CIFAR-10 (appendix A.1): an epoch of batches of 128, each of two half-batches. Their base is Kaiming's with fan_out,
+    where the one here has fan_in.
 
     Args:
         iterations: of two half-batches, and a third where the loss is descended.
         tau: learning rate of the scales; the paper's lie between 3e-3 and 1e-1, by architecture.
         gamma: largest gradient norm of the start of training; null for 1 with sgd and 1000 with adam, as in the paper,
             which has 3 on ImageNet.
-        eta: size of the step that is looked ahead; null for the recipe's learning rate.
+        eta: size of the step that is looked ahead; null for the recipe's learning rate, as the authors have it for SGD.
         optimizer: that of the training to come, sgd or adam; null for the recipe's, where signsgd counts as adam,
             whose first step is sign(g) too.
         second_order: differentiate through the step as well.
-        overlap: fraction of S̃ that is in S: 0.5 for A and a new half-batch, 0 for two new ones, 1 for S itself.
-        floor: least scale of a weight; that of a bias is 0.
-        clip: of each scale's derivative.
+        overlap: fraction of S̃ that is in S: 0.5, the authors' choice (appendix B), for A and a new half-batch, 0 for
+            two new ones, 1 for S itself.
+        floor: least scale of a weight, 0.01 in appendix A.1; that of a bias is 0, as in the authors' code.
+        clip: of each scale's derivative; 1 in the authors' code for CIFAR-10.
         data: ``real`` or ``random`` half-batches.
 
     Raises:
@@ -89,10 +91,7 @@ def gradinit(
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         norms = _set_modes(model)
-        trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        if not trainable:
-            raise InitializationError("gradinit: no parameter requires a gradient")
-        check_parameters(list(trainable.values()))
+        trainable = differentiable_parameters(model, "gradinit")
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
         largest = _GAMMA[form] if gamma is None else gamma
         step_size = context.optimizer.lr if eta is None else eta
@@ -103,7 +102,8 @@ def gradinit(
         stopped_at = None
         for iteration in range(iterations):
             a, b = next(draw), next(draw)
-            g, norm = objective.gradient(_join(a, b))
+            both, second = _join(a, b), None
+            g, norm = objective.gradient(both)
             size = norm.item()
             if size == 0:
                 raise InitializationError(f"gradinit: the gradient of the loss is zero at step {iteration}")
@@ -113,9 +113,12 @@ def gradinit(
                 if not second_order:  # the step is a constant, and its graph is freed before the next is built
                     g, norm = {name: part.detach() for name, part in g.items()}, norm.detach()
                 branch = LOSS
-                value, slopes = objective.of_loss(g, norm, _second_batch(overlap, a, b, draw))
+                second = _second_batch(overlap, a, b, draw)
+                value, slopes = objective.of_loss(g, norm, second)
             slope = scales.slope(slopes)
             if not (math.isfinite(size) and torch.isfinite(value + slope.sum())):
+                if not is_finite((*both, *(second or ()))):
+                    raise InitializationError(f"gradinit: a half-batch of step {iteration} {NOT_FINITE}")
                 if iteration == 0:
                     raise InitializationError(
                         "gradinit: the loss or a derivative of it is not finite at the base; start from smaller weights"
@@ -126,8 +129,10 @@ def gradinit(
             history.append((branch, size, value))
             scales.step(branch, slope)
         context.record.cost = {"forward": objective.forward_passes, "backward": objective.backward_passes}
-        _write_record(context.record, scales, history, stopped_at)
+        unused = [name for name in trainable if name not in g]
+        _write_record(context.record, scales, history, unused, stopped_at)
         context.record.conditions |= {
+            "unused_parameters": unused,
             "optimizer": form,
             "eta": step_size,
             "gamma": largest,
@@ -161,7 +166,8 @@ def _set_modes(model: nn.Module) -> list[nn.Module]:
 
 
 def _join(first: Batch, second: Batch) -> Batch:
-    return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
+    with explained("gradinit: two half-batches cannot be joined"):
+        return torch.cat([first[0], second[0]]), torch.cat([first[1], second[1]])
 
 
 def _second_batch(overlap: float, a: Batch, b: Batch, draw: Iterator[Batch]) -> Batch:
@@ -193,7 +199,8 @@ class _Objective:
         form: str,
         eta: float,
     ) -> None:
-        self._model, self._trainable, self._loss_fn = model, trainable, context.loss_fn
+        self._model, self._trainable = model, trainable
+        self._loss_fn = within_classes(context.loss_fn, context.num_classes if context.given_batches is None else None)
         self._form, self._eta = form, eta
         self.forward_passes = self.backward_passes = 0
 
@@ -219,9 +226,9 @@ class _Objective:
         step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
         moved = {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
         self.forward_passes += 1
-        inputs, targets = batch
+        forward = forward_with(self._model, moved)
         with torch.enable_grad():  # not `batch_loss`: what that does for second derivatives is not needed here
-            value = self._loss_fn(functional_call(self._model, moved, (inputs,)), targets) / self._eta
+            value = mean_loss(forward, batch, self._loss_fn) / self._eta
         return value.detach(), self._differentiate(value)
 
     def _differentiate(self, value: Tensor, *, create_graph: bool = False) -> list[Tensor | None]:
@@ -230,7 +237,11 @@ class _Objective:
 
 
 def _write_record(
-    record: InitializationRecord, scales: Scales, history: list[tuple[str, float, Tensor]], stopped_at: int | None
+    record: InitializationRecord,
+    scales: Scales,
+    history: list[tuple[str, float, Tensor]],
+    unused: list[str],
+    stopped_at: int | None,
 ) -> None:
     values = torch.stack([value for _, _, value in history]).tolist()
     record.history = [
@@ -240,7 +251,7 @@ def _write_record(
     constrained = sum(branch == GRADIENT for branch, _, _ in history)
     record.conditions |= {"constrained_steps": constrained, "scales": scales.values()}
     for name, scale in scales.values().items():
-        record.note(name, f"scaled by {scale:.4g}")
+        record.note(name, "untouched: the loss does not use it" if name in unused else f"scaled by {scale:.4g}")
     for name in scales.left_out:
         record.note(name, "not scaled: zero")
     if stopped_at is not None:

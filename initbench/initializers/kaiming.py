@@ -20,8 +20,9 @@ def kaiming(
 ) -> Distribution:
     """Entries of standard deviation gain / √fan, which keeps the variance through ReLU layers.
 
-    Equations (10) (fan_in, activations) and (14) (fan_out, gradients) of the paper. A group of a convolution counts
-    by itself.
+    Equations (10) (fan_in, activations) and (14) (fan_out, gradients) of the paper; the defaults are those of (10),
+    which assumes that ReLUs follow. Fixup's and GradInit's authors have fan_out in their code. A group of a convolution
+    counts by itself.
 
     Args:
         mode: whether to keep the variance of activations or of gradients.

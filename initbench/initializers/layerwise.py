@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from initbench.probes.batches import running_on
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -29,10 +31,14 @@ def run_visiting(
         layers: by name.
         visit: from the layer's name, the layer, its inputs and its outputs; what it returns, if not None, replaces
             the outputs. A layer that runs twice is visited twice.
+
+    Raises:
+        InitializationError: the model raises an exception, which is then the cause of this one.
     """
     hooks = [layer.register_forward_hook(partial(visit, name)) for name, layer in layers.items()]
     try:
-        model(inputs.clone())  # the model may write into them
+        with running_on(inputs):
+            model(inputs.clone())  # the model may write into them
     finally:
         for hook in hooks:
             hook.remove()

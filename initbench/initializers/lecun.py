@@ -20,7 +20,7 @@ def lecun(distribution: Shape = "normal") -> Distribution:
     A group of a convolution counts by itself. SELU networks are initialized so.
 
     Args:
-        distribution: normal, or uniform of the same variance.
+        distribution: normal, this library's choice, or uniform of the same variance.
     """
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:

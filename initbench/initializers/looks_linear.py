@@ -29,12 +29,13 @@ def looks_linear(gain: float = 1.0) -> Apply:
     A ReLU then gets x and -x in its two halves, and since x = ReLU(x) - ReLU(-x) the next layer puts them together
     again: a network of ReLUs computes a linear function, and its gradients do not shatter. The first and the last
     weight, in the order in which the model registers them, take and give what is not mirrored. Convolutions have W in
-    the kernel's centre tap and zeros around it. The function is exactly linear where nothing but ReLU, pooling by the
-    mean, reshaping within a channel and additions of mirrored values lies between the layers; norm layers and frozen
-    weights, which the record names, keep it from being so.
+    the kernel's centre tap and zeros around it. It needs two weights at least, even widths between them and no groups.
+    The function is exactly linear where nothing but ReLU, pooling by the mean, reshaping within a channel and additions
+    of mirrored values lies between the layers; norm layers and frozen weights, which the record names, keep it from
+    being so.
 
     Args:
-        gain: multiplies each W.
+        gain: multiplies each W; 1 keeps norms where W is square.
 
     Raises:
         ValueError: gain is not a finite number above 0.

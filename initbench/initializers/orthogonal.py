@@ -31,7 +31,7 @@ def orthogonal(gain: float = 1.0) -> Distribution:
     way, because of its borders; see delta_orthogonal.
 
     Args:
-        gain: multiplies the matrix.
+        gain: multiplies the matrix; at 1 a linear layer with no more inputs than outputs keeps norms.
 
     Raises:
         ValueError: gain is not a finite number above 0.

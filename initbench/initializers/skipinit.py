@@ -6,8 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from initbench.architectures.schemes import ScalarMultiplier, residual_blocks
-from initbench.errors import InitializationError
+from initbench.initializers.branches import required_branches, required_multipliers
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, WeightLayer, sample, weight_layers
 from initbench.registry import register_initializer
@@ -30,10 +29,11 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
 
     At α = 0 every residual block is its shortcut at first, and of a branch the gate alone has a gradient. With
     α = 1/√d, d being the number of residual branches, the variance of the signal grows over all of them by a factor of
-    at most e: (1 + 1/d)^d. ReZero (Bachlechner et al., 2021) is α = 0.
+    at most e: (1 + 1/d)^d. ReZero (Bachlechner et al., 2021) is α = 0. `initbench.rewrite(model, "skipinit")` puts the
+    gates into any residual network.
 
     Args:
-        alpha: the gates' value: 0, another constant, or ``1/sqrt(d)``.
+        alpha: the gates' value: 0 as in the paper, which also takes constants up to 1/√d: a number, or ``1/sqrt(d)``.
 
     Raises:
         ValueError: alpha is not finite.
@@ -42,11 +42,9 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
         raise ValueError(f"alpha must be finite, got {alpha}")
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        blocks = residual_blocks(model)
-        gates = [block.multiplier for block in blocks if isinstance(block.multiplier, ScalarMultiplier)]
-        if not gates:
-            raise InitializationError("skipinit: the model has no residual branches with gates")
-        value = 1 / math.sqrt(len(blocks)) if isinstance(alpha, str) else alpha
+        branches = required_branches(model, context, "skipinit")
+        gates = required_multipliers(model, branches, "skipinit")
+        value = 1 / math.sqrt(len(branches)) if isinstance(alpha, str) else alpha
         writer = ParameterWriter(model, context)
         for gate in gates:
             writer.fill(gate.scale, value)
@@ -56,7 +54,7 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
-        context.record.conditions |= {"alpha": value, "residual_branches": len(blocks)}
+        context.record.conditions["alpha"] = value
 
     return apply
 

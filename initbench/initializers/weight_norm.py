@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrizations import _WeightNorm
-from torch.nn.utils.parametrize import is_parametrized
 
-from initbench.architectures.schemes import residual_blocks
 from initbench.errors import InitializationError
+from initbench.initializers.branches import branches_if_any
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter, WeightLayer, own_parameter, sample, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
+from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
+    from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
 
 Gain = Literal["forward", "backward", "hanin", "pytorch"]
@@ -46,21 +46,23 @@ def weight_norm(gain: Gain = "forward", direction: Literal["orthogonal", "normal
     weight normalization, such as the classifier, are orthogonal with zero biases.
 
     Args:
-        gain: forward, backward, hanin or pytorch.
-        direction: v is orthogonal (rows or columns), or normal with standard deviation 1 / √fan_in.
+        gain: forward, the default of the authors' code too, backward, hanin or pytorch.
+        direction: v is orthogonal (rows or columns) as the paper proposes, or normal with standard deviation
+            1 / √fan_in, as the authors' code has for He's.
     """
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         layers = [module for module in model.modules() if is_weight_normalized(module)]
         if not layers:
             raise InitializationError("weight_norm: the model has no weight-normalized layers")
-        squares = _squared_gains(model, gain)
-        outside = 1.0 if residual_blocks(model) else 2.0
+        branches = branches_if_any(model, context)
+        squares = _squared_gains(model, branches, gain)
+        outside = 1.0 if branches else 2.0
         writer = ParameterWriter(model, context)
         for module in layers:
             g, v = (module.get_parameter(f"parametrizations.weight.original{i}") for i in (0, 1))
-            layer = _seen_as_layer(module, v)
-            writer.draw(v, partial(_direction, layer, direction))
+            (layer,) = weight_layers(module)
+            writer.draw_itself(v, partial(_direction, layer, direction))
             size = "‖v‖"
             if gain != "pytorch":
                 ratio = 1.0 if gain == "backward" else layer.inputs / layer.outputs
@@ -71,7 +73,10 @@ def weight_norm(gain: Gain = "forward", direction: Literal["orthogonal", "normal
             writer.draw(g, partial(_constant, norms if gain == "pytorch" else torch.full_like(norms, value), size))
             writer.fill(own_parameter(module, "bias"), 0.0)
         for module in model.modules():
+            own = [id(parameter) for parameter in module.parameters(recurse=False)]
             for layer in weight_layers(module):
+                if id(layer.weight) not in own:
+                    continue  # under weight normalization: set above, or of a kind that has no gain per output
                 writer.draw(layer.weight, partial(_direction, layer, "orthogonal"))
                 writer.fill(layer.bias, 0.0)
 
@@ -80,29 +85,21 @@ def weight_norm(gain: Gain = "forward", direction: Literal["orthogonal", "normal
 
 def is_weight_normalized(module: nn.Module) -> bool:
     """Return whether the module is a linear layer or convolution (not transposed) whose outputs have a gain each."""
-    if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d) or not is_parametrized(module, "weight"):
+    if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d):
         return False
-    stages: Any = module.get_submodule("parametrizations.weight")
-    return len(stages) == 1 and isinstance(stages[0], _WeightNorm) and stages[0].dim == 0
+    weight = weight_normalized(module, "weight")
+    return weight is not None and weight.dim == 0
 
 
-def _seen_as_layer(module: Any, v: nn.Parameter) -> WeightLayer:
-    groups = module.groups if v.dim() > 2 else 1
-    return WeightLayer(v, None, groups, v.shape[0] // groups, v.shape[1], tuple(v.shape[2:]))
-
-
-def _squared_gains(model: nn.Module, gain: Gain) -> dict[int, float]:
+def _squared_gains(model: nn.Module, branches: list[ResidualBranch], gain: Gain) -> dict[int, float]:
     """Return κ of the layers of residual branches, by the layers' ids."""
-    names = {id(module): name for name, module in model.named_modules()}
-    blocks = residual_blocks(model)
-    stages = [names[id(block)].rpartition(".")[0] for block in blocks]
-    sizes, seen = Counter(stages), Counter[str]()
+    sizes, seen = Counter(branch.stage for branch in branches), Counter[str]()
     squares: dict[int, float] = {}
-    for block, stage in zip(blocks, stages, strict=True):
-        seen[stage] += 1
-        *inner, last = block.branch_layers()
-        squares |= {id(layer): 2.0 for layer in inner}
-        squares[id(last)] = (0.9 ** seen[stage]) ** 2 if gain == "hanin" else 1 / sizes[stage]
+    for branch in branches:
+        seen[branch.stage] += 1
+        last = (0.9 ** seen[branch.stage]) ** 2 if gain == "hanin" else 1 / sizes[branch.stage]
+        squares |= {id(model.get_submodule(name)): 2.0 for name in branch.inner}
+        squares |= {id(model.get_submodule(name)): last for name in branch.ends}
     return squares
 
 

@@ -9,12 +9,14 @@ import torch
 from scipy.linalg import hadamard
 from torch import Tensor, nn
 
-from initbench.architectures.schemes import residual_blocks
+from initbench.architectures.schemes import classifier_name
+from initbench.initializers.branches import branches_if_any, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import Distribution, WeightLayer, own_parameter
+from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
+    from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
 
 
@@ -35,14 +37,14 @@ def zero() -> Apply:
     No random number is used, so that the seed changes nothing. What the distributions leave as the model was built
     with, such as embeddings, is as random as the model made it.
 
-    The scale is that of the authors' notebook. In networks whose residual branches initbench knows (`resnet`, `wrn`)
-    the last weight of every branch and the classifier are 0, as in the authors' residual networks; in others, such as
-    timm's, a branch of identities adds to its input, which grows with depth, by up to a factor of 2 per block, unless
-    something else in the block scales the branch. Norm layers are set to 1 and 0, biases to 0.
+    The scale is that of the authors' notebook; algorithm 1 as printed has √2 times as much where m > n. In networks
+    with residual branches the last weight of every branch and the classifier are 0, as in the authors' residual
+    networks. Branches are found where `torch.fx` can trace the model; the record says how many, or why not. Norm layers
+    are set to 1 and 0, biases to 0.
     """
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        ends = _ends(model)
+        ends = _ends(model, branches_if_any(model, context))
 
         def draw(layer: WeightLayer, _: torch.Generator) -> tuple[Tensor, str]:
             if id(layer.weight) in ends:
@@ -54,13 +56,13 @@ def zero() -> Apply:
     return apply
 
 
-def _ends(model: nn.Module) -> set[int]:
-    """Return the ids of the last weight of each residual branch and, where there is one, the classifier's."""
-    blocks = residual_blocks(model)
-    ends = [list(block.branch_layers())[-1] for block in blocks]
-    if blocks:
-        ends += [module for module in model.modules() if isinstance(module, nn.Linear)][-1:]
-    return {id(own_parameter(layer, "weight")) for layer in ends}
+def _ends(model: nn.Module, branches: list[ResidualBranch]) -> set[int]:
+    """Return the ids of the last weights of each residual branch and, where there is one, the classifier's."""
+    names = [end for branch in branches for end in branch.ends]
+    classifier = classifier_name(model)
+    if branches and classifier is not None:
+        names.append(classifier)
+    return {id(weight) for weight in weights_of(model, names)}
 
 
 def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:

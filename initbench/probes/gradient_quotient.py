@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Literal
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from initbench.architectures.beta_swish import closed_form_derivatives
-from initbench.errors import ArgumentError
-from initbench.probes.batches import DataKind, LossFunction, move, reference_parameter
+from initbench.errors import ArgumentError, InitializationError
+from initbench.probes.batches import DataKind, LossFunction, explained, mean_loss, move, reference_parameter
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.context import Measure, Measurement, ProbeContext, median
 from initbench.probes.convolution import FirstDerivativeKernels
+from initbench.probes.functional import forward_with
 from initbench.probes.state import forked_rng, preserved
 from initbench.registry import register_probe
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Norm = Literal["l1", "l2"]
 Method = Literal["exact", "finite_difference"]
+_DTYPES = {torch.float32, torch.float64}
 REFERENCE = "Dauphin & Schoenholz, MetaInit, NeurIPS 2019"
 
 
@@ -110,22 +111,35 @@ def check_parameters(parameters: Sequence[Tensor]) -> None:
             raise ArgumentError(
                 f"parameters must all require a gradient, one of shape {tuple(tensor.shape)} does not", "parameters"
             )
-        if tensor.dtype not in {torch.float32, torch.float64}:
+        if tensor.dtype not in _DTYPES:
             raise ArgumentError(f"parameters must be float32 or float64, got {tensor.dtype}", "parameters")
 
 
-def batch_loss(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, loss_fn: LossFunction) -> Tensor:
-    """Return the loss of one batch, 0-dim, ready to be differentiated twice.
+def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parameter]:
+    """Return the parameters that require a gradient by name, tied ones once.
+
+    Args:
+        model: whose parameters.
+        who: takes derivatives for them, for messages.
 
     Raises:
-        ArgumentError: `loss_fn` does not return a 0-dim tensor.
+        InitializationError: there are none, or one is neither float32 nor float64.
     """
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not named:
+        raise InitializationError(f"{who}: no parameter requires a gradient")
+    for name, parameter in named.items():
+        if parameter.dtype not in _DTYPES:
+            dtype = str(parameter.dtype).removeprefix("torch.")
+            raise InitializationError(f"{who}: {name} is {dtype}, and must be float32 or float64: see model.float()")
+    return named
+
+
+def batch_loss(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, loss_fn: LossFunction) -> Tensor:
+    """Return the loss of one batch, 0-dim, ready to be differentiated twice; raise what `mean_loss` raises."""
     # The fused kernels of attention have no second derivative; PyTorch's "math" one is made of parts that have.
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), FirstDerivativeKernels(), closed_form_derivatives():
-        loss = loss_fn(model(inputs), targets)
-    if loss.dim() != 0:
-        raise ArgumentError(f"loss_fn must return a 0-dim tensor, got shape {tuple(loss.shape)}", "loss_fn")
-    return loss
+        return mean_loss(model, (inputs, targets), loss_fn)
 
 
 def loss_gradients(loss: Tensor, parameters: Sequence[Tensor], *, create_graph: bool = True) -> list[Tensor | None]:
@@ -154,7 +168,8 @@ def _differentiate(
 ) -> list[Tensor | None]:
     if not any(output.requires_grad for output in outputs):
         return [None] * len(parameters)
-    return list(torch.autograd.grad(outputs, parameters, weights, create_graph=create_graph, allow_unused=True))
+    with explained("the model or loss_fn cannot be differentiated as often as is needed"):
+        return list(torch.autograd.grad(outputs, parameters, weights, create_graph=create_graph, allow_unused=True))
 
 
 def flatten(tensors: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> Tensor:
@@ -208,7 +223,7 @@ def gradient_after_step(
     with torch.enable_grad():
         moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]
     values = {names[id(parameter)]: value for parameter, value in zip(parameters, moved, strict=True)}
-    loss = loss_of(partial(functional_call, model, values))
+    loss = loss_of(forward_with(model, values))
     return flatten(loss_gradients(loss, moved, create_graph=torch.is_grad_enabled()), parameters)
 
 

@@ -115,6 +115,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "gpt2": "initbench.initializers.gpt2",
         "gradinit": "initbench.initializers.gradinit",
         "kaiming": "initbench.initializers.kaiming",
+        "layer_scale": "initbench.initializers.layer_scale",
         "lecun": "initbench.initializers.lecun",
         "looks_linear": "initbench.initializers.looks_linear",
         "lsuv": "initbench.initializers.lsuv",

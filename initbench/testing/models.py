@@ -118,7 +118,7 @@ class TiedLayers(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Embedded words, and a block of self-attention and a feed-forward part."""
+    """Embedded words, and a block of self-attention and a feed-forward part, which ends in a gate."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,13 +127,14 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(8)
         self.expand = nn.Linear(8, 16)
         self.contract = nn.Linear(16, 8)
+        self.gate = nn.Parameter(torch.full((8,), 0.5))
         self.classifier = nn.Linear(8, CLASSES)
 
     def forward(self, words: Tensor) -> Tensor:
         """Return logits."""
         x = self.embedding(words)
         x = x + self.attention(x, x, x, need_weights=False)[0]
-        x = x + self.contract(torch.relu(self.expand(self.norm(x))))
+        x = x + self.gate * self.contract(torch.relu(self.expand(self.norm(x))))
         logits: Tensor = self.classifier(x.mean(1))
         return logits
 

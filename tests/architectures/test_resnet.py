@@ -47,11 +47,32 @@ def test_a_block_by_hand():
     torch.testing.assert_close(changing(x), functional.relu(shortcut + branch(changing, 2)))
 
 
+@pytest.mark.parametrize("changing", [False, True])
+def test_a_block_of_fixup_by_hand(changing):
+    """y = ReLU(m·conv(ReLU(conv(x + a) + b) + c) + d + shortcut), as the authors' code has it.
+
+    Where the shape changes, the shortcut is every second pixel of x + a and zeros.
+    """
+    model = create_model("resnet", depth=8, norm="none", scheme="fixup", input_shape=(3, 8, 8)).double()
+    block = model.groups[int(changing)][0]
+    generator = torch.Generator().manual_seed(0)
+    for parameter in block.parameters():
+        nn.init.normal_(parameter, 0.0, 0.3, generator=generator)
+    x = torch.randn(2, 16, 8, 8, dtype=torch.float64, generator=generator)
+    first, second = block.layers
+    a, b, c, d = (part.bias for part in (first.bias_a, first.bias_b, second.bias_a, block.bias))
+    hidden = functional.conv2d(x + a, first.convolution.weight, stride=1 + changing, padding=1)
+    branch = functional.conv2d(functional.relu(hidden + b) + c, second.convolution.weight, padding=1)
+    shortcut = torch.cat([(x + a)[:, :, ::2, ::2], torch.zeros(2, 16, 4, 4).double()], 1) if changing else x
+    torch.testing.assert_close(block(x), functional.relu(block.multiplier.scale * branch + d + shortcut))
+
+
 def test_a_bottleneck_has_a_quarter_of_the_channels_inside():
     model = create_model("resnet", depth=11, block="bottleneck", norm="none")
-    shapes = [tuple(layer.weight.shape) for layer in model.groups[1][0].branch_layers()]
+    convolutions = [layer.convolution for layer in model.groups[1][0].layers]
+    shapes = [tuple(convolution.weight.shape) for convolution in convolutions]
     assert shapes == [(32, 64, 1, 1), (32, 32, 3, 3), (128, 32, 1, 1)]
-    strides = [layer.stride for layer in model.groups[1][0].branch_layers()]
+    strides = [convolution.stride for convolution in convolutions]
     assert strides == [(1, 1), (2, 2), (1, 1)]
 
 

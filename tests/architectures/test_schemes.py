@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from initbench.architectures.create import create_model
-from initbench.architectures.schemes import ScalarBias, ScalarMultiplier, residual_blocks
+from initbench.architectures.residual import residual_branches
+from initbench.architectures.schemes import ScalarBias, ScalarMultiplier
 from initbench.errors import ArgumentError, InitbenchError
 
 NETWORKS = [("resnet", 14), ("wrn", 16)]
@@ -29,7 +30,7 @@ def count(model, kind):
 def test_fixup_has_a_bias_before_each_layer_and_activation_and_a_multiplier_per_branch(name, depth):
     """Rule 3; but for the first convolution, as in the authors' code. The activation after an addition has its own."""
     model = build(name, depth, "fixup")
-    blocks = residual_blocks(model)
+    blocks = residual_branches(model)
     assert len(blocks) == 6
     assert count(model, ScalarMultiplier) == len(blocks)
     # Per block 2 convolutions and 2 activations; outside the last activation of wrn, or the first of resnet, and the
@@ -43,7 +44,7 @@ def test_fixup_has_a_bias_before_each_layer_and_activation_and_a_multiplier_per_
 def test_skipinit_has_a_gate_of_zero_per_branch_and_biases(name, depth):
     model = build(name, depth, "skipinit")
     gates = [m.scale.item() for m in model.modules() if isinstance(m, ScalarMultiplier)]
-    assert gates == [0.0] * len(residual_blocks(model))
+    assert gates == [0.0] * len(residual_branches(model))
     assert all(m.bias is not None for m in model.modules() if isinstance(m, nn.Conv2d))
     assert not count(model, ScalarBias)
 
@@ -76,18 +77,18 @@ def test_every_part_takes_part(name, depth):
 )
 def test_the_layers_of_a_branch_are_in_the_order_in_which_they_run(name, layers):
     model = build(name, dict(NETWORKS)[name], "standard")
-    block = residual_blocks(model)[1]
+    branch = residual_branches(model)[1]
     ran = []
-    for label, module in block.named_modules():
+    for label, module in model.get_submodule(branch.block).named_modules():
         if isinstance(module, nn.Conv2d):
             module.register_forward_hook(lambda *_, label=label: ran.append(label))
     model(torch.zeros(2, 3, 8, 8))
     assert ran == layers
-    assert [block.get_submodule(label) for label in ran] == list(block.branch_layers())
+    assert [f"{branch.block}.{label}" for label in ran] == [*branch.inner, *branch.ends]
 
 
 def test_a_plain_network_has_no_branches():
-    assert residual_blocks(create_model("plain", depth=16, width=1)) == []
+    assert residual_branches(create_model("plain", depth=16, width=1)) == []
     with pytest.raises(InitbenchError, match="architecture plain has no scheme 'fixup'"):
         create_model("plain", depth=16, scheme="fixup")
 

@@ -87,8 +87,8 @@ def test_the_norm_layer_takes_the_place_of_the_models_own(name, norm_layer, laye
         ("vgg11_bn", {"norm_layer": "groupnorm"}, "norm_layer is not an option of timm/vgg11_bn"),
         (
             "resnet18",
-            {"norm_layer": "gruopnorm"},
-            "norm_layer must be a normalization of timm (batchnorm2d, groupnorm, layernorm2d, ...), got 'gruopnorm'",
+            {"norm_layer": "gruop"},
+            "norm_layer must be a normalization of timm (batchnorm2d, groupnorm, layernorm2d, none, ...), got 'gruop'",
         ),
         (
             "test_resnet",

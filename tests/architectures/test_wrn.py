@@ -89,6 +89,23 @@ def test_network_is_the_written_out_function(residual, norm, activation):
     torch.testing.assert_close(model(x), expected, rtol=1e-10, atol=1e-10)  # float64 rounding over 17 layers
 
 
+@pytest.mark.parametrize(("out_channels", "stride"), [(4, 1), (6, 2)])
+def test_a_block_of_fixup_by_hand(out_channels, stride):
+    """Rule 3: m·conv(ReLU(conv(ReLU(x + a) + b) + c) + d), a bias before each activation and each convolution."""
+    arguments = {"residual": True, "norm": "none", "activation": "relu", "dropout": 0.0, "scheme": "fixup"}
+    block = Block(4, out_channels, stride, **arguments).double()
+    generator = torch.Generator().manual_seed(0)
+    for parameter in block.parameters():
+        nn.init.normal_(parameter, 0.0, 0.3, generator=generator)
+    x = torch.randn(2, 4, 6, 6, dtype=torch.float64, generator=generator)
+    a, b, c, d = (part.bias for part in (block.bias1a, block.bias1b, block.bias2a, block.bias2b))
+    activated = torch.relu(x + a) + b
+    hidden = torch.relu(functional.conv2d(activated, block.conv1.weight, stride=stride, padding=1) + c) + d
+    branch = block.multiplier.scale * functional.conv2d(hidden, block.conv2.weight, padding=1)
+    shortcut = x if stride == 1 else functional.conv2d(activated, block.projection.weight, stride=stride)
+    torch.testing.assert_close(block(x), branch + shortcut)
+
+
 def test_batch_norm_uses_the_statistics_of_the_batch_in_training():
     block = Block(3, 3, 1, residual=True, norm="batch", activation="relu", dropout=0.0).double()
     x = 2 + 3 * torch.randn(8, 3, 5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -86,6 +87,16 @@ def test_what_is_printed_has_80_columns_and_can_be_pasted(registry, name, tmp_pa
     pasted = after.partition("\nIn a suite\n")[2].partition("\n\n")[0].partition("\nDefined in")[0]
     spec = loaded(tmp_path, registry.kind, textwrap.dedent(pasted))
     assert spec.arguments == registry.find(name).resolve({})
+
+
+@pytest.mark.parametrize("name", sorted(INITIALIZERS.builtins))
+def test_the_card_of_an_initializer_says_what_it_costs_and_where_it_comes_from(name, capsys, monkeypatch):
+    words = " ".join(run(capsys, monkeypatch, name).split())
+    assert " Reference: " in words
+    if INITIALIZERS.get(name).traits.kind == "tuner":
+        assert re.search(r"\bcosts? (one|two) (forward|backward) pass", words)
+    else:
+        assert "it draws the parameters, takes no data and costs no forward or backward pass." in words
 
 
 # --- cards

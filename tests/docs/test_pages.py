@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "design.md": ([""], "the block is a diagram"),
     "how_to/run_on_a_ray_cluster.md": (["yaml", "python", *["sh"] * 5], "test_ray_cluster.py runs it on two hosts"),
     "index.md": ([], "there is no block"),
+    "initializers_on_models.md": (["", "python"], "minutes of models; tests/docs/test_initializers_on_models.py"),
     "reference.md": ([], "there is no block"),
     "results/digits_normalization.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/fashion_depth.md": ([""], "it takes too long; CI smoke-runs the suite"),

@@ -8,9 +8,10 @@ import warnings
 
 import pytest
 import torch
-from cases import batch, small
+from cases import Attention, batch, randomize, small
 from torch import nn
 from torch.func import functional_call, grad
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
 from initbench.errors import InitializationError
@@ -26,6 +27,21 @@ def joined(*parts):
 def half_batches(shape=TINY, seed=1):
     for index in itertools.count():
         yield batch(shape, seed=1000 * seed + index)
+
+
+def poisoned(at):
+    """Half-batches with a mark on those from one number on, and cross-entropy that is infinite where it sees it."""
+    mark = 1000
+
+    def draw():
+        for index, (inputs, targets) in enumerate(half_batches()):
+            yield inputs, targets + mark * (index >= at)
+
+    def loss_fn(outputs, targets):
+        value = cross_entropy(outputs, targets % mark)
+        return value * math.inf if targets.max() >= mark else value
+
+    return {"batches": draw(), "loss_fn": loss_fn}
 
 
 def oracle(model, draw, iterations, *, tau, gamma, eta, optimizer="sgd", second_order=False, overlap=0.5, clip=1.0):
@@ -172,6 +188,92 @@ def test_how_many_half_batches_an_iteration_draws(overlap, drawn):
     assert len(sizes) == 5 * 2
 
 
+@pytest.mark.parametrize(("overlap", "shared"), [(0, 0), (0.5, 6), (1, 12)])
+def test_how_much_of_the_second_batch_is_in_the_first(overlap, shared):
+    """Half in the authors' code, which is the r = |S̃ ∩ S| / |S| of appendix B; both have two half-batches of 6."""
+    seen = []
+    model = net("none", 1.0)
+    model.register_forward_pre_hook(lambda _, inputs: seen.append({tuple(x.flatten().tolist()) for x in inputs[0]}))
+    initialize(model, "gradinit", base=None, iterations=2, gamma=1e6, overlap=overlap, batches=half_batches())
+    assert [len(s) for s in seen] == [12] * 4
+    assert [len(first & second) for first, second in (seen[:2], seen[2:])] == [shared] * 2
+
+
+@pytest.mark.parametrize("floor", [0.01, 0.3])
+def test_scales_stop_at_their_floor(floor):
+    """Appendix A.1 has .01; that of a bias is 0 in the authors' code."""
+    record = initialize(
+        net("none", 2.0), "gradinit", base=None, iterations=1, gamma=1e-3, tau=2.0, floor=floor, batches=half_batches()
+    )
+    # The first step of Adam is τ · sign: from 1 to −1, which is below every floor, or to 3.
+    ends = {name: round(scale, 6) for name, scale in record.conditions["scales"].items()}
+    assert {scale for name, scale in ends.items() if name.endswith("weight")} <= {floor, 3.0}
+    assert {scale for name, scale in ends.items() if name.endswith("bias")} <= {0.0, 3.0}
+    assert {floor, 0.0} <= set(ends.values())
+
+
+def rectified(norm):
+    """Six convolutions of 8 channels with ReLUs."""
+    layers, channels = [], 3
+    for _ in range(6):
+        layers += [nn.Conv2d(channels, 8, 3, padding=1, bias=norm == "none")]
+        layers += [nn.BatchNorm2d(8), nn.ReLU()] if norm == "batch" else [nn.ReLU()]
+        channels = 8
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+
+
+def losses_after_one_step(model, eta):
+    """The losses on A ∪ C after a step of length η along −g of A ∪ B, for 16 triples that nothing was tuned on."""
+    losses = []
+    draw = half_batches((16, 3, 8, 8), seed=99)
+    for _ in range(16):
+        a, b, c = (tuple(t.float() if t.is_floating_point() else t for t in next(draw)) for _ in range(3))
+        inputs, targets = joined(a, b)
+        g = torch.autograd.grad(cross_entropy(model(inputs), targets), list(model.parameters()))
+        length = torch.cat([part.flatten() for part in g]).norm()
+        after = {n: p - eta * part / length for (n, p), part in zip(model.named_parameters(), g, strict=True)}
+        inputs, targets = joined(a, c)
+        losses.append(cross_entropy(functional_call(model, after, (inputs,)), targets).item())
+    return torch.tensor(losses)
+
+
+@pytest.mark.parametrize(("norm", "factor"), [("none", 1.8), ("batch", 1.0)])
+def test_one_step_of_training_leads_to_a_lower_loss_than_from_the_start(norm, factor):
+    """What it is for. The authors' code takes 8 such layers, Kaiming's weights times 1.8, from 16.4 to 2.29."""
+    model = rectified(norm)
+    initialize(model, "kaiming", gain=factor * math.sqrt(2))
+    before = losses_after_one_step(model, 0.1)
+    record = initialize(
+        model, "gradinit", base=None, iterations=60, tau=0.05, eta=0.1, batches=half_batches((16, 3, 8, 8))
+    )
+    assert (record.history[0]["gradient_norm"] >= 50) == (factor > 1)
+    assert sorted(step["gradient_norm"] for step in record.history[-20:])[10] <= 1.1
+    after = losses_after_one_step(model, 0.1)
+    # Three standard errors of the difference, and below the loss of the uniform prediction.
+    assert after.mean() + 3 * (after - before).std() / 4 < before.mean()
+    assert after.mean() < math.log(10)
+    scales = record.conditions["scales"]
+    assert min(scale for name, scale in scales.items() if name.endswith("weight")) >= 0.01 - 1e-9
+    assert all(p.eq(0).all() for name, p in model.named_parameters() if name.endswith("bias"))
+    assert not [name for name in scales if name.endswith("bias")]
+
+
+def test_the_gradient_norm_is_descended_through_attention():
+    """By its second derivative, which of the kernels of attention the one made of other operations alone has."""
+
+    def draw():
+        for index in itertools.count():
+            yield batch((6, 3, 4), classes=3, seed=index)
+
+    model = randomize(Attention())
+    with sdpa_kernel(SDPBackend.MATH):
+        history, scales = oracle(model, draw(), 10, tau=0.05, gamma=1e-3, eta=0.1)
+    assert {branch for branch, _ in history} == {"gradient norm"}
+    record = initialize(model, "gradinit", base=None, iterations=10, tau=0.05, gamma=1e-3, batches=draw())
+    assert [step["objective"] for step in record.history] == pytest.approx([v for _, v in history], rel=1e-8)
+    assert record.conditions["scales"] == pytest.approx(scales, rel=1e-8)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_gradient_50_times_too_large_comes_down_to_gamma(seed):
@@ -248,12 +350,10 @@ def test_the_declared_cost_is_what_is_counted(finite, monkeypatch):
         return grad_of(*arguments, **options)
 
     monkeypatch.setattr(torch.autograd, "grad", counted)
-    data = half_batches()
-    if not finite:
-        data = itertools.chain(itertools.islice(data, 20), ((x * math.inf, y) for x, y in data))
+    data = {"batches": half_batches()} if finite else poisoned(at=20)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if not finite else "error")
-        record = initialize(model, "gradinit", base=None, iterations=20, gamma=0.55, tau=0.05, batches=data)
+        record = initialize(model, "gradinit", base=None, iterations=20, gamma=0.55, tau=0.05, **data)
     assert 0 < record.conditions["constrained_steps"] < 20
     assert (record.conditions["stopped_at_step"] is None) == finite
     assert record.cost == passes
@@ -261,13 +361,8 @@ def test_the_declared_cost_is_what_is_counted(finite, monkeypatch):
 
 def test_a_loss_that_blows_up_leaves_the_last_finite_scales():
     model = net("none", 1.0)
-
-    def poisoned():
-        for index, (inputs, targets) in enumerate(half_batches()):
-            yield (inputs * math.inf if index >= 9 else inputs), targets
-
     with pytest.warns(UserWarning, match="gradinit stopped at step 3, where"):
-        record = initialize(model, "gradinit", iterations=10, gamma=1e6, batches=poisoned())
+        record = initialize(model, "gradinit", iterations=10, gamma=1e6, **poisoned(at=9))
     assert len(record.history) == 3
     assert record.conditions["stopped_at_step"] == 3
     # The third step led to where the loss is not finite: what the first two gave is left.

@@ -207,10 +207,11 @@ def test_weight_normalization_is_scaled_by_its_gain():
     inputs, targets = batch((64, 5))
     model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(5, 6)), nn.ReLU(), nn.Linear(6, 2)).double()
     direction = model[0].parametrizations.weight.original1.detach().clone()
-    record = initialize(model, "lsuv", batches=[(inputs, targets)])
+    record = initialize(model, "lsuv", base=None, batches=[(inputs, targets)])
     assert deviations(model, inputs) == pytest.approx({"0": 1.0, "2": 1.0}, abs=1e-12)
     assert torch.equal(model[0].parametrizations.weight.original1, direction)
     assert record.tensors["0.parametrizations.weight.original0"][-1].startswith("scaled by")
+    assert record.tensors["0.parametrizations.weight.original1"] == ["untouched"]
 
 
 def zeroed(model):
@@ -227,7 +228,7 @@ def zeroed(model):
             batch((4, 3, 8, 8))[0],
             r"lsuv: 0\.weight: no scale gives outputs of standard deviation 1: that of the biases alone is",
         ),
-        (vgg_like, batch((4, 3, 8, 8))[0] * math.nan, "lsuv: the batch has inputs that are not finite"),
+        (vgg_like, batch((4, 3, 8, 8))[0] * math.nan, "lsuv: the batch is empty or has values that are not finite"),
         (lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192)), batch((4, 3, 8, 8))[0], "lsuv: no convolution"),
     ],
 )

@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from initbench.architectures.create import create_model
-from initbench.architectures.schemes import ScalarMultiplier, residual_blocks
+from initbench.architectures.residual import residual_branches
+from initbench.architectures.schemes import ScalarMultiplier, branch_multiplier
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 
@@ -35,9 +36,9 @@ def test_of_a_branch_the_gate_alone_has_a_gradient(name, depth):
     initialize(model, "skipinit")
     inputs, targets = batch((8, 3, 8, 8), dtype=torch.float32)
     cross_entropy(model(inputs), targets).backward()
-    for block in residual_blocks(model):
-        assert block.multiplier.scale.grad.abs() > 0
-        for layer in block.branch_layers():
+    for branch in residual_branches(model):
+        assert branch_multiplier(model, branch).scale.grad.abs() > 0
+        for layer in map(model.get_submodule, (*branch.inner, *branch.ends)):
             assert layer.weight.grad.eq(0).all()
             assert layer.bias.grad.eq(0).all()
 
@@ -79,7 +80,7 @@ def test_the_gates_of_a_deep_network_keep_the_variance_of_its_features():
     for alpha in (0.0, "1/sqrt(d)"):
         model = network(depth=6 * 100 + 4, input_shape=(3, 4, 4)).double()
         initialize(model, "skipinit", alpha=alpha)
-        assert len(residual_blocks(model)) == 300
+        assert len(residual_branches(model)) == 300
         group, x = model.groups[0][1:], batch((4, 16, 4, 4))[0]
         with torch.no_grad():
             features[alpha] = (group(x).var() / x.var()).item()
@@ -94,12 +95,17 @@ def test_constants_and_the_rest():
         nn.init.constant_(parameter, 7.0)
     initialize(model, "skipinit", alpha=0.2)
     assert all(m.scale.item() == pytest.approx(0.2) for m in model.modules() if isinstance(m, ScalarMultiplier))
-    layer = next(residual_blocks(model)[-1].branch_layers())
+    layer = model.get_submodule(residual_branches(model)[-1].inner[0])
     assert layer.weight.std().item() == pytest.approx(math.sqrt(2 / (64 * 9)), rel=0.02)
     assert all(p.eq(0).all() for n, p in model.named_parameters() if n.endswith("bias"))
 
 
 def test_a_model_without_gates_is_refused():
-    for model in (nn.Linear(3, 3), create_model("resnet", depth=8)):
-        with pytest.raises(InitializationError, match="skipinit: the model has no residual branches with gates"):
-            initialize(model, "skipinit")
+    with pytest.raises(InitializationError, match=r"^skipinit: no residual branches are found in Linear$"):
+        initialize(nn.Linear(3, 3), "skipinit")
+    message = (
+        r"^skipinit: the residual branch of groups\.0\.0 ends in no scalar multiplier; "
+        r"initbench\.rewrite\(model, 'skipinit'\) puts one there$"
+    )
+    with pytest.raises(InitializationError, match=message):
+        initialize(create_model("resnet", depth=8), "skipinit")

@@ -10,7 +10,7 @@ from cases import batch
 from torch import nn
 
 from initbench.architectures.create import create_model
-from initbench.architectures.schemes import residual_blocks
+from initbench.architectures.residual import residual_branches
 from initbench.initializers.initialize import initialize
 
 
@@ -171,10 +171,9 @@ def test_a_tall_weight_does_not_make_the_whole_hadamard_matrix():
 def test_residual_branches_and_the_classifier_end_in_zeros(name, depth):
     model = create_model(name, depth=depth, width=1)
     record = initialize(model, "zero")
-    for block in residual_blocks(model):
-        *inner, last = block.branch_layers()
-        assert last.weight.eq(0).all()
-        assert all(layer.weight.abs().max() > 0 for layer in inner)
+    for branch in residual_branches(model):
+        assert all(model.get_submodule(end).weight.eq(0).all() for end in branch.ends)
+        assert all(model.get_submodule(layer).weight.abs().max() > 0 for layer in branch.inner)
     assert model.classifier.weight.eq(0).all()
     assert record.tensors["classifier.weight"] == ["drawn: ZerO, zeros"]
     plain = create_model("plain", depth=16, width=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import statistics
 
 import pytest
 import torch
@@ -12,7 +14,9 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy, mse_loss
 
+from initbench.architectures.create import create_model
 from initbench.errors import ArgumentError
+from initbench.initializers.initialize import initialize
 from initbench.probes.gradient_quotient import epsilon_floor, fraction_below_epsilon, gradient_quotient
 
 NOTHING = torch.zeros(1)
@@ -78,6 +82,27 @@ def test_a_full_quadratic():
 
 def test_a_zero_gradient_gives_exactly_one():
     assert gq_of(lambda theta: (theta**2).sum(), 0.0, 0.0, 0.0).item() == 1.0
+
+
+def test_an_entry_without_gradient_counts_its_curvature_over_epsilon():
+    """L = a·b at (0, 5) has g = (5, 0) and Hg = (0, 5): 1 stands for a gradient of 0 where Hg is 0 too."""
+    value = gq_of(lambda theta: theta[0] * theta[1], 0.0, 5.0).item()
+    assert value == pytest.approx((1e-5 / (5 + 1e-5) + 5 / 1e-5 + 1) / 2, rel=1e-7)  # ε is rounded to float32
+
+
+def test_it_grows_with_the_logarithm_of_one_over_epsilon():
+    """A quotient of two noisy numbers has a Cauchy tail, which ε cuts off: so every GQ is told with its ε."""
+    model = create_model("mlp", depth=8, width=64, input_shape=(3, 4, 4)).double()
+    initialize(model, "kaiming")
+    batches = [batch((32, 3, 4, 4), seed=seed) for seed in range(8)]
+    medians = [
+        statistics.median(gradient_quotient(model, *data, eps=eps).item() for data in batches)
+        for eps in (1e-2, 1e-4, 1e-6)
+    ]
+    first, second = (b - a for a, b in itertools.pairwise(medians))
+    assert medians[0] < first
+    # Over ten seeds the second difference is .7 to 1.2 times the first.
+    assert second == pytest.approx(first, rel=0.5)
 
 
 def test_an_unused_parameter_adds_one_per_entry():

@@ -1,0 +1,62 @@
+"""LayerScale and ReZero: small gates at the ends of residual branches."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from initbench.errors import InitializationError
+from initbench.initializers.branches import required_branches
+from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.distribution import ParameterWriter
+from initbench.initializers.truncated_normal import truncated_normal
+from initbench.probes.checks import check_positive
+from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from initbench.initializers.context import InitializationContext
+
+
+@register_initializer(
+    "layer_scale", reference="Touvron et al., Going deeper with Image Transformers, ICCV 2021, section 2 (LayerScale)"
+)
+def layer_scale(value: float | None = None, std: float = 0.02) -> Apply:
+    """One value for all gates of residual branches, and truncated normal weights with zero biases for the rest.
+
+    Gates are what multiplies a branch behind its last weight layer: the LayerScale of timm's and torchvision's models,
+    such as `timm/convnext_atto` or `timm/cait_xxs24_224`, one number per channel, and the scalar gates of scheme
+    skipinit. At 0 it is ReZero (Bachlechner et al., ReZero is all you need, 2021).
+
+    Args:
+        value: of the gates; null for 0.1 up to 18 blocks, 1e-5 up to 24 and 1e-6 above, as in the LayerScale paper.
+        std: standard deviation of the weights, cut off at two deviations (see `truncated_normal`); the authors' code
+            has 0.02.
+
+    Raises:
+        ValueError: value is not finite, or std not a finite number above 0.
+    """
+    if value is not None and not math.isfinite(value):
+        raise ValueError(f"value must be finite, got {value}")
+    check_positive("std", std)
+
+    def apply(model: nn.Module, context: InitializationContext) -> None:
+        branches = required_branches(model, context, "layer_scale")
+        gates = [gate for branch in branches for gate in branch.gates]
+        if not gates:
+            raise InitializationError(
+                "layer_scale: no residual branch ends in a gate; initbench.rewrite(model, 'skipinit') puts gates there"
+            )
+        chosen = _by_depth(len({branch.block for branch in branches})) if value is None else value
+        writer = ParameterWriter(model, context)
+        for gate in gates:
+            writer.fill(model.get_parameter(gate), chosen)
+        context.record.conditions |= {"gates": len(gates), "value": chosen}
+        truncated_normal(std)(model, context)
+
+    return apply
+
+
+def _by_depth(blocks: int) -> float:
+    return 0.1 if blocks <= 18 else 1e-5 if blocks <= 24 else 1e-6

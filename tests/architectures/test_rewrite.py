@@ -1,0 +1,244 @@
+"""Schemes put into models of timm and torchvision."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+import timm
+import torch
+import torchvision
+from cases import batch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.parametrize import is_parametrized
+
+import initbench
+from initbench.architectures.create import create_model
+from initbench.architectures.residual import residual_branches
+from initbench.architectures.rewrite import ChannelBias
+from initbench.architectures.schemes import ScalarBias, ScalarMultiplier, branch_multiplier
+from initbench.errors import InitbenchError
+
+NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
+
+
+def small(name):
+    torch.manual_seed(0)
+    if name == "densenet121":
+        return torchvision.models.densenet121(num_classes=10)
+    options = {"img_size": 32} if name.startswith("vit") else {}
+    return timm.create_model(name, num_classes=10, **options)
+
+
+def count(model, kind):
+    return sum(isinstance(module, kind) for module in model.modules())
+
+
+def gradients(model, inputs, targets):
+    loss = cross_entropy(model(inputs), targets)
+    loss.backward()
+    return loss, {name for name, p in model.named_parameters() if p.grad is not None and p.grad.abs().max() > 0}
+
+
+@pytest.mark.parametrize("name", ["resnet18", "mobilenetv3_small_050", "densenet121"])
+def test_a_removed_batch_norm_is_one_whose_statistics_are_0_and_1(name):
+    """In evaluation mode, with weight 1 and ε out of the way, BatchNorm adds its bias."""
+    model = small(name).double().eval()
+    generator = torch.Generator().manual_seed(0)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eps = 0.0
+            nn.init.ones_(module.weight)
+            nn.init.normal_(module.bias, 0.0, 0.1, generator=generator)
+    removed = initbench.remove_normalization(model)
+    assert count(removed, NORMS) == 0
+    assert count(removed, ChannelBias) == count(model, nn.BatchNorm2d)
+    x = batch((2, 3, 32, 32))[0]
+    with torch.no_grad():
+        torch.testing.assert_close(removed(x), model(x), rtol=1e-10, atol=0)
+    assert not any(module.training for module in removed.modules())
+
+
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "convnext_atto"])
+def test_a_removed_layer_norm_adds_a_bias_along_its_own_dimensions(name):
+    """Channels are the last dimension of tokens, and the second one of timm's LayerNorm2d."""
+    model = small(name)
+    removed = initbench.remove_normalization(model)
+    before = {n: m for n, m in model.named_modules() if isinstance(m, nn.LayerNorm)}
+    assert len(before) > 5
+    for path, norm in before.items():
+        bias = removed.get_submodule(path)
+        nn.init.normal_(bias.bias)
+        shape = (
+            (2, norm.normalized_shape[0], 3, 5) if type(norm).__name__ == "LayerNorm2d" else (2, 7, *norm.bias.shape)
+        )
+        added = bias(torch.zeros(shape))
+        channels = added.permute(0, 2, 3, 1) if added.dim() == 4 else added
+        assert torch.equal(channels, bias.bias.expand(channels.shape))
+    assert removed(batch((2, 3, 32, 32), dtype=torch.float32)[0]).shape == (2, 10)
+
+
+# Branches of each model, and layers but for the first that get a scalar bias.
+RESIDUAL = {"resnet18": 8, "resnet50": 16, "vit_tiny_patch16_224": 24, "convnext_atto": 12, "mobilenetv3_small_050": 7}
+
+
+@pytest.mark.parametrize("name", RESIDUAL)
+def test_fixup(name):
+    """Rule 3 of the paper, and what the initializer makes of it: ln C, and a gradient in the classifier alone."""
+    model = small(name)
+    rewritten = initbench.rewrite(model, "fixup")
+    assert count(rewritten, NORMS) == 0
+    assert count(rewritten, ScalarMultiplier) == len(residual_branches(rewritten)) == RESIDUAL[name]
+    assert all(branch_multiplier(rewritten, branch) for branch in residual_branches(rewritten))
+    layers = count(model, nn.Linear | nn.Conv2d)
+    assert count(rewritten, ScalarBias) == layers - 1 + count(model, NORMS)
+    initbench.initialize(rewritten, "fixup")
+    inputs, targets = batch((4, 3, 32, 32), dtype=torch.float32)
+    loss, live = gradients(rewritten, inputs, targets)
+    assert loss.item() == pytest.approx(math.log(10), rel=1e-7)
+    classifier = "classifier" if name.startswith("mobile") else model.pretrained_cfg["classifier"]
+    assert live == {f"{classifier}.layer.weight", f"{classifier}.layer.bias"}
+
+
+def test_fixup_on_resnets_of_timm_has_the_papers_laws():
+    """L^(-1/(2m-2)): 8^(-1/2) with two layers to a branch, 16^(-1/4) with three."""
+    for name, factor in (("resnet18", 8**-0.5), ("resnet50", 16**-0.25)):
+        model = initbench.rewrite(small(name), "fixup")
+        initbench.initialize(model, "fixup")
+        weight = model.get_submodule("layer3.1.conv1.layer").weight
+        std = math.sqrt(2 / (weight.shape[0] * weight[0, 0].numel())) * factor
+        assert weight.std().item() == pytest.approx(std, rel=0.02)  # 65,536 numbers or more: 5 deviations are 1.4 %
+        # ... conv2 → multiplier → bias, which the activation after the addition follows, as in the authors' code.
+        end = model.get_submodule("layer3.1.bn2" if name == "resnet18" else "layer3.1.bn3")
+        assert [type(part) for part in end] == [ScalarMultiplier, ScalarBias]
+
+
+@pytest.mark.parametrize("name", RESIDUAL)
+def test_skipinit(name):
+    """At α = 0 the branches' own layers have no effect and no gradient, and the gates have one."""
+    rewritten = initbench.rewrite(small(name), "skipinit")
+    assert count(rewritten, NORMS) == count(rewritten, ScalarBias) == 0
+    assert all(module.bias is not None for module in rewritten.modules() if isinstance(module, nn.Conv2d))
+    initbench.initialize(rewritten, "skipinit")
+    for module in rewritten.modules():
+        if type(module).__name__ == "ConvNeXtBlock":
+            nn.init.ones_(module.gamma)  # its own gate of 1e-6 would hide gradients below float32
+    inputs, targets = batch((4, 3, 32, 32), dtype=torch.float32)
+    _, live = gradients(rewritten, inputs, targets)
+    branches = residual_branches(rewritten)
+    assert len(branches) == RESIDUAL[name]
+    for branch in branches:
+        gate = branch.gates[0] if name != "convnext_atto" else next(g for g in branch.gates if "multiplier" in g)
+        assert gate in live
+        assert not live & {f"{layer}.weight" for layer in (*branch.inner, *branch.ends)}
+
+
+def test_a_residual_block_of_timm_is_its_shortcut_bitwise():
+    model = initbench.rewrite(small("resnet18"), "skipinit")
+    initbench.initialize(model, "skipinit")
+    x = batch((2, 64, 8, 8), dtype=torch.float32)[0]
+    with torch.no_grad():
+        assert torch.equal(model.layer1(x), x.relu())
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224", "densenet121"])
+def test_weight_norm_keeps_every_weight_and_normalizes_all_but_the_classifier(name):
+    model = small(name)
+    rewritten = initbench.rewrite(model, "weight_norm")
+    assert count(rewritten, NORMS) == 0
+    before = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)}
+    normalized = [path for path in before if is_parametrized(rewritten.get_submodule(path), "weight")]
+    assert set(before) - set(normalized) == {
+        model.pretrained_cfg["classifier"] if name != "densenet121" else "classifier"
+    }
+    for path, layer in before.items():
+        after = rewritten.get_submodule(path)
+        assert after.bias is not None or isinstance(after, nn.Linear)
+        torch.testing.assert_close(after.weight, layer.weight, rtol=1e-6, atol=0)
+
+
+def test_our_own_resnet_comes_out_as_its_scheme():
+    """The same function for the same weights, though the parts have other names."""
+    built = create_model("resnet", depth=8, width=1, norm="none", scheme="skipinit", input_shape=(3, 8, 8))
+    rewritten = initbench.rewrite(create_model("resnet", depth=8, width=1, input_shape=(3, 8, 8)), "skipinit")
+    parameters, others = list(built.parameters()), list(rewritten.parameters())
+    assert sum(p.numel() for p in parameters) == sum(p.numel() for p in others)
+    for model in (built, rewritten):
+        initbench.initialize(model, "skipinit", alpha=0.3)
+    x = batch((2, 3, 8, 8), dtype=torch.float32)[0]
+    with torch.no_grad():
+        assert torch.equal(built(x), rewritten(x))
+
+
+def test_the_model_itself_stays_as_it_was():
+    model = small("resnet18").double()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    for scheme in ("fixup", "skipinit", "weight_norm"):
+        rewritten = initbench.rewrite(model, scheme)
+        assert {p.dtype for p in rewritten.parameters()} == {torch.float64}
+        assert not {id(p) for p in rewritten.parameters()} & {id(p) for p in model.parameters()}
+    initbench.remove_normalization(model)
+    after = model.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+class Shared(nn.Module):
+    """Two layers with one weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.third(self.second(self.first(x)))
+
+
+class Stacked(nn.Module):
+    """A branch of two halves that are stacked."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.left, self.right = nn.Linear(4, 4), nn.Linear(4, 2), nn.Linear(4, 2)
+
+    def forward(self, x):
+        hidden = self.inner(x).relu()
+        return x + torch.cat([self.left(hidden), self.right(hidden)], 1)
+
+
+def zero_row():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    nn.init.zeros_(model[0].weight[1])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "scheme", "message"),
+    [
+        (lambda: small("densenet121"), "fixup", "fixup: no residual branches are found in DenseNet"),
+        (lambda: nn.Linear(3, 3), "skipinit", "skipinit: no residual branches are found in Linear"),
+        (Stacked, "fixup", "fixup: a branch of Stacked ends in no module that a multiplier could follow"),
+        (Shared, "weight_norm", "weight_norm: first.weight is shared with another module"),
+        (zero_row, "weight_norm", "weight_norm: 0.weight has a row of zeros, which has no direction"),
+        (Shared, "standard", "scheme must be fixup, skipinit or weight_norm, got 'standard'"),
+        (Shared, "fixupp", "scheme must be fixup, skipinit or weight_norm, got 'fixupp'"),
+    ],
+)
+def test_what_it_refuses(make, scheme, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        initbench.rewrite(make(), scheme)
+
+
+def test_removal_refuses_a_model_without_normalization():
+    with pytest.raises(ValueError, match=r"^Shared has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm$"):
+        initbench.remove_normalization(Shared())
+
+
+def test_architectures_of_timm_have_the_schemes():
+    assert count(create_model("timm/resnet18", scheme="fixup"), ScalarMultiplier) == 8
+    assert count(create_model("timm/resnet18", norm_layer="none"), ChannelBias) == 20
+    with pytest.raises(InitbenchError, match="no residual branches are found in DenseNet"):
+        create_model("timm/densenet121", scheme="skipinit")
