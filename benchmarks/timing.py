@@ -24,7 +24,7 @@ class Row:
     Attributes:
         case: what was measured.
         values: one for each repetition: for a ratio, that of one pair.
-        unit: ``×`` for a ratio, else ``s`` or ``MB``.
+        unit: ``×`` for a ratio, else ``s``, ``MB`` or none.
         bound: what the median must not exceed; None where none is promised.
         seconds: median of the seconds of initbench, None where the figure is no ratio of durations.
         reference_seconds: the same of the reference.
@@ -98,7 +98,7 @@ class Result:
         for row in self.rows:
             cells = [row.case, _seconds(row.seconds), _seconds(row.reference_seconds)]
             cells += [_figure(value, row.unit) for value in (median(row.values), min(row.values), max(row.values))]
-            cells += [str(len(row.values)), "" if row.bound is None else f"≤ {row.bound:g} {row.unit}"]
+            cells += [str(len(row.values)), "" if row.bound is None else f"≤ {row.bound:g} {row.unit}".rstrip()]
             cells += ["" if row.bound is None else "yes" if row.within else "**no**"]
             lines.append(f"| {' | '.join(cells)} |")
         return "\n".join([*lines, "", self.machine])
@@ -181,4 +181,4 @@ def _seconds(value: float | None) -> str:
 def _figure(value: float, unit: str) -> str:
     if unit == "s" and abs(value) < 1:
         return f"{1000 * value:.3g} ms"
-    return f"{value:.3f} {unit}" if unit == "×" else f"{value:.3g} {unit}"
+    return f"{value:.3f} {unit}" if unit == "×" else f"{value:.3g} {unit}".rstrip()

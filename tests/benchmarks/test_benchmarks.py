@@ -90,6 +90,35 @@ def test_a_table_replaces_its_own_section_alone():
         run_all.with_table(page, "z", "new")
 
 
+def test_a_benchmark_without_a_result_does_not_keep_the_others_from_running(monkeypatch, capsys):
+    import run_all
+    import timing
+
+    def run(name, *_):
+        if name == "lsuv_package":
+            raise RuntimeError("lsuv_package ended with exit code 2")
+        return timing.Result((timing.Row(name, (1.0,)),), "")
+
+    monkeypatch.setattr(run_all, "run", run)
+    monkeypatch.setattr(sys, "argv", ["run_all.py", "lsuv_package", "training_step"])
+    with pytest.raises(SystemExit) as ended:
+        run_all.main()
+    output, errors = capsys.readouterr()
+    assert ended.value.code == 1
+    assert "| training_step |" in output
+    assert errors == "lsuv_package ended with exit code 2\n\n"
+
+
+def test_a_package_that_is_not_installed_is_one_line_and_exit_code_2(monkeypatch, capsys):
+    import lsuv_package
+
+    monkeypatch.setitem(sys.modules, "lsuv", None)
+    with pytest.raises(SystemExit) as ended:
+        lsuv_package.measure(1, quick=True)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "the package to compare with is not installed: pip install lsuv==0.3.0\n"
+
+
 def test_every_benchmark_is_run_by_all_and_has_its_section_and_command_in_the_docs():
     import run_all
 
@@ -106,6 +135,8 @@ def test_a_benchmark_at_a_tiny_size_gives_rows_with_the_bounds_that_the_docs_sho
     import run_all
     import timing
 
+    if name == "lsuv_package":
+        pytest.importorskip("lsuv", reason="the package to compare with is not installed: pip install lsuv==0.3.0")
     benchmark = importlib.import_module(name)
     if name == "training_step":  # bf16 has no bound elsewhere
         monkeypatch.setattr(benchmark, "environment", lambda _: {"processor": "of the docs, avx512_bf16"})
@@ -119,6 +150,7 @@ def test_a_benchmark_at_a_tiny_size_gives_rows_with_the_bounds_that_the_docs_sho
 
 def test_the_references_compute_what_initbench_computes():
     """The benchmarks' own checks, at a small size: they raise where the two sides differ."""
+    import gradinit_iteration
     import metainit_step
     import torch
     import training_step
@@ -132,3 +164,23 @@ def test_the_references_compute_what_initbench_computes():
     start = initbench.create_model("wrn", depth=10, width=1, norm="none", activation="beta_swish")
     initbench.initialize(start, "delta_orthogonal")
     metainit_step.same_algorithm(start, batches)
+    batches = [(torch.randn(4, 3, 8, 8), torch.randint(10, (4,))) for _ in range(3 * gradinit_iteration.CHECKED)]
+    for norm in ("batch", "none"):
+        start = initbench.create_model("wrn", depth=10, width=1, norm=norm)
+        initbench.initialize(start, "kaiming")
+        gradinit_iteration.same_algorithm(start, batches)
+
+
+def test_the_distance_of_standard_deviations_from_1_is_that_of_the_worst_layer():
+    import lsuv_package
+    import torch
+
+    torch.manual_seed(0)
+    start, inputs = lsuv_package.network(6, 8), torch.randn(16, 3, 8, 8)
+    # Behind a ReLU orthogonal weights keep √½ of the standard deviation: 1 - 2^(-5/2) = 0.82 after five.
+    assert 0.7 < lsuv_package.farthest(start, inputs) < 0.9
+    tuned = lsuv_package.initbench_lsuv(start, inputs)
+    assert lsuv_package.farthest(tuned, inputs) <= lsuv_package.FARTHEST
+    with torch.no_grad():
+        tuned[4].weight.mul_(1.25)
+    assert lsuv_package.farthest(tuned, inputs) == pytest.approx(0.25, abs=1e-4)
