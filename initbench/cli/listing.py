@@ -21,6 +21,8 @@ from initbench.registry import Argument
 from initbench.validation import type_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from initbench.registry import Component, Registry
 
 _PACKAGE = Path(__file__).parents[1]
@@ -75,7 +77,7 @@ def read_source(registry: Registry[Any], name: str) -> Listing:
     return Listing(name, tuple(arguments), summary)
 
 
-def _of_tuners(base: str, batch_size: int) -> tuple[Argument, ...]:
+def _of_tuners(base: str | Mapping[str, Any], batch_size: int) -> tuple[Argument, ...]:
     """Return the arguments that a suite takes for every tuner beside the factory's own."""
     return Argument("base", "distribution", base), Argument("batch_size", "int", batch_size)
 

@@ -36,7 +36,7 @@ _GAMMA = {"sgd": 1.0, "adam": 1000.0}
     "gradinit",
     3,
     kind="tuner",
-    base="kaiming",
+    base={"name": "kaiming", "mode": "fan_out"},
     batch_size=64,
     smoke={"iterations": 3},
     reference="Zhu et al., GradInit, NeurIPS 2021, Algorithm 1",
@@ -65,8 +65,8 @@ def gradinit(
     This follows the authors' code: the step is a constant in the derivative of the loss after it (`second_order`), and
     that loss is divided by η, which the paper's is not. An iteration costs two backward passes, and one forward pass
     where ‖g‖ is descended, two where the loss is. The defaults are those of the authors for VGG-19 without BatchNorm on
-    CIFAR-10 (appendix A.1): an epoch of batches of 128, each of two half-batches. Their base is Kaiming's with fan_out,
-    where the one here has fan_in.
+    CIFAR-10 (appendix A.1): an epoch of batches of 128, each of two half-batches. The base is theirs, Kaiming's with
+    fan_out.
 
     Args:
         iterations: of two half-batches, and a third where the loss is descended.

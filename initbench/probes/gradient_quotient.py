@@ -46,8 +46,8 @@ def gradient_quotient(
     """Return GQ = 1/N ‖(g − Hg) / (g + ε) − 1‖ of a model's loss on one batch, 0-dim.
 
     g is the gradient, H the Hessian, N the number of entries of g, and ε has the size `eps` and the sign of each
-    entry of g (+ at 0). A loss that is linear in the parameters gives about 0. An entry whose gradient is exactly 0
-    adds exactly 1; so does every parameter that the loss does not use. GQ grows without bound, slowly, as `eps`
+    entry of g (+ at 0). A loss that is linear in the parameters gives about 0. An entry with g = 0 and
+    (Hg) = 0 adds exactly 1, as every parameter that the loss does not use. GQ grows without bound, slowly, as `eps`
     shrinks; where |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`).
 
     The model is measured in the mode it is in; in train mode its forward pass changes BatchNorm's running statistics.

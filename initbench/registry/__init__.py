@@ -45,7 +45,7 @@ class InitializerTraits:
 
     Attributes:
         kind: a ``distribution`` draws the parameters, a ``tuner`` adjusts those of its base with batches.
-        base: a tuner's default base distribution.
+        base: a tuner's default base distribution: its name, or a mapping of its ``name`` and arguments.
         batch_size: a tuner's default number of samples per batch.
         scheme: the scheme of the architecture that it needs, None for any.
         smoke: argument → value for a smoke run, where the user's would take long.
@@ -53,7 +53,7 @@ class InitializerTraits:
     """
 
     kind: Literal["distribution", "tuner"] = "distribution"
-    base: str | None = None
+    base: str | Mapping[str, Any] | None = None
     batch_size: int | None = None
     scheme: str | None = None
     smoke: Mapping[str, Any] = field(default_factory=dict)
@@ -167,7 +167,7 @@ def register_initializer(
     version: int = 1,
     *,
     kind: Literal["distribution", "tuner"] = "distribution",
-    base: str | None = None,
+    base: str | Mapping[str, Any] | None = None,
     batch_size: int | None = None,
     scheme: str | None = None,
     smoke: Mapping[str, Any] | None = None,
@@ -179,7 +179,7 @@ def register_initializer(
         name: how suites name it.
         version: raise it when the numbers change.
         kind: ``distribution`` or ``tuner``.
-        base: a tuner's default base distribution.
+        base: a tuner's default base distribution, ``"kaiming"`` or ``{"name": "kaiming", "mode": "fan_out"}``.
         batch_size: a tuner's default number of samples per batch.
         scheme: the architecture scheme that it needs.
         smoke: argument → value for a smoke run (``{"steps": 3}``), where the user's would take long.

@@ -179,8 +179,9 @@ class Subject:
             parameter.grad = None  # as in `initialize`
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if self.component.traits.base is not None:
-                initialize(model, self.component.traits.base)
+            base = self.component.traits.base
+            if base is not None:
+                initialize(model, **({"name": base} if isinstance(base, str) else dict(base)))
             run = Run(case, model, {part: of(model) for part, of in PARTS.items()})
             record = InitializationRecord(self.name, dict(self.arguments), seed=seed)
             context = WatchedContext(
