@@ -25,7 +25,7 @@ import initbench
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LAYERS, CHANNELS, SIZE, BATCH = 100, 32, 16, 64
+LAYERS, CHANNELS, SIZE, BATCH = 100, 32, 12, 64
 BOUND, FARTHEST = 0.02, 1e-5
 
 

@@ -10,6 +10,7 @@ import typer
 from initbench.cli.listing import argument_text
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
+from initbench.validation import show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -110,7 +111,7 @@ def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
     if kind == "initializer":
         what = "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
         if declared["kind"] == "tuner":
-            base = declared["base"]
+            base = show(declared["base"])
             what = f"A tuner: it starts from {base} and adjusts that with batches of {declared['batch_size']}."
         scheme = declared["scheme"]
         return [what, f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]

@@ -145,9 +145,9 @@ class _Visitor:
         shift = None if bias is None else bias.view([-1 if d == channels else 1 for d in range(outputs.dim())])
         if shift is not None:
             outputs.sub_(shift)
-        variance = outputs.double().var(correction=0)
-        means, b = outputs.double().mean(over), outputs.new_zeros(1) if bias is None else bias
-        b = b.double()
+        wide = outputs.double()
+        variance, means = wide.var(correction=0), wide.mean(over)
+        b = wide.new_zeros(1) if bias is None else bias.double()
         # Var(s·y + b) = s² Var(y) + 2 s Cov(y, b) + Var(b), b being constant within a channel. Of two roots the larger
         # is the one that the paper's iteration s ← s / std goes to: there the deviation grows with s.
         covariance = ((means - means.mean()) * (b - b.mean())).mean()
