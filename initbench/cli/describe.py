@@ -10,7 +10,7 @@ import typer
 from initbench.cli.listing import argument_text
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
-from initbench.validation import show
+from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,6 @@ def describe(
     """Describe a component: what it is and needs, its arguments, its reference, and how to put it into a suite."""
     from initbench.cli.card import card
     from initbench.registry import REGISTRIES
-    from initbench.validation import nearest
 
     load_plugins(plugin)
     cards = []
@@ -111,7 +110,7 @@ def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
     if kind == "initializer":
         what = "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
         if declared["kind"] == "tuner":
-            base = show(declared["base"])
+            base = declared["base"] if isinstance(declared["base"], str) else show(declared["base"])
             what = f"A tuner: it starts from {base} and adjusts that with batches of {declared['batch_size']}."
         scheme = declared["scheme"]
         return [what, f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]
