@@ -26,7 +26,7 @@ from torch.nn import functional
 
 import initbench
 
-HALF, ITERATIONS, BOUND = 64, 2, 1.02
+HALF, ITERATIONS, BOUND = 64, 4, 1.02
 FEW, SMALL, CHECKED = 2, 8, 4
 KINDS = {"the gradient norm": 1e-6, "the loss after a step": 1e6}
 """What an iteration descends: γ"""

@@ -60,7 +60,7 @@ def remove_normalization(model: nn.Module) -> nn.Module:
         model: any module; it stays as it is.
 
     Raises:
-        ValueError: the model has no normalization that is known, or is one.
+        ValueError: the model has no normalization, has one of another kind, or is one.
     """
     rewritten = deepcopy(model)
     _replace(rewritten, _without_norms(rewritten, _channel_bias))
@@ -86,8 +86,8 @@ def rewrite(model: nn.Module, scheme: Scheme) -> nn.Module:
         scheme: fixup, skipinit or weight_norm; for a model without normalization alone see `remove_normalization`.
 
     Raises:
-        ValueError: the scheme is unknown, no residual branch is found, a branch ends in no module that a multiplier can
-            follow, or a weight to be normalized has a row of zeros or is shared.
+        ValueError: the scheme is unknown, the model has another normalization, no residual branch is found, a branch
+            ends in no module that a multiplier can follow, or a weight to normalize has a row of zeros or is shared.
     """
     if scheme == "standard" or scheme not in SCHEMES:
         raise ValueError(f"scheme must be fixup, skipinit or weight_norm, got {scheme!r}")
@@ -158,13 +158,20 @@ def _ends(model: nn.Module, scheme: str) -> list[nn.Module]:
 def _without_norms(
     model: nn.Module, make: Callable[[nn.Module], nn.Module], *, required: bool = True
 ) -> dict[nn.Module, nn.Module]:
-    """Return what takes the place of each normalization."""
+    """Return what takes the place of each normalization.
+
+    Raises:
+        ValueError: there is none though one is required, the model is one, or has one of a kind that is not known.
+    """
     found: dict[nn.Module, nn.Module] = {}
-    for module in model.modules():
+    for name, module in model.named_modules():
+        kind = type(module).__name__
         if isinstance(module, _NORMS):
             # timm's classes such as BatchNormAct2d are a normalization with further modules, which follow it.
             after = {name: part for name, part in module.named_children() if not isinstance(part, nn.Identity)}
             found[module] = _in_order(bias=make(module), **after) if after else make(module)
+        elif "norm" in kind.lower() and not any(module.children()) and "parametrizations" not in name:
+            raise ValueError(f"{name} is a {kind}, which is none of the normalizations that can be taken out")
     if required and not found:
         raise ValueError(f"{type(model).__name__} has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm")
     if model in found:

@@ -19,7 +19,7 @@ from initbench.initializers.context import Apply  # noqa: TC001 - the registry e
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
 from initbench.probes.batches import NOT_FINITE, DataKind, explained, is_finite, mean_loss, within_classes
 from initbench.probes.checks import check_count, check_positive
-from initbench.probes.functional import forward_with
+from initbench.probes.functional import functional
 from initbench.probes.gradient_quotient import batch_loss, differentiable_parameters, flatten, loss_gradients
 from initbench.registry import register_initializer
 
@@ -201,6 +201,7 @@ class _Objective:
     ) -> None:
         self._model, self._trainable = model, trainable
         self._loss_fn = within_classes(context.loss_fn, context.num_classes if context.given_batches is None else None)
+        self._forward_with = functional(model)
         self._form, self._eta = form, eta
         self.forward_passes = self.backward_passes = 0
 
@@ -226,7 +227,7 @@ class _Objective:
         step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
         moved = {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
         self.forward_passes += 1
-        forward = forward_with(self._model, moved)
+        forward = self._forward_with(moved)
         with torch.enable_grad():  # not `batch_loss`: what that does for second derivatives is not needed here
             value = mean_loss(forward, batch, self._loss_fn) / self._eta
         return value.detach(), self._differentiate(value)

@@ -13,19 +13,25 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def forward_with(model: nn.Module, values: Mapping[str, Tensor]) -> Callable[[Tensor], Tensor]:
-    """Return a model's forward pass with other tensors in place of parameters.
+def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[Tensor], Tensor]]:
+    """Return a function from tensors to the model's forward pass with these in place of parameters.
+
+    The tensors are given by the parameters' names, of tied ones by the first, whose tensor stands for all; a parameter
+    that is not among them is the model's own. The model is the same before and after a pass.
 
     Args:
-        model: is the same before and after a pass.
-        values: by the parameters' names, of tied ones the first, whose tensor stands for all.
+        model: whose parameters keep their places from now on.
     """
-    by_id = {id(parameter): values[name] for name, parameter in model.named_parameters() if name in values}
+    first = {id(parameter): name for name, parameter in model.named_parameters()}
     # `functional_call` knows ties too, but what it leaves in a module that a model has under two names is the tensors.
     places = {
-        f"{prefix}.{name}".removeprefix("."): by_id[id(parameter)]
+        f"{prefix}.{name}".removeprefix("."): first[id(parameter)]
         for prefix, module in model.named_modules()
         for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False)
-        if id(parameter) in by_id
     }
-    return partial(functional_call, model, places, tie_weights=False)
+
+    def forward_with(values: Mapping[str, Tensor]) -> Callable[[Tensor], Tensor]:
+        placed = {place: values[name] for place, name in places.items() if name in values}
+        return partial(functional_call, model, placed, tie_weights=False)
+
+    return forward_with

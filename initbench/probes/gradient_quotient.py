@@ -20,7 +20,7 @@ from initbench.probes.batches import DataKind, LossFunction, explained, mean_los
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.context import Measure, Measurement, ProbeContext, median
 from initbench.probes.convolution import FirstDerivativeKernels
-from initbench.probes.functional import forward_with
+from initbench.probes.functional import functional
 from initbench.probes.state import forked_rng, preserved
 from initbench.registry import register_probe
 
@@ -223,7 +223,7 @@ def gradient_after_step(
     with torch.enable_grad():
         moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]
     values = {names[id(parameter)]: value for parameter, value in zip(parameters, moved, strict=True)}
-    loss = loss_of(forward_with(model, values))
+    loss = loss_of(functional(model)(values))
     return flatten(loss_gradients(loss, moved, create_graph=torch.is_grad_enabled()), parameters)
 
 

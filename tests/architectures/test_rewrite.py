@@ -24,11 +24,13 @@ from initbench.errors import InitbenchError
 NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
 
-def small(name):
+def small(name, norm_layer=None):
     torch.manual_seed(0)
     if name == "densenet121":
         return torchvision.models.densenet121(num_classes=10)
     options = {"img_size": 32} if name.startswith("vit") else {}
+    if norm_layer:
+        options["norm_layer"] = norm_layer
     return timm.create_model(name, num_classes=10, **options)
 
 
@@ -209,6 +211,9 @@ class Stacked(nn.Module):
         return x + torch.cat([self.left(hidden), self.right(hidden)], 1)
 
 
+OTHER_NORM = "blocks.0.norm1 is a RmsNorm, which is none of the normalizations that can be taken out"
+
+
 def zero_row():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     nn.init.zeros_(model[0].weight[1])
@@ -223,6 +228,7 @@ def zero_row():
         (Stacked, "fixup", "fixup: a branch of Stacked ends in no module that a multiplier could follow"),
         (Shared, "weight_norm", "weight_norm: first.weight is shared with another module"),
         (zero_row, "weight_norm", "weight_norm: 0.weight has a row of zeros, which has no direction"),
+        (lambda: small("vit_tiny_patch16_224", "rmsnorm"), "skipinit", OTHER_NORM),
         (Shared, "standard", "scheme must be fixup, skipinit or weight_norm, got 'standard'"),
         (Shared, "fixupp", "scheme must be fixup, skipinit or weight_norm, got 'fixupp'"),
     ],
