@@ -24,6 +24,7 @@ EXCEPTIONS = {
     "index.md": ([], "there is no block"),
     "initializers_on_models.md": (["", "python"], "minutes of models; tests/docs/test_initializers_on_models.py"),
     "reference.md": ([], "there is no block"),
+    "results/digits_initializers.md": ([""] * 3, "it takes too long; CI smoke-runs the suite"),
     "results/digits_normalization.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/fashion_depth.md": ([""], "it takes too long; CI smoke-runs the suite"),
 }
