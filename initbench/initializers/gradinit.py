@@ -64,9 +64,9 @@ def gradinit(
 
     This follows the authors' code: the step is a constant in the derivative of the loss after it (`second_order`), and
     that loss is divided by η, which the paper's is not. An iteration costs two backward passes, and one forward pass
-    where ‖g‖ is descended, two where the loss is. The defaults are those of the authors for VGG-19 without BatchNorm on
-    CIFAR-10 (appendix A.1): an epoch of batches of 128, each of two half-batches. The base is theirs, Kaiming's with
-    fan_out.
+    where ‖g‖ is descended, two where the loss is; where ‖g‖ comes from below γ / 2 to above γ, one more of each. The
+    defaults are those of the authors for VGG-19 without BatchNorm on CIFAR-10 (appendix A.1): an epoch of batches of
+    128, each of two half-batches. The base is theirs, Kaiming's with fan_out.
 
     Args:
         iterations: of two half-batches, and a third where the loss is descended.
@@ -99,12 +99,16 @@ def gradinit(
         scales = Scales(trainable, tau, floor, clip)
         draw = context.batches(data)
         history: list[tuple[str, float, Tensor]] = []
-        stopped_at = None
+        stopped_at, size = None, math.inf
         for iteration in range(iterations):
             a, b = next(draw), next(draw)
             both, second = _join(a, b), None
-            g, norm = objective.gradient(both)
+            # A gradient that can be differentiated costs more, and where ‖g‖ was far below γ it is hardly needed.
+            guessed = size < largest / 2 and not second_order
+            g, norm = objective.gradient(both, differentiable=not guessed)
             size = norm.item()
+            if guessed and size > largest:
+                g, norm = objective.gradient(both, differentiable=True)
             if size == 0:
                 raise InitializationError(f"gradinit: the gradient of the loss is zero at step {iteration}")
             if size > largest:
@@ -205,14 +209,19 @@ class _Objective:
         self._form, self._eta = form, eta
         self.forward_passes = self.backward_passes = 0
 
-    def gradient(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
+    def gradient(self, batch: Batch, *, differentiable: bool) -> tuple[dict[str, Tensor], Tensor]:
         """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim.
 
-        Both can be differentiated.
+        Args:
+            batch: inputs and targets.
+            differentiable: whether both can be differentiated.
         """
         self.forward_passes += 1
-        loss = batch_loss(self._model, *batch, self._loss_fn)
-        gradients = self._differentiate(loss, create_graph=True)
+        if differentiable:
+            loss = batch_loss(self._model, *batch, self._loss_fn)
+        else:
+            loss = mean_loss(self._model, batch, self._loss_fn)
+        gradients = self._differentiate(loss, create_graph=differentiable)
         norm: Tensor = torch.linalg.vector_norm(
             flatten(gradients, list(self._trainable.values())), 2 if self._form == "sgd" else 1
         )
@@ -228,8 +237,7 @@ class _Objective:
         moved = {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
         self.forward_passes += 1
         forward = self._forward_with(moved)
-        with torch.enable_grad():  # not `batch_loss`: what that does for second derivatives is not needed here
-            value = mean_loss(forward, batch, self._loss_fn) / self._eta
+        value = mean_loss(forward, batch, self._loss_fn) / self._eta
         return value.detach(), self._differentiate(value)
 
     def _differentiate(self, value: Tensor, *, create_graph: bool = False) -> list[Tensor | None]:

@@ -155,6 +155,28 @@ def test_it_equals_the_oracle(norm, case):
         assert torch.allclose(parameter, scales.get(name, 1.0) * start[name], rtol=1e-8, atol=1e-14), name
 
 
+def test_a_gradient_that_jumps_from_far_below_gamma_to_above_is_descended():
+    """Where it was far below it is taken without second derivatives at first; that must show in the cost alone."""
+    # Of the inputs of each iteration: of small ones the net sees its biases alone, and all samples pull the same way.
+    sizes = [1.0, 0.01, 1.0, 1.0]
+
+    def draw():
+        numbers = half_batches()
+        for factor in sizes:
+            for _ in range(3 if factor == 1 else 2):  # the loss is descended with a third half-batch
+                inputs, targets = next(numbers)
+                yield inputs * factor, targets
+
+    options = {"tau": 0.05, "eta": 0.1, "gamma": 3.4}
+    history, scales = oracle(net("none", 2.0), draw(), 4, **options)
+    assert [branch for branch, _ in history] == ["loss", "gradient norm", "loss", "loss"]
+    record = initialize(net("none", 2.0), "gradinit", base=None, iterations=4, batches=draw(), **options)
+    assert record.history[0]["gradient_norm"] < options["gamma"] / 2  # far below
+    assert record.conditions["scales"] == pytest.approx(scales, rel=1e-8)
+    # Two of each where the loss is descended; 1 and 2 where the gradient is, and one more of each for the wrong guess.
+    assert record.cost == {"forward": 3 * 2 + 1 + 1, "backward": 3 * 2 + 2 + 1}
+
+
 def test_the_second_order_term_makes_a_difference():
     scales = []
     for second_order in (False, True):
