@@ -195,4 +195,4 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:
 
 
 if __name__ == "__main__":
-    timing.main(measure, __doc__, runs=21, threads=1)
+    timing.main(measure, __doc__, runs=11, threads=1)
