@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import fx, nn
 
-from initbench.architectures.trace import WEIGHT_LAYERS, Trace
+from initbench.architectures.layers import WEIGHT_LAYERS
+from initbench.architectures.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,10 +147,16 @@ class _Finder:
 
     def _count(self, side: _Side) -> None:
         for node in side.nodes:
-            sources = [side.depths.get(source, 0) for source in self._sources(node)]
-            # A gate's own layers do not lengthen the way of the signal that it multiplies.
-            here = (min if node.target in _PRODUCTS else max)(sources, default=0)
-            side.depths[node] = here + len(self._layers(node))
+            before = max((side.depths.get(source, 0) for source in self._signals(side, node)), default=0)
+            side.depths[node] = before + len(self._layers(node))
+
+    def _signals(self, side: _Side, node: fx.Node) -> list[fx.Node]:
+        """Return what a node's signal is computed from: of a product not what only computes a gate."""
+        sources = self._sources(node)
+        if node.target in _PRODUCTS:
+            least = min((side.depths.get(source, 0) for source in sources), default=0)
+            sources = [source for source in sources if side.depths.get(source, 0) == least]
+        return sources
 
     def _sources(self, node: fx.Node) -> list[fx.Node]:
         """Return what a node is computed from; of a block's sum its shortcut alone."""
@@ -200,11 +207,7 @@ class _Finder:
                 found.append(node)
                 continue
             passed.append(node)
-            sources = [source for source in self._sources(node) if source in side.depths]
-            if node.target in _PRODUCTS:
-                least = min((side.depths[source] for source in sources), default=0)
-                sources = [source for source in sources if side.depths[source] == least]
-            pending += sources
+            pending += [source for source in self._signals(side, node) if source in side.depths]
         return found, passed
 
     def _gates(self, behind: list[fx.Node]) -> Iterator[str]:

@@ -13,26 +13,18 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrizations import weight_norm
 from torch.nn.utils.parametrize import is_parametrized
 
+from initbench.architectures.layers import NORM_LAYERS, classifier_name
 from initbench.architectures.residual import residual_branches
-from initbench.architectures.schemes import (
-    SCHEMES,
-    ScalarBias,
-    ScalarMultiplier,
-    Scheme,
-    branch_multiplier,
-    classifier_name,
-)
+from initbench.architectures.schemes import SCHEMES, ScalarBias, ScalarMultiplier, Scheme, branch_multiplier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-_NORMS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 class ChannelBias(nn.Module):
     """Adds a learnable bias of its own to each channel.
 
-    Source: Zhu et al., GradInit, NeurIPS 2021, section 4.1, whose networks without BatchNorm have one in its place.
+    Source: Zhu et al., GradInit, NeurIPS 2021, appendix A.1, whose networks without BatchNorm have one in its place.
 
     Args:
         bias: initial values, of shape (C,) for inputs (N, C, ...), or of the last dimensions of the input.
@@ -63,7 +55,10 @@ def remove_normalization(model: nn.Module) -> nn.Module:
         ValueError: the model has no normalization, has one of another kind, or is one.
     """
     rewritten = deepcopy(model)
-    _replace(rewritten, _without_norms(rewritten, _channel_bias))
+    replacements = _without_norms(rewritten, _channel_bias)
+    if not replacements:
+        raise ValueError(f"{type(model).__name__} has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm")
+    _replace(rewritten, replacements)
     return rewritten
 
 
@@ -98,23 +93,23 @@ def rewrite(model: nn.Module, scheme: Scheme) -> nn.Module:
 
 def _fixup(model: nn.Module) -> None:
     ends = _ends(model, "fixup")
-    replacements = _without_norms(model, lambda _: ScalarBias(), required=False)
+    replacements = _without_norms(model, lambda _: ScalarBias())
     within_attention = _attention_layers(model)
     layers = [m for m in model.modules() if isinstance(m, nn.Linear | _ConvNd) and m not in within_attention]
     for layer in layers[1:]:
         replacements[layer] = _in_order(bias=ScalarBias(), layer=layer)
     for end in ends:
-        replacement = replacements.get(end, end)
-        is_norm = isinstance(replacement, ScalarBias)
-        before, behind = (ScalarMultiplier(), replacement) if is_norm else (replacement, ScalarMultiplier())
-        names = ("multiplier", "bias") if is_norm else ("branch", "multiplier")
-        replacements[end] = _in_order(**dict(zip(names, (before, behind), strict=True)))
+        branch = replacements.get(end, end)
+        if isinstance(branch, ScalarBias):  # as in the authors' code, whose last bias follows the multiplier
+            replacements[end] = _in_order(multiplier=ScalarMultiplier(), bias=branch)
+        else:
+            replacements[end] = _in_order(branch=branch, multiplier=ScalarMultiplier())
     _replace(model, replacements)
 
 
 def _skipinit(model: nn.Module) -> None:
     ends = _ends(model, "skipinit")
-    replacements = _without_norms(model, lambda _: nn.Identity(), required=False)
+    replacements = _without_norms(model, lambda _: nn.Identity())
     for end in ends:
         replacements[end] = _in_order(branch=replacements.get(end, end), multiplier=ScalarMultiplier(0.0))
     _add_biases(model)
@@ -122,7 +117,7 @@ def _skipinit(model: nn.Module) -> None:
 
 
 def _weight_norm(model: nn.Module) -> None:
-    _replace(model, _without_norms(model, lambda _: nn.Identity(), required=False))
+    _replace(model, _without_norms(model, lambda _: nn.Identity()))
     _add_biases(model)
     within_attention = _attention_layers(model)
     classifier = classifier_name(model)
@@ -155,25 +150,21 @@ def _ends(model: nn.Module, scheme: str) -> list[nn.Module]:
     return [model.get_submodule(b.output or "") for b in branches if branch_multiplier(model, b) is None]
 
 
-def _without_norms(
-    model: nn.Module, make: Callable[[nn.Module], nn.Module], *, required: bool = True
-) -> dict[nn.Module, nn.Module]:
+def _without_norms(model: nn.Module, make: Callable[[nn.Module], nn.Module]) -> dict[nn.Module, nn.Module]:
     """Return what takes the place of each normalization.
 
     Raises:
-        ValueError: there is none though one is required, the model is one, or has one of a kind that is not known.
+        ValueError: the model is one, or has one of a kind that is not known.
     """
     found: dict[nn.Module, nn.Module] = {}
     for name, module in model.named_modules():
         kind = type(module).__name__
-        if isinstance(module, _NORMS):
+        if isinstance(module, NORM_LAYERS):
             # timm's classes such as BatchNormAct2d are a normalization with further modules, which follow it.
             after = {name: part for name, part in module.named_children() if not isinstance(part, nn.Identity)}
             found[module] = _in_order(bias=make(module), **after) if after else make(module)
         elif "norm" in kind.lower() and not any(module.children()) and "parametrizations" not in name:
             raise ValueError(f"{name} is a {kind}, which is none of the normalizations that can be taken out")
-    if required and not found:
-        raise ValueError(f"{type(model).__name__} has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm")
     if model in found:
         raise ValueError(f"the model itself is a normalization, {type(model).__name__}")
     return found

@@ -67,13 +67,6 @@ def branch_multiplier(model: nn.Module, branch: ResidualBranch) -> ScalarMultipl
     return next((owner for owner in owners if isinstance(owner, ScalarMultiplier)), None)
 
 
-def classifier_name(model: nn.Module) -> str | None:
-    """Return the name of a model's last linear layer, of its last 1×1 convolution where it has none."""
-    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-    pointwise = [n for n, m in model.named_modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (1, 1)]
-    return next(reversed(linear or pointwise), None)
-
-
 def check_scheme(scheme: Scheme, norm: Norm) -> None:
     """Raise a ValueError where a scheme is to stand beside a normalization."""
     if scheme != "standard" and norm != "none":

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from torch import fx, nn
-from torch.nn.modules.conv import _ConvNd
+
+from initbench.architectures.layers import WEIGHT_LAYERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-WEIGHT_LAYERS = (nn.Linear, _ConvNd, nn.MultiheadAttention)
 
 
 class Trace(fx.Tracer):

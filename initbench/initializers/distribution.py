@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
+from initbench.architectures.layers import NORM_LAYERS
 from initbench.initializers.weight_normalized import weight_normalized, weight_normalized_weights
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
 
 Shape = Literal["normal", "uniform"]
-NORM_LAYERS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
 
 @dataclass(frozen=True)

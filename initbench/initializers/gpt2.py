@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
+from initbench.architectures.layers import NORM_LAYERS
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, own_parameter, weight_layers
+from initbench.initializers.distribution import ParameterWriter, own_parameter, weight_layers
 from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 

@@ -17,10 +17,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
-from initbench.probes.batches import NOT_FINITE, DataKind, explained, is_finite, mean_loss, within_classes
+from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.functional import functional
 from initbench.probes.gradient_quotient import batch_loss, differentiable_parameters, flatten, loss_gradients
+from initbench.probes.user_code import explained, mean_loss, within_classes
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @register_initializer(
-    "layer_scale", reference="Touvron et al., Going deeper with Image Transformers, ICCV 2021, section 2 (LayerScale)"
+    "layer_scale", reference="Touvron et al., Going deeper with Image Transformers, ICCV 2021 (LayerScale)"
 )
 def layer_scale(value: float | None = None, std: float = 0.02) -> Apply:
     """One value for all gates of residual branches, and truncated normal weights with zero biases for the rest.

@@ -17,7 +17,7 @@ from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.metainit_batch_norm import DifferentiableBatchNorm, batch_norms, uses_batch_statistics
 from initbench.initializers.metainit_norms import NormOptimizer, Norms
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite, within_classes
+from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.gradient_quotient import (
     Method,
@@ -30,6 +30,7 @@ from initbench.probes.gradient_quotient import (
     loss_gradients,
     quotient,
 )
+from initbench.probes.user_code import within_classes
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from initbench.architectures.layers import NORM_LAYERS
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, own_parameter
+from initbench.initializers.distribution import ParameterWriter, own_parameter
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from initbench.architectures.layers import NORM_LAYERS
 from initbench.initializers.branches import required_branches, required_multipliers
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import NORM_LAYERS, ParameterWriter, WeightLayer, sample, weight_layers
+from initbench.initializers.distribution import ParameterWriter, WeightLayer, sample, weight_layers
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

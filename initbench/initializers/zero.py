@@ -9,7 +9,7 @@ import torch
 from scipy.linalg import hadamard
 from torch import Tensor, nn
 
-from initbench.architectures.schemes import classifier_name
+from initbench.architectures.layers import classifier_name
 from initbench.initializers.branches import branches_if_any, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer

@@ -16,12 +16,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from initbench.architectures.beta_swish import closed_form_derivatives
 from initbench.errors import ArgumentError, InitializationError
-from initbench.probes.batches import DataKind, LossFunction, explained, mean_loss, move, reference_parameter
+from initbench.probes.batches import DataKind, LossFunction, move, reference_parameter
 from initbench.probes.checks import check_count, check_positive
 from initbench.probes.context import Measure, Measurement, ProbeContext, median
 from initbench.probes.convolution import FirstDerivativeKernels
 from initbench.probes.functional import functional
 from initbench.probes.state import forked_rng, preserved
+from initbench.probes.user_code import explained, mean_loss
 from initbench.registry import register_probe
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from initbench.errors import ArgumentError, InitializationError
 
 
 def test_the_value_is_that_of_the_paper_for_the_depth():
-    """0.1 up to 18 blocks, 1e-5 up to 24, 1e-6 above (section 2)."""
+    """0.1 up to 18 blocks, 1e-5 up to 24, 1e-6 above (the definition of LayerScale)."""
     for depth, value in ((18, 0.1), (24, 1e-5), (25, 1e-6)):
         model = timm.create_model(
             "vit_tiny_patch16_224", img_size=16, depth=depth, embed_dim=24, num_heads=2, init_values=0.7

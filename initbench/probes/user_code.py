@@ -1,0 +1,84 @@
+"""Calls of the user's model and loss function, whose exceptions become one line that says what they were given."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the field's name for it
+
+from initbench.errors import ArgumentError, InitbenchError, InitializationError
+from initbench.plugins import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch import Tensor
+
+    from initbench.probes.batches import Batch, LossFunction
+
+
+def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
+    """Return the loss of one batch, 0-dim.
+
+    Args:
+        model: the forward pass.
+        batch: inputs, which the model takes, and targets, which with its outputs `loss_fn` takes.
+        loss_fn: mean loss of a batch from (outputs, targets).
+
+    Raises:
+        InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
+        ArgumentError: `loss_fn` does not return a 0-dim tensor.
+    """
+    inputs, targets = batch
+    with running_on(inputs):
+        outputs = model(inputs)
+    with explained(f"loss_fn fails on outputs {_shown(outputs)}, and targets {_shown(targets)}"):
+        loss = loss_fn(outputs, targets)
+    if not torch.is_tensor(loss) or loss.dim() != 0:
+        got = f"shape {tuple(loss.shape)}" if torch.is_tensor(loss) else type(loss).__name__
+        raise ArgumentError(f"loss_fn must return a 0-dim tensor, got {got}", "loss_fn")
+    return loss
+
+
+def within_classes(loss_fn: LossFunction, num_classes: int | None) -> LossFunction:
+    """Return a loss function that refuses outputs of fewer classes than there are, where it is cross-entropy.
+
+    A target without an output is an error on a CPU, and on a GPU one that the process does not survive; the shape of
+    the outputs tells of it before. None for `num_classes`, where the user gives the targets, checks nothing.
+    """
+    if loss_fn is not F.cross_entropy or num_classes is None:
+        return loss_fn
+
+    def checked(outputs: Tensor, targets: Tensor) -> Tensor:
+        if torch.is_tensor(outputs) and outputs.dim() > 1 and outputs.shape[1] < num_classes:
+            raise InitializationError(f"num_classes is {num_classes}, and the model has {outputs.shape[1]} outputs")
+        return loss_fn(outputs, targets)
+
+    return checked
+
+
+@contextmanager
+def running_on(inputs: Tensor) -> Iterator[None]:
+    """Make an exception of the model that runs within this an InitializationError that says what it was given."""
+    with explained(f"the model fails on inputs {_shown(inputs)}"):
+        yield
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Make an exception of the user's code an InitializationError of one line that begins so, and has it as cause."""
+    try:
+        yield
+    except (InitbenchError, torch.OutOfMemoryError):  # which say what they are, and are looked for by their types
+        raise
+    except Exception as error:
+        raise InitializationError(f"{what}: {type(error).__name__}: {first_line(error)}") from error
+
+
+def _shown(value: Any) -> str:
+    """Return in words what a model or loss function is given or gives."""
+    if torch.is_tensor(value):
+        return f"of shape {tuple(value.shape)} and type {str(value.dtype).removeprefix('torch.')}"
+    return f"of type {type(value).__name__}"
