@@ -8,6 +8,19 @@ from torch import nn
 from initbench.architectures.create import create_model
 from initbench.data.dataset import Dataset, Split
 
+DISTRIBUTIONS = [
+    "delta_orthogonal",
+    "gaussian",
+    "kaiming",
+    "lecun",
+    "looks_linear",
+    "orthogonal",
+    "pytorch_default",
+    "truncated_normal",
+    "xavier",
+]
+"""Initializers that draw every convolution and linear layer at random."""
+
 
 class Theta(nn.Module):
     """A model whose output is its parameter vector, so that the loss is any function of it."""

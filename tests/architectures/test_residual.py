@@ -175,8 +175,24 @@ def test_a_model_that_cannot_be_traced_is_said_and_left_as_it_is():
     assert model.last is None
 
 
-def test_a_deep_network_is_searched_in_linear_time():
-    """1202 layers, the deepest of He et al., 2016; each search goes back to the block's start and not further."""
+class Gated(nn.Module):
+    """A branch whose input is multiplied by a gate of two layers before its own layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.linear = layers(2), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return x + self.linear(x * self.gate(x).sigmoid())
+
+
+def test_a_gate_of_the_blocks_own_input_is_none_of_the_branch():
+    [branch] = residual_branches(Gated())
+    assert (branch.inner, branch.ends, branch.depth) == ((), ("linear",), 1)
+
+
+def test_the_deepest_network_of_its_paper():
+    """1202 layers (He et al., 2016, section 4.2): two to a block, beside the first and the last."""
     with torch.device("meta"):
         model = create_model("resnet", depth=1202)
-    assert len(residual_branches(model)) == 600
+    assert len(residual_branches(model)) == (1202 - 2) / 2

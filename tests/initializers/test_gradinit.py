@@ -1,4 +1,4 @@
-"""GradInit against an oracle written from its definition, and what it promises of bad starts."""
+"""GradInit: what it promises of bad starts, and what each of its arguments does."""
 
 from __future__ import annotations
 
@@ -8,25 +8,14 @@ import warnings
 
 import pytest
 import torch
-from cases import Attention, batch, randomize, small
+from cases import small
+from gradinit_cases import half_batches, joined, net
 from torch import nn
-from torch.func import functional_call, grad
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
-
-TINY = (6, 3, 8, 8)
-
-
-def joined(*parts):
-    return tuple(torch.cat(tensors) for tensors in zip(*parts, strict=True))
-
-
-def half_batches(shape=TINY, seed=1):
-    for index in itertools.count():
-        yield batch(shape, seed=1000 * seed + index)
 
 
 def poisoned(at):
@@ -42,139 +31,6 @@ def poisoned(at):
         return value * math.inf if targets.max() >= mark else value
 
     return {"batches": draw(), "loss_fn": loss_fn}
-
-
-def oracle(model, draw, iterations, *, tau, gamma, eta, optimizer="sgd", second_order=False, overlap=0.5, clip=1.0):
-    """One number per tensor, its Adam written out, derivatives by torch.func; returns the history and the scales."""
-    start = {name: p.detach().clone() for name, p in model.named_parameters()}
-    scale = {name: torch.ones((), dtype=w.dtype) for name, w in start.items() if w.abs().max() > 0}
-    moments = {name: {"gradient norm": [0.0, 0], "loss": [0.0, 0], "second": 0.0} for name in scale}
-    history = []
-
-    def weights(scale):
-        return {name: w * scale[name] if name in scale else w for name, w in start.items()}
-
-    def loss(values, data):
-        return cross_entropy(functional_call(model, values, (data[0],)), data[1])
-
-    def length(g):
-        flat = torch.cat([v.flatten() for v in g.values()])
-        return flat.square().sum().sqrt() if optimizer == "sgd" else flat.abs().sum()
-
-    for _ in range(iterations):
-        a, b = next(draw), next(draw)
-        both = joined(a, b)
-
-        def norm(scale, both=both):
-            return length(grad(loss)(weights(scale), both))
-
-        if norm(scale) > gamma:
-            branch, objective = "gradient norm", norm
-        else:
-            other = both if overlap == 1 else joined(a if overlap else next(draw), next(draw))
-
-            def objective(scale, both=both, other=other):
-                values = weights(scale)
-                g = grad(loss)(values, both)
-                step = {n: v / length(g) if optimizer == "sgd" else v.sign() for n, v in g.items()}
-                step = step if second_order else {n: v.detach() for n, v in step.items()}
-                return loss({n: values[n] - eta * step[n] for n in values}, other) / eta
-
-            branch = "loss"
-        history.append((branch, objective(scale).item()))
-        slope = grad(objective)(scale)
-        for name, kept in moments.items():
-            d = max(-clip, min(clip, slope[name].item()))
-            kept[branch] = [0.9 * kept[branch][0] + 0.1 * d, kept[branch][1] + 1]
-            kept["second"] = 0.999 * kept["second"] + 0.001 * d * d
-            seen = kept["gradient norm"][1] + kept["loss"][1]
-            mean = kept[branch][0] / (1 - 0.9 ** kept[branch][1])
-            root = math.sqrt(kept["second"] / (1 - 0.999**seen))
-            least = 0.0 if name.endswith("bias") else 0.01
-            scale[name] = torch.clamp(scale[name] - tau * mean / (root + 1e-8), min=least)
-    return history, {name: s.item() for name, s in scale.items()}
-
-
-def net(norm, gain):
-    """A VGG-like net; a bias in front of BatchNorm has no derivative, and Adam would make steps of rounding errors."""
-    model = nn.Sequential(
-        nn.Conv2d(3, 6, 3, padding=1, bias=norm == "none"),
-        nn.BatchNorm2d(6) if norm == "batch" else nn.Identity(),
-        nn.Tanh(),
-        nn.Conv2d(6, 8, 3, stride=2, bias=False),
-        nn.BatchNorm2d(8) if norm == "batch" else nn.Identity(),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(8, 10),
-    ).double()
-    initialize(model, "kaiming", gain=gain)
-    for bias in (model[-1].bias, model[0].bias):
-        if bias is not None:
-            nn.init.normal_(bias, generator=torch.Generator().manual_seed(3))
-    return model
-
-
-CASES = [
-    # γ small: the gradient norm is descended; γ large: the loss after a step; γ between: now one and now the other.
-    {"gamma": 1e-3, "expected": ["gradient norm"]},
-    {"gamma": 1e6, "expected": ["loss"]},
-    {"gamma": 1e6, "second_order": True, "expected": ["loss"]},
-    {"gamma": 1e6, "overlap": 0, "expected": ["loss"]},
-    {"gamma": 1e6, "overlap": 1, "expected": ["loss"]},
-    {"gamma": 1e-3, "optimizer": "adam", "expected": ["gradient norm"]},
-    {"gamma": 1e6, "optimizer": "adam", "eta": 1e-3, "expected": ["loss"]},
-    {"gamma": 1e6, "optimizer": "adam", "eta": 1e-3, "second_order": True, "expected": ["loss"]},
-    {"gamma": None, "expected": ["gradient norm", "loss"]},
-]
-
-
-@pytest.mark.parametrize("norm", ["none", "batch"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(f"{k}={v}" for k, v in case.items()))
-def test_it_equals_the_oracle(norm, case):
-    options = {"tau": 0.05, "eta": 0.1, "gamma": 0.55} | {
-        k: v for k, v in case.items() if k != "expected" and v is not None
-    }
-    model = net(norm, gain=2.0)
-    reference = net(norm, gain=2.0).eval()
-    for module in reference.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.train()
-            module.track_running_stats, module.running_mean, module.running_var = False, None, None
-    history, scales = oracle(reference, half_batches(), 30, **options)
-    start = {name: p.detach().clone() for name, p in model.named_parameters()}
-    record = initialize(model, "gradinit", base=None, iterations=30, batches=half_batches(), **options)
-    assert sorted({branch for branch, _ in history}) == case["expected"]
-    assert [bool(step["constrained"]) for step in record.history] == [
-        branch == "gradient norm" for branch, _ in history
-    ]
-    # 1e-8: the two ways of computing differ by about 1e-12 in float64, and 30 steps of Adam magnify that little.
-    assert [step["objective"] for step in record.history] == pytest.approx([v for _, v in history], rel=1e-8)
-    assert record.conditions["scales"] == pytest.approx(scales, rel=1e-8)
-    for name, parameter in model.named_parameters():
-        assert torch.allclose(parameter, scales.get(name, 1.0) * start[name], rtol=1e-8, atol=1e-14), name
-
-
-def test_a_gradient_that_jumps_from_far_below_gamma_to_above_is_descended():
-    """Where it was far below it is taken without second derivatives at first; that must show in the cost alone."""
-    # Of the inputs of each iteration: of small ones the net sees its biases alone, and all samples pull the same way.
-    sizes = [1.0, 0.01, 1.0, 1.0]
-
-    def draw():
-        numbers = half_batches()
-        for factor in sizes:
-            for _ in range(3 if factor == 1 else 2):  # the loss is descended with a third half-batch
-                inputs, targets = next(numbers)
-                yield inputs * factor, targets
-
-    options = {"tau": 0.05, "eta": 0.1, "gamma": 3.4}
-    history, scales = oracle(net("none", 2.0), draw(), 4, **options)
-    assert [branch for branch, _ in history] == ["loss", "gradient norm", "loss", "loss"]
-    record = initialize(net("none", 2.0), "gradinit", base=None, iterations=4, batches=draw(), **options)
-    assert record.history[0]["gradient_norm"] < options["gamma"] / 2  # far below
-    assert record.conditions["scales"] == pytest.approx(scales, rel=1e-8)
-    # Two of each where the loss is descended; 1 and 2 where the gradient is, and one more of each for the wrong guess.
-    assert record.cost == {"forward": 3 * 2 + 1 + 1, "backward": 3 * 2 + 2 + 1}
 
 
 def test_the_second_order_term_makes_a_difference():
@@ -278,22 +134,6 @@ def test_one_step_of_training_leads_to_a_lower_loss_than_from_the_start(norm, fa
     assert min(scale for name, scale in scales.items() if name.endswith("weight")) >= 0.01 - 1e-9
     assert all(p.eq(0).all() for name, p in model.named_parameters() if name.endswith("bias"))
     assert not [name for name in scales if name.endswith("bias")]
-
-
-def test_the_gradient_norm_is_descended_through_attention():
-    """By its second derivative, which of the kernels of attention the one made of other operations alone has."""
-
-    def draw():
-        for index in itertools.count():
-            yield batch((6, 3, 4), classes=3, seed=index)
-
-    model = randomize(Attention())
-    with sdpa_kernel(SDPBackend.MATH):
-        history, scales = oracle(model, draw(), 10, tau=0.05, gamma=1e-3, eta=0.1)
-    assert {branch for branch, _ in history} == {"gradient norm"}
-    record = initialize(model, "gradinit", base=None, iterations=10, tau=0.05, gamma=1e-3, batches=draw())
-    assert [step["objective"] for step in record.history] == pytest.approx([v for _, v in history], rel=1e-8)
-    assert record.conditions["scales"] == pytest.approx(scales, rel=1e-8)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from cases import assert_same_state, batch, small, state
+from cases import DISTRIBUTIONS, assert_same_state, batch, small, state
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
@@ -16,17 +16,6 @@ from initbench.initializers.context import InitializationRecord
 from initbench.initializers.initialize import initialize
 from initbench.registry import INITIALIZERS, register_initializer
 
-DISTRIBUTIONS = [
-    "delta_orthogonal",
-    "gaussian",
-    "kaiming",
-    "lecun",
-    "looks_linear",
-    "orthogonal",
-    "pytorch_default",
-    "truncated_normal",
-    "xavier",
-]
 RANDOM = {"input_shape": (4, 3, 8, 8), "num_classes": 10}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from cases import small
+from cases import DISTRIBUTIONS, small
 from torch import nn
 from torch.nn.utils import parametrizations
 from torch.nn.utils.parametrizations import weight_norm
@@ -14,18 +14,6 @@ from initbench import randomness
 from initbench.initializers.initialize import initialize
 from initbench.initializers.orthogonal import haar_orthogonal
 
-DISTRIBUTIONS = [
-    "delta_orthogonal",
-    "gaussian",
-    "kaiming",
-    "lecun",
-    "looks_linear",
-    "orthogonal",
-    "pytorch_default",
-    "truncated_normal",
-    "xavier",
-    "zero",
-]
 # v·(g/‖v‖), where g and ‖v‖ are two roundings of one norm: some units in the last place of float32.
 ROUNDING = {"rtol": 5e-7, "atol": 0.0}
 
@@ -35,7 +23,7 @@ def parameters_of(module, name="weight"):
     return stages.original0, stages.original1
 
 
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize("name", [*DISTRIBUTIONS, "zero"])
 def test_the_schemes_standard_and_weight_norm_share_their_weights(name):
     standard, normalized = small("wrn"), small("wrn", scheme="weight_norm")
     initialize(standard, name, seed=3)
