@@ -1,0 +1,74 @@
+"""Whether a probe agrees with itself: between seeds and between batches."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.statistics.intervals import Estimate, mean_estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
+    """Return by workload how alike the orders are into which a probe puts the initializers at different seeds.
+
+    It is the mean of Spearman's ρ over all pairs of seeds. For m seeds without ties it equals (m W - 1) / (m - 1), W
+    Kendall's coefficient of concordance (Kendall and Gibbons, Rank Correlation Methods, chapter 6). A probe that does
+    not agree with itself cannot predict anything better than that.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        probe: a column, such as ``probe.gradient_quotient``.
+
+    Returns:
+        One row per workload with 2 or more seeds of the probe for 3 or more initializers: ``group``, ``agreement``,
+        ``seeds``, ``initializers`` (those that have the probe at all these seeds). NaN where a seed has no order.
+    """
+    columns = ["group", "agreement", "seeds", "initializers"]
+    if probe not in trials:
+        return pd.DataFrame(columns=columns)
+    rows = []
+    for group, own in trial_outcomes(trials).groupby("group", sort=False):
+        wide = own.pivot(index="seed", columns="initializer", values=probe)  # noqa: PD010  # it refuses duplicates
+        values = wide.astype(float).dropna(axis="index", how="all").dropna(axis="columns")
+        seeds, initializers = values.shape
+        if seeds < 2 or initializers < 3:
+            continue
+        if (values.max(axis="columns") == values.min(axis="columns")).any():
+            agreement = math.nan
+        else:
+            ranks = stats.rankdata(values.to_numpy(), axis=1)
+            agreement = float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in itertools.combinations(ranks, 2)]))
+        rows.append({"group": group, "agreement": agreement, "seeds": seeds, "initializers": initializers})
+    return pd.DataFrame(rows, columns=columns)
+
+
+def mean_seed_agreement(agreement: pd.DataFrame) -> Estimate:
+    """Return the mean of `seed_agreement` over workloads, with Student's interval over them."""
+    return mean_estimate(agreement["agreement"].dropna().to_numpy(dtype=float)).clipped(-1, 1)
+
+
+def batch_spread(per_batch: Sequence[Sequence[float]]) -> Estimate:
+    """Return the relative spread of a probe between the batches of one trial: the median over trials of s / |x̄|.
+
+    Args:
+        per_batch: the values of each trial's batches; trials with fewer than 2, with one that is not finite or with
+            mean 0 are left out.
+
+    Returns:
+        The median; no interval, for trials that share an initializer are not independent; n counts trials.
+    """
+    ratios = []
+    for values in per_batch:
+        x = np.asarray(values, dtype=float)
+        if len(x) >= 2 and np.isfinite(x).all() and x.mean() != 0:
+            ratios.append(float(np.std(x, ddof=1) / abs(x.mean())))
+    return Estimate(float(np.median(ratios)) if ratios else math.nan, math.nan, math.nan, len(ratios))

@@ -1,0 +1,102 @@
+"""From trials to cells, the unit of analysis, and from cells to tables of workloads × initializers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from initbench.reporting.frame import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def trial_outcomes(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials that have a result, with a column `outcome`: the test error, +∞ for a diverged trial.
+
+    Failed trials are left out: nothing is known of their outcome.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+    """
+    results = trials[trials["status"] != "failed"]
+    return results.assign(outcome=results["test_error"].astype(float).where(results["status"] != "diverged", np.inf))
+
+
+def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
+    """Return one row per workload and initializer.
+
+    Columns: ``group``, ``initializer``; ``outcome``, the median test error over seeds, a diverged one counting as +∞;
+    ``seeds``, ``diverged``: counts; then for each column of `measured` its median over seeds, missing where a seed has
+    none, and ``<column>.saturated``, in how many seeds it is saturated. A value of a probe that can saturate which was
+    taken but was not finite reads as +∞, as in `comparison.compare`.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        measured: columns of the trials, such as ``probe.gradient_norm``; one that they lack is missing everywhere.
+    """
+    outcomes = trial_outcomes(trials)
+    rows = []
+    for (group, initializer), own in outcomes.groupby(["group", "initializer"], sort=False):
+        row = {"group": group, "initializer": initializer, "outcome": float(np.median(own["outcome"]))}
+        row |= {"seeds": len(own), "diverged": int((own["status"] == "diverged").sum())}
+        for column in measured:
+            row |= _median(own, column)
+        rows.append(row)
+    rows.sort(key=lambda row: (natural(str(row["group"])), natural(str(row["initializer"]))))
+    medians = [name for column in measured for name in (column, f"{column}.saturated")]
+    return pd.DataFrame(rows, columns=["group", "initializer", "outcome", "seeds", "diverged", *medians])
+
+
+def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:
+    """Return one column of the cells as a table, workloads × initializers, NaN for a cell that is not there."""
+    wide = cells.pivot(index="group", columns="initializer", values=column)  # noqa: PD010  # it refuses duplicates
+    return wide.reindex(index=sorted(wide.index, key=natural), columns=sorted(wide.columns, key=natural)).astype(float)
+
+
+class Complete(NamedTuple):
+    """A table without gaps, and what was left out to make it so.
+
+    Attributes:
+        table: workloads × initializers, no NaN.
+        workloads: names left out.
+        initializers: names left out.
+    """
+
+    table: pd.DataFrame
+    workloads: list[str]
+    initializers: list[str]
+
+
+def complete(table: pd.DataFrame) -> Complete:
+    """Return the table without the workloads and initializers that have gaps.
+
+    Tests that rank initializers within each workload need every initializer on every one. The row or column with the
+    largest share of gaps goes first (a row where they are equal), until none is left. A Fixup network on which Fixup
+    alone runs is thus left out before the initializers that do not run there.
+    """
+    left = table
+    workloads: list[str] = []
+    initializers: list[str] = []
+    while left.size and left.isna().to_numpy().any():
+        rows, columns = left.isna().mean(axis="columns"), left.isna().mean(axis="index")
+        if rows.max() >= columns.max():
+            workloads.append(str(rows.idxmax()))
+            left = left.drop(index=rows.idxmax())
+        else:
+            initializers.append(str(columns.idxmax()))
+            left = left.drop(columns=columns.idxmax())
+    return Complete(left, workloads, initializers)
+
+
+def _median(own: pd.DataFrame, column: str) -> dict[str, float]:
+    flag = f"{column}.saturated"
+    values = own[column].astype(float) if column in own else pd.Series(np.nan, index=own.index)
+    saturated = 0.0
+    if flag in own:
+        flags = own[flag].astype("boolean")
+        saturated = float(flags.fillna(value=False).sum())
+        values = values.mask(values.isna() & flags.notna(), np.inf)
+    return {column: float(np.median(values)), flag: saturated}

@@ -1,0 +1,29 @@
+"""Corrections for having looked at several probes or pairs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def adjust(pvalues: ArrayLike, method: Literal["holm", "benjamini-hochberg"]) -> NDArray[np.float64]:
+    """Return p-values corrected for their number, shape (n,); NaN stays NaN and is not counted.
+
+    Args:
+        pvalues: shape (n,).
+        method: ``holm`` bounds the chance that any null is rejected (Holm, Scand. J. Stat. 6 (1979) 65-70);
+            ``benjamini-hochberg`` the expected share of nulls among the rejected (J. R. Stat. Soc. B 57 (1995) 289).
+    """
+    from statsmodels.stats.multitest import multipletests
+
+    p = np.asarray(pvalues, dtype=float)
+    adjusted = np.full(p.shape, np.nan)
+    known = ~np.isnan(p)
+    if known.any():
+        name = {"holm": "holm", "benjamini-hochberg": "fdr_bh"}[method]
+        adjusted[known] = multipletests(p[known], method=name)[1]
+    return adjusted

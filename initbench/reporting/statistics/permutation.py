@@ -1,0 +1,151 @@
+"""Whether a probe and the outcome are related at all: initializers' labels permuted jointly over all workloads.
+
+What is peculiar to an initializer shows on every workload, in its outcome and in its probe. Permuting within each
+workload by itself destroys that, takes one coincidence for many, and rejects up to half of all true nulls. Permuting
+whole columns of the table keeps it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from initbench.reporting.statistics.association import aligned, standardized_ranks
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+PERMUTATIONS = 9999
+ENUMERATED = 5040  # 7!: up to as many permutations all are tried
+TESTABLE = 40  # with fewer even the extreme order and its mirror image, 2 of them, are more than 5 %
+
+
+class PermutationTest(NamedTuple):
+    """A joint permutation test.
+
+    Attributes:
+        statistic: what was observed.
+        pvalue: share of permutations at least as extreme, NaN where nothing could be rejected.
+        permutations: how many different ones there are.
+        initializers: how many can be exchanged with another.
+        workloads: how many workloads took part.
+        reason: why there is no p-value, else empty.
+    """
+
+    statistic: float
+    pvalue: float
+    permutations: int
+    initializers: int
+    workloads: int
+    reason: str
+
+
+def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 0) -> PermutationTest:
+    """Return the joint permutation test of ρ̄, the mean over workloads of Spearman's ρ over initializers.
+
+    ρ̄ = Σₐ (nₐ - 1) ρₐ / Σₐ (nₐ - 1), where nₐ initializers of workload a have both values; 1 / (n - 1) is the variance
+    of ρ under the null. The p-value is two-sided, the share of permutations π of the initializers' labels with
+    |ρ̄(π)| ≥ |ρ̄|: of all of them up to 7 initializers, else of 9,999 and the observed one (Phipson and Smyth,
+    Stat. Appl. Genet. Mol. Biol. 9 (2010) 39). An initializer is exchanged only with those that have values on the
+    same workloads. With 4 initializers there are 24 permutations, of which the perfect order and its mirror image are
+    8 %: from 5 on something can be rejected.
+
+    Args:
+        probe: workloads × initializers, NaN where missing, +∞ where too large to be stored.
+        outcome: likewise, +∞ for a diverged cell.
+        seed: of the permutations drawn.
+    """
+    x, y = aligned(probe, outcome)
+    ranks_x, ranks_y, weights = scores(x, y)
+    observed = float(np.einsum("ai,ai,a->", ranks_x, ranks_y, weights))
+    permutations, number = label_permutations(~np.isnan(x), seed=seed)
+    workloads = int((weights > 0).sum())
+    exchanged = int((permutations != np.arange(x.shape[1])).any(axis=0).sum()) if x.size else 0
+    if workloads == 0:
+        reason = "no workload has 3 initializers with different values"
+        return PermutationTest(math.nan, math.nan, number, exchanged, 0, reason)
+    if number < TESTABLE:
+        reason = f"{number} permutation{'s' if number != 1 else ''} of the labels: nothing can be rejected at 5 %"
+        return PermutationTest(observed, math.nan, number, exchanged, workloads, reason)
+    products = np.einsum("ai,aj,a->ij", ranks_x, ranks_y, weights)
+    permuted = permuted_statistics(products, permutations)
+    pvalue = share_as_extreme(np.abs(permuted), abs(observed), exhaustive=number <= ENUMERATED)
+    return PermutationTest(observed, pvalue, number, exchanged, workloads, "")
+
+
+def scores(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the standardized ranks of both, shape (..., workloads, initializers), and weights, (..., workloads).
+
+    The weights are (n - 1) / Σ (n - 1), and 0 for a workload with fewer than 3 initializers or a constant side.
+    """
+    ranks_x, ranks_y = standardized_ranks(x), standardized_ranks(y)
+    count = (~np.isnan(x)).sum(axis=-1)
+    usable = (count >= 3) & ranks_x.any(axis=-1) & ranks_y.any(axis=-1)
+    weights = np.where(usable, count - 1.0, 0.0)
+    total = weights.sum(axis=-1, keepdims=True)
+    return ranks_x, ranks_y, np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+def permuted_statistics(products: NDArray[np.float64], permutations: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return Σᵢ products[π(i), i] for each permutation π: any statistic that is a sum over cells of x times y.
+
+    Args:
+        products: shape (..., initializers, initializers): Σₐ wₐ x[a, j] y[a, i] at [j, i].
+        permutations: shape (number, initializers).
+
+    Returns:
+        Shape (..., number).
+    """
+    total: NDArray[np.float64] = products[..., permutations, np.arange(permutations.shape[1])].sum(axis=-1)
+    return total
+
+
+def share_as_extreme(permuted: NDArray[np.float64], observed: float, *, exhaustive: bool) -> float:
+    """Return the p-value: the share of permutations with at least the observed statistic.
+
+    Where they are drawn, the observed one counts as one of them; where all are there, it is among them.
+    """
+    # Equal statistics are summed in another order: they differ by rounding.
+    count = float(np.sum(permuted >= observed - 1e-9))
+    number = permuted.shape[-1]
+    return count / number if exhaustive else (count + 1) / (number + 1)
+
+
+def label_permutations(
+    present: NDArray[np.bool_], *, seed: int = 0, draws: int = PERMUTATIONS
+) -> tuple[NDArray[np.intp], int]:
+    """Return permutations of initializers, shape (number, initializers), and how many different ones there are.
+
+    Only initializers that are present on the same workloads are exchanged. All permutations are returned up to 5,040,
+    beyond that `draws` random ones.
+
+    Args:
+        present: shape (workloads, initializers).
+        seed: of the random ones.
+        draws: number of random ones.
+    """
+    width = present.shape[1]
+    strata: dict[bytes, list[int]] = {}
+    for i in range(width):
+        if present[:, i].any():  # one that is nowhere would only multiply the number of permutations
+            strata.setdefault(present[:, i].tobytes(), []).append(i)
+    total = math.prod(math.factorial(len(members)) for members in strata.values())
+    groups = list(strata.values())
+    if total <= ENUMERATED:
+        every = np.tile(np.arange(width), (total, 1))
+        orders = itertools.product(*(itertools.permutations(members) for members in groups))
+        for row, order in zip(every, orders, strict=True):
+            for members, permuted in zip(groups, order, strict=True):
+                row[members] = permuted
+        return every, total
+    generator = np.random.default_rng(seed)
+    drawn = np.tile(np.arange(width), (draws, 1))
+    for members in groups:
+        drawn[:, members] = generator.permuted(np.tile(members, (draws, 1)), axis=1)
+    return drawn, total

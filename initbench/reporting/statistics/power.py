@@ -1,0 +1,148 @@
+"""What difference a suite can detect, and how many seeds a difference needs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from initbench.reporting.comparison import CONFIDENCE, MINIMUM_SEEDS
+from initbench.reporting.statistics.association import SPEARMAN
+from initbench.reporting.statistics.cells import trial_outcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALPHA = 1 - CONFIDENCE
+POWER = 0.8
+MAXIMUM_SEEDS = 10_000
+
+
+class SeedSpread(NamedTuple):
+    """How much the errors of two initializers on one workload differ from seed to seed.
+
+    Attributes:
+        difference: standard deviation of the paired difference, in fractions of error.
+        degrees_of_freedom: behind it; 0 for a stated one.
+        workloads: of the pilot that it comes from.
+    """
+
+    difference: float
+    degrees_of_freedom: int
+    workloads: int
+
+
+def stated_spread(seed_deviation: float) -> SeedSpread:
+    """Return the spread of the difference of two errors that each have a standard deviation: √2 times that.
+
+    Raises:
+        ValueError: the deviation is not positive.
+    """
+    if not 0 < seed_deviation < math.inf:
+        raise ValueError(f"the seeds' standard deviation must be positive, got {seed_deviation}")
+    return SeedSpread(math.sqrt(2) * seed_deviation, 0, 0)
+
+
+def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
+    """Return the spread of paired differences in a pilot, pooled over its workloads.
+
+    On each workload, over the initializers that finished at all its seeds and the S seeds, the mean over pairs of the
+    variance of their differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by
+    their degrees of freedom (I - 1)(S - 1). Diverged trials have no error: their initializers are left out there.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+
+    Returns:
+        NaN with 0 degrees of freedom where no workload has 2 such initializers and 2 seeds.
+    """
+    squares, freedom, workloads = 0.0, 0, 0
+    for _, own in trial_outcomes(trials).groupby("group", sort=False):
+        wide = own.pivot(index="initializer", columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
+        wide = wide.replace(np.inf, np.nan).dropna()
+        rows, columns = wide.shape
+        if min(rows, columns) < 2:
+            continue
+        x = wide.to_numpy(dtype=float)
+        residual = x - x.mean(axis=1, keepdims=True) - x.mean(axis=0) + x.mean()
+        squares += float(np.sum(residual**2))
+        freedom += (rows - 1) * (columns - 1)
+        workloads += 1
+    return SeedSpread(math.sqrt(2 * squares / freedom) if freedom else math.nan, freedom, workloads)
+
+
+def power(difference: float, spread: float, seeds: int, comparisons: int = 1) -> float:
+    """Return the chance that the paired t test of two initializers on one workload finds their difference.
+
+    1 - P(-t < T < t), T noncentral with S - 1 degrees of freedom and noncentrality δ √S / s, t = t₁₋α/₂ₘ,ₛ₋₁ (Cohen,
+    Statistical Power Analysis (1988), section 2.3), by statsmodels.
+
+    Args:
+        difference: δ, the true difference of the mean errors, as a fraction.
+        spread: s, the standard deviation of the paired difference, as a fraction.
+        seeds: S, at least 2.
+        comparisons: m; α = 5 % is divided by it, as the hardest step of Holm's procedure does.
+    """
+    from statsmodels.stats.power import ttest_power
+
+    if spread == 0:
+        return 1.0 if difference else 0.0
+    return float(ttest_power(abs(difference) / spread, seeds, ALPHA / comparisons, alternative="two-sided"))
+
+
+def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> float:
+    """Return the true difference that is found with a chance of 80 %, as a fraction of error.
+
+    Args:
+        spread: as for `power`.
+        seeds: NaN is returned below 3: there is no interval.
+        comparisons: as for `power`.
+    """
+    from scipy.optimize import brentq
+
+    if seeds < MINIMUM_SEEDS or math.isnan(spread):
+        return math.nan
+    if spread == 0:
+        return 0.0
+    # In units of the spread; the upper end: where the mean is this many standard errors beyond t, it is found surely.
+    quantile = float(stats.t.isf(ALPHA / comparisons / 2, seeds - 1))
+    most = 2 * (quantile + 10) / math.sqrt(seeds)
+    return spread * float(brentq(lambda d: power(d, 1.0, seeds, comparisons) - POWER, 0.0, most))
+
+
+def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int | None:
+    """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %.
+
+    Args:
+        difference: as a fraction of error, not 0.
+        spread: as for `power`.
+        comparisons: as for `power`.
+
+    Returns:
+        The number, or None where 10,000 are not enough or the spread is not known.
+    """
+    if math.isnan(spread) or power(difference, spread, MAXIMUM_SEEDS, comparisons) < POWER:
+        return None
+    low, high = MINIMUM_SEEDS - 1, MAXIMUM_SEEDS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(difference, spread, middle, comparisons) >= POWER else (middle, high)
+    return high
+
+
+def detectable_correlation(initializers: int) -> float:
+    """Return the ρ between a probe and the outcome that is found with a chance of 80 %, if all workloads say the same.
+
+    tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n initializers. It is the worst case: where what is peculiar to an
+    initializer is shared by all workloads, more workloads add nothing, only more initializers do.
+
+    Args:
+        initializers: n; NaN below 5, where nothing can be rejected.
+    """
+    if initializers < 5:
+        return math.nan
+    factor, lost = SPEARMAN
+    quantiles = float(stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER))
+    return math.tanh(quantiles * math.sqrt(factor / (initializers - lost)))

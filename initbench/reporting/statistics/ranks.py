@@ -1,0 +1,99 @@
+"""Whether initializers differ over workloads at all, and which: Friedman's test and comparisons of mean ranks."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+ALPHA = 0.05
+MINIMUM_WORKLOADS = 5
+
+
+class RankComparison(NamedTuple):
+    """Initializers by their rank within each workload.
+
+    Attributes:
+        mean_ranks: by initializer, best (1) first.
+        statistic: Friedman's χ², k - 1 degrees of freedom; NaN where there is no test.
+        pvalue: of Friedman's test.
+        pairs: one row per pair: ``first``, ``second`` (initializers), ``difference`` of mean ranks, ``pvalue`` after
+            Holm; empty where Friedman's test does not reject, because then no pair is tested.
+        critical_difference: of mean ranks, NaN where it is not drawn.
+        reason: why there is no test or no critical difference, else empty.
+        workloads: number of workloads n.
+    """
+
+    mean_ranks: pd.Series[float]
+    statistic: float
+    pvalue: float
+    pairs: pd.DataFrame
+    critical_difference: float
+    reason: str
+    workloads: int
+
+
+def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
+    """Return Friedman's test over workloads, with post-hoc comparisons of all pairs where it rejects.
+
+    Friedman's χ² with its correction for ties is scipy's. The pairs' z = |R̄ᵢ - R̄ⱼ| / √(k (k + 1) / 6n) is compared with
+    the normal distribution and corrected by Holm (Demšar, JMLR 7 (2006) 1-30, section 3.2.2), as in
+    scikit-posthocs' `posthoc_siegel_friedman`. The critical difference, q₀.₀₅ √(k (k + 1) / 12n) with the studentized
+    range's quantile q (Nemenyi; the same section), is given from 5 workloads on, and where the largest difference that
+    there can be, k - 1, exceeds it.
+
+    Workloads count as independent. Those that differ in depth alone are less than that.
+
+    Args:
+        outcomes: workloads × initializers without gaps, as from `cells.complete`; +∞ is the worst, equal values share
+            their mean rank.
+
+    Raises:
+        ValueError: there are gaps.
+    """
+    if outcomes.isna().to_numpy().any():
+        raise ValueError("outcomes must have no gaps")
+    n, k = outcomes.shape
+    nothing = pd.DataFrame(columns=["first", "second", "difference", "pvalue"])
+    if n == 0 or k == 0:
+        return RankComparison(pd.Series(dtype=float), math.nan, math.nan, nothing, math.nan, "no complete table", n)
+    ranks = stats.rankdata(outcomes.to_numpy(dtype=float), axis=1)
+    means = pd.Series(ranks.mean(axis=0), index=outcomes.columns).sort_values(kind="stable")
+    if k < 3 or n < 2:
+        few = "2 initializers are compared by their paired differences" if k == 2 else f"{k} initializer to compare"
+        reason = few if k < 3 else "1 workload; ranks are compared over several"
+        return RankComparison(means, math.nan, math.nan, nothing, math.nan, reason, n)
+    if (ranks == ranks[:, :1]).all():
+        return RankComparison(means, 0.0, 1.0, nothing, math.nan, "all outcomes are equal", n)
+    test = stats.friedmanchisquare(*ranks.T)
+    pvalue = float(test.pvalue)
+    pairs = _pairs(ranks, list(outcomes.columns)) if pvalue < ALPHA else nothing
+    difference, reason = _critical_difference(n, k)
+    return RankComparison(means, float(test.statistic), pvalue, pairs, difference, reason, n)
+
+
+def _pairs(ranks: np.ndarray[tuple[int, int], np.dtype[np.float64]], names: list[str]) -> pd.DataFrame:
+    from scikit_posthocs import posthoc_siegel_friedman
+
+    pvalues = posthoc_siegel_friedman(ranks, p_adjust="holm").to_numpy()
+    means = ranks.mean(axis=0)
+    order = np.argsort(means, kind="stable")
+    rows = [
+        {"first": names[i], "second": names[j], "difference": means[j] - means[i], "pvalue": float(pvalues[i, j])}
+        for position, i in enumerate(order)
+        for j in order[position + 1 :]
+    ]
+    return pd.DataFrame(rows, columns=["first", "second", "difference", "pvalue"])
+
+
+def _critical_difference(n: int, k: int) -> tuple[float, str]:
+    if n < MINIMUM_WORKLOADS:
+        return math.nan, f"{n} workloads; a critical difference is given from {MINIMUM_WORKLOADS} on"
+    quantile = float(stats.studentized_range.ppf(1 - ALPHA, k, np.inf))
+    difference = quantile * math.sqrt(k * (k + 1) / (12 * n))
+    if difference >= k - 1:
+        return math.nan, f"{n} workloads; the critical difference exceeds the largest that {k} initializers can have"
+    return difference, ""

@@ -1,0 +1,105 @@
+"""What it costs to choose an initializer by a probe."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from initbench.reporting.statistics.association import aligned
+from initbench.reporting.statistics.intervals import Estimate, mean_estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+
+class Selection(NamedTuple):
+    """Choosing k initializers by a probe.
+
+    Attributes:
+        by_workload: one row per workload with more than k initializers: ``group``, ``regret``, ``regret_at_random``,
+            ``precision``, ``precision_at_random`` (k / n), ``n`` (initializers).
+        regret: mean over workloads, in fractions of error, with Student's interval over them; +∞ where on some workload
+            every choice may have diverged.
+        regret_at_random: of choosing k at random.
+        precision: mean over workloads, interval within 0 to 1.
+    """
+
+    by_workload: pd.DataFrame
+    regret: Estimate
+    regret_at_random: Estimate
+    precision: Estimate
+
+
+def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, *, lower_is_better: bool = True) -> Selection:
+    """Return precision@k and regret@k of taking the k initializers with the best values of a probe.
+
+    With K the set chosen and o the outcomes of a workload, regret@k = min over K of o - min over all of o: what is lost
+    if only the k chosen are trained and the best of them is kept; precision@k = |K ∩ B| / k with B the k best outcomes.
+    Where the probe or the outcome has ties, both are averaged over all ways to break them. A workload where every
+    initializer diverged is left out: there is no choice to make.
+
+    Args:
+        probe: workloads × initializers, NaN where missing.
+        outcome: likewise, test errors as fractions, +∞ for a diverged cell.
+        k: how many are chosen.
+        lower_is_better: whether a low value of the probe is to be chosen, as for GQ. It is to be said beforehand: found
+            from the same outcomes it would flatter the probe.
+
+    Raises:
+        ValueError: k is less than 1.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    values, errors = aligned(probe, outcome)
+    rows = []
+    for group, x, y in zip(outcome.index, values if lower_is_better else -values, errors, strict=True):
+        known = ~np.isnan(x)
+        n = int(known.sum())
+        if n <= k or not np.isfinite(y[known]).any():
+            continue
+        chosen = list(_best_sets(x[known], k))
+        best = list(_best_sets(y[known], k))
+        everything = itertools.combinations(range(n), k)
+        rows.append(
+            {
+                "group": group,
+                "regret": _mean_regret(y[known], chosen),
+                "regret_at_random": _mean_regret(y[known], everything),
+                "precision": float(np.mean([len(set(a) & set(b)) / k for a in chosen for b in best])),
+                "precision_at_random": k / n,
+                "n": n,
+            }
+        )
+    columns = ["group", "regret", "regret_at_random", "precision", "precision_at_random", "n"]
+    by_workload = pd.DataFrame(rows, columns=columns)
+    return Selection(
+        by_workload,
+        _over_workloads(by_workload["regret"]),
+        _over_workloads(by_workload["regret_at_random"]),
+        mean_estimate(by_workload["precision"].to_numpy(dtype=float)).clipped(0, 1),
+    )
+
+
+def _over_workloads(regrets: pd.Series[float]) -> Estimate:
+    values = regrets.to_numpy(dtype=float)
+    if np.isinf(values).any():
+        return Estimate(math.inf, math.nan, math.nan, len(values))
+    return mean_estimate(values).clipped(0, math.inf)
+
+
+def _best_sets(values: NDArray[np.float64], k: int) -> Iterable[tuple[int, ...]]:
+    """Return all sets of k indices that hold the k least values, more than one where the k-th is tied."""
+    limit = np.sort(values)[k - 1]
+    sure = tuple(np.flatnonzero(values < limit).tolist())
+    tied = np.flatnonzero(values == limit).tolist()
+    return (sure + rest for rest in itertools.combinations(tied, k - len(sure)))
+
+
+def _mean_regret(errors: NDArray[np.float64], sets: Iterable[tuple[int, ...]]) -> float:
+    return float(np.mean([errors[list(chosen)].min() for chosen in sets]) - errors.min())

@@ -1,0 +1,95 @@
+"""How much of the variation of the outcomes is due to the initializer, the workload, their pairing, and the seed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from initbench.reporting.statistics.cells import complete, table, trial_outcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+class VarianceSplit(NamedTuple):
+    """Shares of the variance; they sum to 1.
+
+    Attributes:
+        initializer: good or bad on all workloads alike.
+        workload: easy or hard for all initializers alike.
+        interaction: which initializer is good depends on the workload.
+        seed: replicates of one cell.
+        unit: ``test error``, or ``rank`` of the trial among all where one diverged.
+        shape: numbers of workloads, initializers and seeds that were used.
+        reason: why there is no split, else empty.
+    """
+
+    initializer: float
+    workload: float
+    interaction: float
+    seed: float
+    unit: str
+    shape: tuple[int, int, int]
+    reason: str
+
+
+def split_variance(trials: pd.DataFrame) -> VarianceSplit:
+    """Return the split over the workloads, initializers and seeds of which every combination has a result.
+
+    Where a trial diverged its error has no variance; then every trial's rank among all is split instead.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+    """
+    results = trial_outcomes(trials)
+    counts = results.groupby(["group", "initializer"], sort=False).size().rename("n").reset_index()
+    cells = complete(table(counts, "n")).table
+    inside = results[results["group"].isin(cells.index) & results["initializer"].isin(cells.columns)]
+    wide = inside.pivot(index=["group", "initializer"], columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
+    wide = wide.dropna(axis="columns")
+    shape = (cells.shape[0], cells.shape[1], wide.shape[1])
+    if min(shape) < 2:
+        reason = "a split takes 2 workloads, 2 initializers and 2 seeds; complete are {}, {} and {}".format(*shape)
+        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, "", shape, reason)
+    keys = [(group, initializer) for group in cells.index for initializer in cells.columns]
+    outcomes = wide.reindex(keys).to_numpy(dtype=float).reshape(shape)
+    diverged = bool(np.isinf(outcomes).any())
+    values = stats.rankdata(outcomes).reshape(shape) if diverged else outcomes
+    parts = variance_components(values)
+    total = parts.sum()
+    if total == 0:
+        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, "", shape, "all outcomes are equal")
+    initializer, workload, interaction, seed = (parts / total).tolist()
+    unit = "rank" if diverged else "test error"
+    return VarianceSplit(initializer, workload, interaction, seed, unit, shape, "")
+
+
+def variance_components(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the variances of initializer, workload, their interaction, and seed, in the squared unit of the values.
+
+    The method of moments of the balanced two-way layout, all effects random: with A workloads, I initializers, S seeds
+    and the mean squares of the analysis of variance, σ²ₛ = MSₛ, σ²ₐᵢ = (MSₐᵢ - MSₛ) / S, σ²ᵢ = (MSᵢ - MSₐᵢ) / (A S),
+    σ²ₐ = (MSₐ - MSₐᵢ) / (I S), each 0 where it comes out negative (Searle, Casella and McCulloch, Variance Components
+    (1992), section 4.3).
+
+    Args:
+        values: shape (workloads, initializers, seeds), finite, each at least 2.
+    """
+    A, I, S = values.shape  # noqa: E741  # the letters of the formula
+    cell, mean = values.mean(axis=2), values.mean()
+    rows, columns = cell.mean(axis=1), cell.mean(axis=0)
+    ms_workload = I * S * np.sum((rows - mean) ** 2) / (A - 1)
+    ms_initializer = A * S * np.sum((columns - mean) ** 2) / (I - 1)
+    ms_interaction = S * np.sum((cell - rows[:, None] - columns + mean) ** 2) / ((A - 1) * (I - 1))
+    ms_seed = np.sum((values - cell[:, :, None]) ** 2) / (A * I * (S - 1))
+    moments = [
+        (ms_initializer - ms_interaction) / (A * S),
+        (ms_workload - ms_interaction) / (I * S),
+        (ms_interaction - ms_seed) / S,
+        ms_seed,
+    ]
+    return np.maximum(moments, 0.0)
