@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from initbench.cli.options import (
     Assignments,
@@ -35,13 +37,31 @@ def plan(
     smoke: Smoke = False,
     out: Out = Path("runs"),
     plugin: Plugins = None,
+    power: Annotated[
+        bool, typer.Option("--power", help="Say what difference the suite can detect, and how many seeds one needs.")
+    ] = False,
+    pilot: Annotated[
+        Path | None,
+        typer.Option("--pilot", help="With --power: a suite's folder to learn the spread from.", metavar="DIR"),
+    ] = None,
+    seed_deviation: Annotated[
+        float | None,
+        typer.Option("--seed-deviation", help="With --power: that of the test error, in place of a pilot."),
+    ] = None,
+    difference: Annotated[
+        float, typer.Option("--difference", help="With --power: of two test errors, as a fraction.")
+    ] = 0.01,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
     """Print the trials of a suite by cell, what is incompatible and why, and what has a result already."""
+    from initbench.cli.power import plan_power, power_sentences
     from initbench.cli.request import SMOKE, read_request
+    from initbench.errors import InitbenchError
     from initbench.ledger import Ledger
 
+    if not power and (pilot is not None or seed_deviation is not None):
+        raise InitbenchError("--pilot and --seed-deviation go with --power")
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     statuses = Ledger(out / request.suite.name).statuses()
     summary = {
@@ -52,12 +72,17 @@ def plan(
         "missing": len(request.plan.missing(statuses)),
         "excluded": request.plan.excluded,
     }
+    if power:
+        folder = out / request.suite.name
+        summary["power"] = plan_power(request.plan, folder, pilot, seed_deviation, difference)
     if json:
         print_json(summary)
     else:
         _print(summary)
         if smoke:
             console().print(f"note: {SMOKE}", style="yellow", markup=False)
+        for line in power_sentences(summary["power"]) if power else ():
+            console().print(line, markup=False)
 
 
 def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -1,0 +1,67 @@
+"""What the scripts of this folder share: the folder of a suite from the command line, and one line for bad input."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initbench.errors import InitbenchError
+from initbench.ledger import Ledger
+from initbench.reporting.comparison import comparable_trials
+from initbench.reporting.frame import load_results
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from initbench.ledger import TrialRecord
+
+
+def parser(question: str) -> argparse.ArgumentParser:
+    """Return a parser whose first argument is the suite's folder."""
+    options = argparse.ArgumentParser(description=question)
+    options.add_argument("folder", type=Path, metavar="DIR", help="a suite's folder, such as runs/fashion-depth")
+    return options
+
+
+def trials_of(folder: Path) -> pd.DataFrame:
+    """Return the trials of a ledger that are compared.
+
+    Raises:
+        InitbenchError: the folder has no trial records, or one that cannot be read.
+    """
+    return comparable_trials(load_results(folder))
+
+
+def records_of(folder: Path) -> dict[str, TrialRecord]:
+    """Return the records of a ledger with their histories, by trial id."""
+    return {record.id: record for record in Ledger(folder).records()}
+
+
+def probe_columns(trials: pd.DataFrame) -> list[str]:
+    """Return the columns of the probes, in their default forms and others."""
+    return [c for c in trials.columns if c.startswith("probe.") and not c.endswith(".saturated")]
+
+
+def named_column(trials: pd.DataFrame, name: str) -> str:
+    """Return the column of a probe.
+
+    Raises:
+        InitbenchError: the ledger has no such probe.
+    """
+    if f"probe.{name}" not in trials:
+        known = ", ".join(column.removeprefix("probe.") for column in probe_columns(trials))
+        raise InitbenchError(f"no probe {name} in this ledger; it has {known or 'none'}")
+    return f"probe.{name}"
+
+
+def answer(main: Callable[[], None]) -> None:
+    """Run a script; a request that cannot be met is one line on stderr and exit code 2."""
+    try:
+        main()
+    except InitbenchError as error:
+        print(f"{Path(sys.argv[0]).name}: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,80 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from worlds import table
+
+from initbench.reporting.statistics.gain import gain
+
+
+def unit(values):
+    return (stats.rankdata(values) - 1) / (values.size - 1)
+
+
+def test_the_gain_is_that_of_two_plain_regressions():
+    generator = np.random.default_rng(0)
+    x, z = generator.standard_normal((4, 6)), generator.standard_normal((4, 6))
+    y = x + z + 0.5 * generator.standard_normal((4, 6))
+    result = gain(table(x), table(y), {"z": table(z)}, permutations=19)
+    ranks = [unit(v).reshape(4, 6) for v in (x, y, z)]
+    errors = []
+    for predictors in ([ranks[2]], [ranks[2], ranks[0]]):
+        own = []
+        for a in range(4):
+            train = np.arange(4) != a
+            design = [
+                np.column_stack([np.ones(6 * n), *(p[m].ravel() for p in predictors)])
+                for m, n in ((train, 3), ([a], 1))
+            ]
+            coefficients, *_ = np.linalg.lstsq(design[0], ranks[1][train].ravel())
+            own.append(np.abs(np.clip(design[1] @ coefficients, 0, 1) - ranks[1][a]).mean())
+        errors.append(own)
+    assert (result.without, result.with_probe) == pytest.approx(tuple(np.mean(errors, axis=1)))
+    assert result.gain.value == pytest.approx(np.mean(np.subtract(*errors)))
+    interval = stats.ttest_1samp(np.subtract(*errors), 0).confidence_interval(0.95)
+    assert (result.gain.low, result.gain.high) == pytest.approx((interval.low, interval.high))
+    assert (result.cells, result.predictors) == (24, ["z"])
+
+
+def test_a_probe_that_knows_the_outcome_gains_and_its_copy_of_a_predictor_does_not():
+    generator = np.random.default_rng(1)
+    y, z = generator.standard_normal((5, 6)), generator.standard_normal((5, 6))
+    useful = gain(table(y), table(y), {"z": table(z)})
+    assert useful.pvalue < 0.01
+    assert useful.with_probe < 0.05 < 0.2 < useful.without
+    copy = gain(table(np.exp(z)), table(y + z), {"z": table(z)})  # the same ranks
+    assert copy.gain.value == pytest.approx(0, abs=1e-9)
+    assert copy.pvalue == 1
+
+
+def test_predictors_that_do_not_vary_are_left_out():
+    generator = np.random.default_rng(2)
+    x, y, z = (table(generator.standard_normal((3, 6))) for _ in range(3))
+    result = gain(x, y, {"depth": table(np.ones((3, 6))), "z": z}, permutations=9)
+    assert result.predictors == ["z"]
+
+
+def test_missing_and_infinite_values():
+    generator = np.random.default_rng(3)
+    x, y = generator.standard_normal((4, 6)), generator.standard_normal((4, 6))
+    x[0, 0], x[1, 1], y[2, 2] = math.nan, math.inf, math.inf
+    result = gain(table(x), table(y), {}, permutations=9)
+    assert result.cells == 23
+    assert math.isfinite(result.gain.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        ((2, 9), "2 workloads; one is left out at a time, from 3 on"),
+        ((3, 2), "4 cells to fit 3 coefficients to; 6 would do"),
+        ((6, 3), "6 permutations of the labels: nothing can be rejected at 5 %"),
+    ],
+)
+def test_why_there_is_no_gain(shape, reason):
+    generator = np.random.default_rng(4)
+    x, y, z = (table(generator.standard_normal(shape)) for _ in range(3))
+    result = gain(x, y, {"z": z})
+    assert result.reason == reason
+    assert math.isnan(result.pvalue)

@@ -1,0 +1,76 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.power import TTestPower
+from worlds import frame
+
+from initbench.reporting.statistics.power import (
+    detectable_correlation,
+    detectable_difference,
+    pilot_spread,
+    power,
+    seeds_needed,
+    stated_spread,
+)
+
+
+@pytest.mark.parametrize("comparisons", [1, 6, 45])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_the_detectable_difference_is_found_with_a_chance_of_80_percent(seeds, comparisons):
+    difference = detectable_difference(0.02, seeds, comparisons)
+    assert power(difference, 0.02, seeds, comparisons) == pytest.approx(0.8, abs=1e-6)
+    oracle = TTestPower().power(difference / 0.02, seeds, 0.05 / comparisons)
+    assert oracle == pytest.approx(0.8, abs=1e-6)
+
+
+def test_power_is_the_noncentral_t_tail():
+    t = stats.t.isf(0.025, 4)
+    shift = 1.5 * math.sqrt(5)
+    expected = stats.nct.sf(t, 4, shift) + stats.nct.cdf(-t, 4, shift)
+    assert power(0.03, 0.02, 5) == pytest.approx(expected)
+    assert power(-0.03, 0.02, 5) == pytest.approx(expected)
+
+
+def test_the_seeds_needed_are_the_least_that_do():
+    for difference in (0.005, 0.01, 0.1):
+        seeds = seeds_needed(difference, 0.02)
+        assert power(difference, 0.02, seeds) >= 0.8
+        assert seeds == 3 or power(difference, 0.02, seeds - 1) < 0.8
+    assert seeds_needed(1e-9, 0.02) is None
+    assert seeds_needed(0.01, math.nan) is None
+    assert seeds_needed(0.01, 0.0) == 3
+
+
+def test_the_pilots_spread_is_the_mean_variance_of_all_paired_differences():
+    values = np.random.default_rng(0).standard_normal((1, 4, 5)) + np.arange(5)  # the seeds' own level does not count
+    differences = [values[0, i] - values[0, j] for i in range(4) for j in range(i)]
+    spread = pilot_spread(frame(values))
+    assert spread.difference**2 == pytest.approx(np.mean([np.var(d, ddof=1) for d in differences]))
+    assert (spread.degrees_of_freedom, spread.workloads) == (12, 1)
+
+
+def test_diverged_initializers_are_left_out_of_the_pilot():
+    values = np.random.default_rng(1).standard_normal((2, 4, 3))
+    values[0, 3, 1] = math.inf
+    assert pilot_spread(frame(values)).degrees_of_freedom == 2 * 2 + 3 * 2
+    values[:] = math.inf
+    none = pilot_spread(frame(values))
+    assert math.isnan(none.difference)
+    assert none.degrees_of_freedom == 0
+    assert math.isnan(detectable_difference(none.difference, 5))
+
+
+def test_stated_spread_and_limits():
+    assert stated_spread(0.01).difference == pytest.approx(0.01 * math.sqrt(2))
+    with pytest.raises(ValueError, match="positive"):
+        stated_spread(0.0)
+    assert math.isnan(detectable_difference(0.02, 2))
+    assert detectable_difference(0.0, 3) == 0
+    assert math.isnan(detectable_correlation(4))
+
+
+def test_the_detectable_correlation_is_cohens():
+    # Pearson's would need n = 29 for ρ = 0.5 (Cohen 1988, table 3.4.1: 28 or 29); 1.06 in place of 1 adds two.
+    assert detectable_correlation(30) > 0.5 > detectable_correlation(31)

@@ -1,0 +1,61 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from worlds import table
+
+from initbench.reporting.statistics.selection import selection
+
+inf, nan = math.inf, math.nan
+
+
+def test_by_hand():
+    probe = table(np.array([[1.0, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4]]))
+    outcome = table(np.array([[0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4], [0.3, 0.1, inf, 0.2]]))
+    first = selection(probe, outcome)
+    assert list(first.by_workload["regret"]) == pytest.approx([0, 0.3, 0.2])
+    assert list(first.by_workload["precision"]) == [1, 0, 0]
+    assert list(first.by_workload["regret_at_random"]) == pytest.approx([0.15, 0.15, inf])
+    assert first.regret.value == pytest.approx(0.5 / 3)
+    assert first.regret_at_random.value == inf
+    two = selection(probe, outcome, k=2)
+    assert list(two.by_workload["regret"]) == pytest.approx([0, 0.2, 0])
+    assert list(two.by_workload["precision"]) == [1, 0, 0.5]
+    high = selection(probe, outcome, lower_is_better=False)
+    assert list(high.by_workload["regret"]) == pytest.approx([0.3, 0, 0.1])
+
+
+def test_ties_of_the_probe_are_averaged_over_all_ways_to_break_them():
+    outcome = np.array([[0.4, 0.1, 0.3, 0.2]])
+    [row] = selection(table(np.array([[1.0, 1, 1, 2]])), table(outcome), k=2).by_workload.to_dict("records")
+    sets = list(itertools.combinations(range(3), 2))
+    assert row["regret"] == pytest.approx(np.mean([outcome[0, list(s)].min() for s in sets]) - 0.1)
+    assert row["precision"] == pytest.approx(np.mean([len({1, 3} & set(s)) / 2 for s in sets]))
+
+
+def test_a_constant_probe_is_a_random_choice():
+    outcome = table(np.random.default_rng(0).uniform(size=(4, 6)))
+    found = selection(table(np.ones((4, 6))), outcome, k=2).by_workload
+    assert list(found["regret"]) == pytest.approx(list(found["regret_at_random"]))
+    assert list(found["precision"]) == pytest.approx(list(found["precision_at_random"]))
+
+
+def test_the_outcome_itself_has_no_regret_and_full_precision():
+    outcome = table(np.array([[0.2, 0.1, inf], [inf, 0.4, 0.4]]))
+    found = selection(outcome, outcome)
+    assert list(found.by_workload["regret"]) == [0, 0]
+    assert found.by_workload["precision"][0] == 1
+    assert found.by_workload["precision"][1] == 0.5  # two share the best: each way to break the tie is as good
+
+
+def test_workloads_without_a_choice_are_left_out():
+    outcome = table(np.array([[inf, inf, inf], [0.1, nan, nan], [0.1, 0.2, nan]]))
+    found = selection(table(np.ones((3, 3))), outcome)
+    assert list(found.by_workload["group"]) == ["w2"]
+    assert math.isnan(selection(table(np.ones((1, 2))), table(np.full((1, 2), inf))).regret.value)
+
+
+def test_k_is_at_least_one():
+    with pytest.raises(ValueError, match="at least 1"):
+        selection(table(np.ones((1, 2))), table(np.ones((1, 2))), k=0)

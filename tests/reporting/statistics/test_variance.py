@@ -1,0 +1,63 @@
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from statsmodels.formula.api import ols
+from worlds import frame
+
+from initbench.reporting.statistics.variance import split_variance, variance_components
+
+
+def test_components_are_those_of_statsmodels_mean_squares():
+    generator = np.random.default_rng(0)
+    values = generator.standard_normal((4, 5, 3)) + 3 * generator.standard_normal((1, 5, 1))
+    trials = frame(values)
+    anova = sm.stats.anova_lm(ols("test_error ~ C(group) * C(initializer)", trials).fit())
+    ms = anova["mean_sq"]
+    pair, seed = ms["C(group):C(initializer)"], ms["Residual"]
+    expected = [
+        max((ms["C(initializer)"] - pair) / 12, 0),
+        max((ms["C(group)"] - pair) / 15, 0),
+        max((pair - seed) / 3, 0),
+        seed,
+    ]
+    assert variance_components(values) == pytest.approx(expected)
+    split = split_variance(trials)
+    assert split[:4] == pytest.approx(np.array(expected) / sum(expected))
+    assert (split.unit, split.shape) == ("test error", (4, 5, 3))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_each_kind_of_variation_is_found_where_it_is(part):
+    shapes = [(1, 12, 1), (12, 1, 1), (12, 12, 1), (12, 12, 4)]
+    values = np.zeros((12, 12, 4)) + np.random.default_rng(part).standard_normal(shapes[part])
+    split = split_variance(frame(values))
+    # Moments of 12 × 12 cells of noise: what is left of one kind for another is about 1/12.
+    assert split[part] > 0.85
+
+
+def test_divergence_is_split_by_ranks():
+    values = np.random.default_rng(1).standard_normal((3, 4, 3))
+    values[:, 2] = math.inf
+    split = split_variance(frame(values))
+    assert split.unit == "rank"
+    assert sum(split[:4]) == pytest.approx(1)
+    assert split.initializer == max(split[:4])
+
+
+def test_gaps_are_left_out():
+    trials = frame(np.random.default_rng(2).standard_normal((3, 4, 3)))
+    without = trials[~((trials["initializer"] == "i0") & (trials["group"] == "w1"))]
+    assert split_variance(without).shape == (2, 4, 3)
+    fewer = trials[~((trials["initializer"] == "i0") & (trials["seed"] == 1))]
+    assert split_variance(fewer).shape == (3, 4, 2)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 3), (3, 1, 3), (3, 4, 1)])
+def test_why_there_is_no_split(shape):
+    split = split_variance(frame(np.random.default_rng(3).standard_normal(shape)))
+    assert split.reason == "a split takes 2 workloads, 2 initializers and 2 seeds; complete are {}, {} and {}".format(
+        *shape
+    )
+    assert split_variance(frame(np.ones((2, 2, 2)))).reason == "all outcomes are equal"

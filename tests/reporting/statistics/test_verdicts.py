@@ -1,0 +1,133 @@
+import math
+import re
+
+import numpy as np
+import pytest
+from worlds import Setting, frame, null_worlds, related_worlds, simpson_worlds, table
+
+from initbench.reporting.statistics.agreement import mean_seed_agreement, seed_agreement
+from initbench.reporting.statistics.divergence import predict_divergence
+from initbench.reporting.statistics.gain import gain
+from initbench.reporting.statistics.intervals import wilson_estimate
+from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.permutation import permutation_test
+from initbench.reporting.statistics.pooled import crossed
+from initbench.reporting.statistics.power import correlation_initializers, detectable_correlation
+from initbench.reporting.statistics.ranks import compare_ranks
+from initbench.reporting.statistics.selection import selection
+from initbench.reporting.statistics.variance import split_variance
+from initbench.reporting.statistics.verdicts import (
+    NOT_ENOUGH,
+    agreement_verdict,
+    difference_verdict,
+    divergence_rate_verdict,
+    divergence_verdict,
+    gain_verdict,
+    prediction_verdict,
+    rank_verdict,
+    regret_verdict,
+    variance_verdict,
+)
+
+
+def every_sentence(outcome, probe):
+    """Return all verdicts on one world, (workloads, initializers, seeds) each."""
+    trials = frame(outcome, **{"probe.p": probe})
+    y, x = table(np.median(outcome, axis=2)), table(np.median(probe, axis=2))
+    diverged = table(np.isinf(outcome).sum(axis=2).astype(float))
+    return [
+        difference_verdict("i0", "i1", compare_paired(trials, "i0", "i1")),
+        rank_verdict(compare_ranks(y)),
+        divergence_rate_verdict("i0", wilson_estimate(int(np.isinf(outcome[:, 0]).sum()), outcome[:, 0].size)),
+        variance_verdict(split_variance(trials)),
+        prediction_verdict("GQ", permutation_test(x, y), crossed(x, y)),
+        regret_verdict("GQ", selection(x, y)),
+        gain_verdict("GQ", gain(x, y, {}, permutations=99)),
+        divergence_verdict("GQ", predict_divergence(x, diverged)),
+        agreement_verdict("GQ", mean_seed_agreement(seed_agreement(trials, "probe.p"))),
+    ]
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize("initializers", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("workloads", [1, 2, 3, 6])
+@pytest.mark.parametrize("diverged", [0.0, 0.3, 1.0])
+def test_every_verdict_is_one_readable_sentence(workloads, initializers, seeds, diverged):
+    setting = Setting(workloads, initializers, seeds, diverged=diverged)
+    worlds = null_worlds(setting, 1, seed=workloads)
+    for sentence in every_sentence(worlds.outcome[0], worlds.probe[0]):
+        assert sentence.endswith(".")
+        assert sentence.count(". ") == 0
+        assert not re.search(r"\bnan\b|\binf\b", sentence), sentence
+        # No bare p-value, no ρ without n and interval (or that there is none).
+        if " p = " in sentence or "ρ = " in sentence:
+            assert "n = " in sentence
+            assert "interval" in sentence or "χ²" in sentence or "mean rank" in sentence, sentence
+
+
+def test_ties_everywhere_are_no_evidence():
+    for sentence in every_sentence(np.ones((6, 6, 3)), np.ones((6, 6, 3))):
+        claims = ("costs 0.00 points", "0 of 18 trials diverged", NOT_ENOUGH)
+        assert any(claim in sentence for claim in claims), sentence
+
+
+def test_the_verdict_on_simpsons_world_has_the_sign_within_workloads():
+    worlds = simpson_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=0)
+    y, x = (values[0] for values in worlds.cells())
+    assert np.corrcoef(x.ravel(), y.ravel())[0, 1] < -0.5  # all cells together
+    sentence = prediction_verdict("GQ", permutation_test(table(x), table(y)), crossed(table(x), table(y)))
+    assert sentence.startswith("A higher GQ goes with a higher test error: mean ρ = +0.")
+
+
+def test_a_related_and_an_unrelated_probe():
+    related = related_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1, strength=3.0)
+    assert every_sentence(related.outcome[0], related.probe[0])[4].startswith("A higher GQ goes with a higher")
+    falling = every_sentence(related.outcome[0], -related.probe[0])
+    assert falling[4].startswith("A higher GQ goes with a lower")
+    null = null_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1)
+    assert every_sentence(null.outcome[0], null.probe[0])[4].startswith(NOT_ENOUGH)
+
+
+def test_differences_in_points_with_their_sign():
+    outcome = np.zeros((4, 2, 3)) + np.array([[[0.1], [0.12]]])
+    outcome[:, 0] -= np.array([0.001, 0.002, 0.003, 0.002])[:, None]
+    sentence = difference_verdict("i0", "i1", compare_paired(frame(outcome), "i0", "i1"))
+    assert (
+        sentence == "i0 has 2.20 points less test error than i1 (95 % interval 2.07 to 2.33 points, n = 4 workloads)."
+    )
+    other = difference_verdict("i1", "i0", compare_paired(frame(outcome), "i1", "i0"))
+    assert other.startswith("i1 has 2.20 points more test error than i0")
+
+
+def test_what_would_be_enough_is_said():
+    three = prediction_verdict("GQ", *predicted(3))
+    assert "6 permutations of the labels: nothing can be rejected at 5 %" in three
+    assert "takes 5 initializers" in three
+    rng = np.random.default_rng(0)
+    outcome = 0.1 + 0.01 * rng.standard_normal((4, 2, 3))
+    sentence = difference_verdict("i0", "i1", compare_paired(frame(outcome), "i0", "i1"))
+    assert re.match(
+        rf"{NOT_ENOUGH} that i0 and i1 differ: .*; a difference of this size takes about \d+ workloads.", sentence
+    )
+
+
+def predicted(initializers):
+    order = np.tile(np.arange(float(initializers)), (4, 1))
+    return permutation_test(table(order), table(order)), crossed(table(order), table(order))
+
+
+def test_the_initializers_that_a_correlation_takes_are_those_that_detect_it():
+    for rho in (-0.8, 0.5, 0.2):
+        needed = correlation_initializers(rho)
+        assert detectable_correlation(needed) <= abs(rho) < detectable_correlation(needed - 1)
+    assert correlation_initializers(0.0) is None
+    assert correlation_initializers(1.0) == 5
+
+
+def test_a_corrected_pvalue_decides():
+    test, rho = predicted(5)
+    assert prediction_verdict("GQ", test, rho).startswith("A higher GQ")
+    corrected = prediction_verdict("GQ", test, rho, pvalue=0.2)
+    assert corrected.startswith(NOT_ENOUGH)
+    assert "p = 0.2 after correction" in corrected
+    assert not math.isnan(test.pvalue)

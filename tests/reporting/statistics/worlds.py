@@ -1,0 +1,116 @@
+"""Simulated ledgers with known truth: what is peculiar to an initializer, to a workload and to a pair, and seeds.
+
+Arrays have the shape (worlds, workloads, initializers, seeds): many worlds at once, so that a thousand cost little.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The size of a world and how its values come about.
+
+    Attributes:
+        shared: share of the variation between the initializers of a workload that is the same on all workloads, in
+            outcome and in probe alike.
+        heavy: Student's t with 3 degrees of freedom in place of normal noise.
+        unequal: each initializer's noise between seeds has its own size, from a fourth of the usual to four times it.
+        diverged: share of the runs that diverge, whatever their initializer.
+    """
+
+    workloads: int = 6
+    initializers: int = 5
+    seeds: int = 5
+    shared: float = 0.0
+    heavy: bool = False
+    unequal: bool = False
+    diverged: float = 0.0
+
+    def __str__(self):
+        kinds = ["heavy tails"] * self.heavy + ["unequal variances"] * self.unequal
+        kinds += [f"{self.diverged:.0%} diverged"] if self.diverged else []
+        return ", ".join(kinds) or "light tails"
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """`outcome` and `probe`, shape (worlds, workloads, initializers, seeds); a diverged run has the outcome +∞."""
+
+    outcome: np.ndarray
+    probe: np.ndarray
+
+    def cells(self):
+        """Return the medians over seeds of both, shape (worlds, workloads, initializers)."""
+        return np.median(self.outcome, axis=-1), np.median(self.probe, axis=-1)
+
+
+def null_worlds(setting, number, seed, *, effects=1.0):
+    """Return worlds in which probe and outcome are unrelated.
+
+    Both have a level of their workload, a normal effect of standard deviation `effects` for each workload and
+    initializer, of whose variance `setting.shared` is the same on all workloads, and noise between seeds of standard
+    deviation about 1/2. With `effects` of 0 all initializers are equal.
+    """
+    generator = np.random.default_rng(seed)
+    outcome = _values(setting, number, generator, effects)
+    probe = _values(replace(setting, diverged=0.0), number, generator, effects)
+    return Worlds(outcome, probe)
+
+
+def related_worlds(setting, number, seed, strength):
+    """Return worlds in which the probe's effects are `strength` times the outcome's, and noise of their own."""
+    worlds = null_worlds(replace(setting, diverged=0.0), number, seed)
+    truth = worlds.outcome.mean(axis=-1, keepdims=True)
+    truth = truth - truth.mean(axis=2, keepdims=True)
+    return Worlds(worlds.outcome, worlds.probe + strength * truth)
+
+
+def simpson_worlds(setting, number, seed):
+    """Return worlds where the probe orders the initializers rightly, and the workloads wrongly."""
+    worlds = related_worlds(setting, number, seed, strength=6.0)
+    level = 40.0 * np.arange(setting.workloads)[None, :, None, None]
+    return Worlds(worlds.outcome + level, worlds.probe - level)
+
+
+def noise(setting, shape, generator):
+    """Return noise with standard deviation 1 where it has light tails."""
+    return generator.standard_t(3, shape) if setting.heavy else generator.standard_normal(shape)
+
+
+def _values(setting, number, generator, effects):
+    shape = (number, setting.workloads, setting.initializers)
+    level = generator.standard_normal((number, setting.workloads, 1))
+    main = generator.standard_normal((number, 1, setting.initializers))
+    pair = generator.standard_normal(shape)
+    effect = effects * (np.sqrt(setting.shared) * main + np.sqrt(1 - setting.shared) * pair)
+    scale = 0.5
+    if setting.unequal:
+        scale = 0.5 * 4 ** generator.uniform(-1, 1, (number, 1, setting.initializers, 1))
+    between = scale * noise(setting, (*shape, setting.seeds), generator)
+    values = (level + effect)[..., None] + between
+    if setting.diverged:
+        values[generator.uniform(size=values.shape) < setting.diverged] = np.inf
+    return values
+
+
+def table(values):
+    """Return one world's (workloads, initializers) as the table that the statistics take."""
+    workloads, initializers = values.shape
+    return pd.DataFrame(
+        values, index=[f"w{a}" for a in range(workloads)], columns=[f"i{i}" for i in range(initializers)]
+    )
+
+
+def frame(outcome, **columns):
+    """Return one world's (workloads, initializers, seeds) as trials, with further columns of the same shape."""
+    rows = []
+    for a, i, s in np.ndindex(*outcome.shape):
+        error = outcome[a, i, s]
+        diverged = np.isinf(error)
+        row = {"group": f"w{a}", "initializer": f"i{i}", "seed": s, "status": "diverged" if diverged else "finished"}
+        row |= {"test_error": np.nan if diverged else error}
+        rows.append(row | {name: values[a, i, s] for name, values in columns.items()})
+    return pd.DataFrame(rows)
