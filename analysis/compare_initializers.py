@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgers import answer, parser, trials_of
+from answering import answer, parser, trials_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.statistics.cells import cells, complete, table

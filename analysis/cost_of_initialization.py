@@ -1,4 +1,4 @@
-"""What does initialization cost, and which initializer reaches a test error with the least compute, its own included?"""
+"""What does initialization cost, and which initializer reaches a test error with the least compute in all?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from ledgers import answer, parser, records_of, trials_of
+from answering import answer, parser, records_of, trials_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.formatting import percent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ledgers import answer, named_column, parser, trials_of
+from answering import answer, named_column, parser, trials_of
 
 from initbench.reporting.statistics.association import associations
 from initbench.reporting.statistics.cells import cells, table

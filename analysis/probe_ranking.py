@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ledgers import answer, parser, probe_columns, trials_of
+from answering import answer, parser, probe_columns, trials_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.statistics.agreement import mean_seed_agreement, seed_agreement

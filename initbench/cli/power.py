@@ -76,10 +76,8 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
         return "over 10,000" if number is None else str(number)
 
     s, m = power["seeds"], power["comparisons"]
-    lines = [
-        f"power: between two initializers, seeds differ by a standard deviation of "
-        f"{points(power['seed_difference_deviation'])} of test error ({power['source']})"
-    ]
+    deviation = points(power["seed_difference_deviation"])
+    lines = [f"power: the paired difference of two initializers has a deviation of {deviation} ({power['source']})"]
     if power["detectable_difference"] is None:
         lines.append(f"power: with {s} seed{'s' if s != 1 else ''} there is no interval; it takes 3")
     else:
@@ -117,7 +115,7 @@ def _spread(own_folder: Path, pilot: Path | None, seed_deviation: float | None) 
     folder = own_folder if pilot is None else pilot
     if pilot is None and not (folder / "trials").is_dir():
         raise InitbenchError(
-            f"--power needs the spread between seeds: give --pilot DIR or --seed-deviation FRACTION; {folder} has no trials"
+            f"--power needs the spread between seeds, and {folder} has no trials: give --pilot DIR or --seed-deviation"
         )
     spread = pilot_spread(comparable_trials(load_results(folder)))
     if math.isnan(spread.difference):

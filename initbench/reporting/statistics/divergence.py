@@ -12,7 +12,7 @@ from initbench.reporting.statistics.association import aligned
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.jackknife import jackknife
 from initbench.reporting.statistics.permutation import (
-    ENUMERATED,
+    PERMUTATIONS,
     TESTABLE,
     label_permutations,
     permuted_statistics,
@@ -79,7 +79,7 @@ def predict_divergence(probe: pd.DataFrame, diverged: pd.DataFrame, *, seed: int
     constant = np.nansum(_least_rank_sums(positive))
     centre = constant + pairs / 2
     observed = abs(estimate.value - 0.5) * pairs
-    pvalue = share_as_extreme(np.abs(permuted - centre), observed, exhaustive=number <= ENUMERATED)
+    pvalue = share_as_extreme(np.abs(permuted - centre), observed, exhaustive=number <= PERMUTATIONS)
     return DivergencePrediction(estimate, pvalue, pairs, "")
 
 

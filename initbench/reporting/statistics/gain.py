@@ -10,7 +10,7 @@ from scipy import stats
 
 from initbench.reporting.statistics.association import aligned
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate
-from initbench.reporting.statistics.permutation import ENUMERATED, TESTABLE, label_permutations, share_as_extreme
+from initbench.reporting.statistics.permutation import TESTABLE, label_permutations, share_as_extreme
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ def gain(
         probe: workloads × initializers, NaN where missing, +∞ where too large to be stored.
         outcome: likewise, +∞ for a diverged cell.
         trivial: likewise, by name: parameter count, depth, loss at initialization, ...
-        permutations: how many are drawn where there are more than 5,040.
+        permutations: the most that are tried: all where there are no more, else as many random ones.
         seed: of the permutations drawn.
     """
     x, y = aligned(probe, outcome)
@@ -100,7 +100,7 @@ def gain(
     permuted = residual[:, labels].transpose(1, 0, 2)[:, known]
     _, errors = _validated(z, permuted, target, workload)
     gains = (without - errors).mean(axis=1)
-    return result._replace(pvalue=share_as_extreme(gains, estimate.value, exhaustive=number <= ENUMERATED))
+    return result._replace(pvalue=share_as_extreme(gains, estimate.value, exhaustive=number <= permutations))
 
 
 def _unit_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PERMUTATIONS = 9999
-ENUMERATED = 5040  # 7!: up to as many permutations all are tried
 TESTABLE = 40  # with fewer even the extreme order and its mirror image, 2 of them, are more than 5 %
 
 
@@ -73,7 +72,7 @@ def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 
         return PermutationTest(observed, math.nan, number, exchanged, workloads, reason)
     products = np.einsum("ai,aj,a->ij", ranks_x, ranks_y, weights)
     permuted = permuted_statistics(products, permutations)
-    pvalue = share_as_extreme(np.abs(permuted), abs(observed), exhaustive=number <= ENUMERATED)
+    pvalue = share_as_extreme(np.abs(permuted), abs(observed), exhaustive=number <= PERMUTATIONS)
     return PermutationTest(observed, pvalue, number, exchanged, workloads, "")
 
 
@@ -122,13 +121,13 @@ def label_permutations(
 ) -> tuple[NDArray[np.intp], int]:
     """Return permutations of initializers, shape (number, initializers), and how many different ones there are.
 
-    Only initializers that are present on the same workloads are exchanged. All permutations are returned up to 5,040,
-    beyond that `draws` random ones.
+    Only initializers that are present on the same workloads are exchanged. All permutations are returned where
+    they are no more than `draws`, else as many random ones.
 
     Args:
         present: shape (workloads, initializers).
         seed: of the random ones.
-        draws: number of random ones.
+        draws: the most that are returned.
     """
     width = present.shape[1]
     strata: dict[bytes, list[int]] = {}
@@ -137,7 +136,7 @@ def label_permutations(
             strata.setdefault(present[:, i].tobytes(), []).append(i)
     total = math.prod(math.factorial(len(members)) for members in strata.values())
     groups = list(strata.values())
-    if total <= ENUMERATED:
+    if total <= draws:
         every = np.tile(np.arange(width), (total, 1))
         orders = itertools.product(*(itertools.permutations(members) for members in groups))
         for row, order in zip(every, orders, strict=True):

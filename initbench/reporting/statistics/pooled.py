@@ -55,7 +55,8 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
     from statsmodels.stats.meta_analysis import combine_effects
 
     z, variance = np.arctanh(unit_clipped(r, count)), SPEARMAN[0] / (count - SPEARMAN[1])
-    result = combine_effects(z, variance, method_re="iterated", use_t=True)
+    with np.errstate(divide="ignore", invalid="ignore"):  # equal correlations have Q = 0, by which it divides
+        result = combine_effects(z, variance, method_re="iterated", use_t=True)
     low, high = result.conf_int(alpha=1 - CONFIDENCE)[3] if len(r) >= 3 else (math.nan, math.nan)
     q = float(result.q)
     i_squared = max(0.0, (q - (len(r) - 1)) / q) if q > 0 else 0.0

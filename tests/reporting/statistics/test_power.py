@@ -22,7 +22,8 @@ def test_the_detectable_difference_is_found_with_a_chance_of_80_percent(seeds, c
     difference = detectable_difference(0.02, seeds, comparisons)
     assert power(difference, 0.02, seeds, comparisons) == pytest.approx(0.8, abs=1e-6)
     oracle = TTestPower().power(difference / 0.02, seeds, 0.05 / comparisons)
-    assert oracle == pytest.approx(0.8, abs=1e-6)
+    if (seeds, comparisons) in {(5, 1), (5, 6), (10, 6)}:  # at the others scipy's noncentral t is NaN
+        assert oracle == pytest.approx(0.8, abs=1e-6)
 
 
 def test_power_is_the_noncentral_t_tail():
@@ -31,6 +32,13 @@ def test_power_is_the_noncentral_t_tail():
     expected = stats.nct.sf(t, 4, shift) + stats.nct.cdf(-t, 4, shift)
     assert power(0.03, 0.02, 5) == pytest.approx(expected)
     assert power(-0.03, 0.02, 5) == pytest.approx(expected)
+
+
+def test_power_grows_to_one_with_the_difference():
+    for seeds in (3, 5, 10, 100, 10_000):
+        found = [power(difference, 1.0, seeds) for difference in np.linspace(0.01, 20, 200)]
+        assert np.all(np.diff(found) > -1e-9)
+        assert found[-1] == pytest.approx(1, abs=1e-3)
 
 
 def test_the_seeds_needed_are_the_least_that_do():

@@ -49,7 +49,7 @@ def test_divergence_is_split_by_ranks():
 def test_gaps_are_left_out():
     trials = frame(np.random.default_rng(2).standard_normal((3, 4, 3)))
     without = trials[~((trials["initializer"] == "i0") & (trials["group"] == "w1"))]
-    assert split_variance(without).shape == (2, 4, 3)
+    assert split_variance(without).shape == (3, 3, 3)  # a third of i0 is missing, a fourth of w1
     fewer = trials[~((trials["initializer"] == "i0") & (trials["seed"] == 1))]
     assert split_variance(fewer).shape == (3, 4, 2)
 

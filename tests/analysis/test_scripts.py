@@ -1,0 +1,117 @@
+"""The scripts of analysis/: each answers from a ledger, and refuses bad input in one line."""
+
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ledgers import make_record, make_spec, quickstart_records, write_ledger
+
+FOLDER = Path(__file__).parents[2] / "analysis"
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "answering.py")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a script in this process and return its exit code, and what it printed on both streams."""
+
+    def script(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [str(FOLDER / name), *map(str, arguments)])
+        monkeypatch.syspath_prepend(str(FOLDER))
+        code = 0
+        try:
+            runpy.run_path(str(FOLDER / name), run_name="__main__")
+        except SystemExit as stop:
+            code = stop.code
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return script
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    records = []
+    for record in quickstart_records():
+        history = [
+            entry | {"step": 21 * entry["epoch"], "test_error": 0.5 / entry["epoch"]} for entry in record.history
+        ]
+        cost = {"forward": 30, "backward": 90} if record.spec["initializer"]["base"] else {"forward": 0, "backward": 0}
+        records.append(replace(record, history=history, initialization=record.initialization | {"cost": cost}))
+    write_ledger(tmp_path / "quickstart", records)
+    return tmp_path / "quickstart"
+
+
+def test_there_are_five():
+    assert SCRIPTS == [
+        "compare_initializers.py",
+        "cost_of_initialization.py",
+        "depth_curves.py",
+        "gq_vs_error.py",
+        "probe_ranking.py",
+    ]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_folder_without_trials_is_one_line_and_exit_code_2(run, tmp_path, name):
+    code, out, error = run(name, tmp_path)
+    assert (code, out) == (2, "")
+    assert error.startswith(f"{name}: {tmp_path}: no trial records")
+    assert error.count("\n") == 1
+
+
+def test_gq_vs_error(run, ledger):
+    code, out, _ = run("gq_vs_error.py", ledger)
+    assert code == 0
+    assert "Not enough evidence that gradient_quotient predicts the test error" in out
+    assert "without saturated values:" in out
+    # On plain and on wrn the lowest GQ is MetaInit's, which has the lowest error on both.
+    assert "Picking by gradient_quotient costs 0.00 points of test error" in out
+    code, _, error = run("gq_vs_error.py", ledger, "--probe", "hessian")
+    assert code == 2
+    assert "no probe hessian in this ledger; it has gradient_norm, gradient_quotient" in error
+
+
+def test_probe_ranking(run, ledger):
+    code, out, _ = run("probe_ranking.py", ledger)
+    assert code == 0
+    assert out.index("gradient_quotient predicts") < out.index("gradient_norm predicts")  # a constant says nothing
+    assert "2 workloads; one is left out at a time, from 3 on" in out
+
+
+def test_compare_initializers(run, ledger):
+    code, out, _ = run("compare_initializers.py", ledger, "--reference", "kaiming")
+    assert code == 0
+    assert "metainit(delta_orthogonal) is first" in out
+    assert "delta_orthogonal[gain=2]: 1 of 6 trials diverged, 16.67" in out
+    assert "Of the variance of the rank" in out
+    code, _, error = run("compare_initializers.py", ledger, "--reference", "nobody")
+    assert code == 2
+    assert "no initializer nobody in this ledger; it has delta_orthogonal[gain=1]" in error
+
+
+def test_depth_curves(run, ledger, tmp_path):
+    code, _, error = run("depth_curves.py", ledger)
+    assert code == 2
+    assert "do not differ in depth" in error
+    records = [
+        make_record(make_spec({"name": "kaiming"}, {"name": "plain", "depth": depth, "width": 1}, seed), depth / 100)
+        for depth in (10, 28)
+        for seed in range(3)
+    ]
+    write_ledger(tmp_path / "depth", records)
+    code, out, _ = run("depth_curves.py", tmp_path / "depth")
+    assert code == 0
+    assert "plain, kaiming (n = 3 seeds): depth 10: 10.00 ± 0.00" in out
+
+
+def test_cost_of_initialization(run, ledger):
+    code, out, _ = run("cost_of_initialization.py", ledger, "--target", "0.25")
+    assert code == 0
+    # The target is met at epoch 2, step 42; MetaInit used (30 + 2 · 90) / 3 gradients of 32 in place of 64 samples.
+    assert "metainit(delta_orthogonal): 77, of them 35 before training (n = 3 seeds)" in out
+    assert "kaiming: 42, of them 0 before training" in out
+    code, _, error = run("cost_of_initialization.py", ledger, "--target", "30")
+    assert code == 2
+    assert "must be a fraction from 0 to 1, got 30.0" in error
