@@ -49,8 +49,9 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     there can be, k - 1, exceeds it.
 
     Friedman's test takes all initializers to vary alike between workloads; where some vary more it fires too often (in
-    6.6 % of null worlds in place of 5 %, with 10 initializers and 12 workloads). The p-value is therefore corrected by Box's ε, as in the
-    analysis of variance: that of ε χ² with ε (k - 1) degrees of freedom, see `sphericity`, never below Friedman's own.
+    7.2 % of null worlds in place of 5 %, with 10 initializers and 6 workloads; docs/statistics.md). The p-value is therefore corrected by
+    Box's ε, as in the analysis of variance: it is that of ε χ² with ε (k - 1) degrees of freedom (`sphericity`), and
+    never below Friedman's own.
 
     Workloads count as independent. Those that differ in depth alone are less than that.
 
