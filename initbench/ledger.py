@@ -113,14 +113,23 @@ class Ledger:
             Path(name).unlink(missing_ok=True)
             raise
 
-    def records(self) -> Iterator[TrialRecord]:
+    def records(self, skipped: list[str] | None = None) -> Iterator[TrialRecord]:
         """Yield every record, in the order of the ids.
 
+        Args:
+            skipped: where given, a file that is not a record is passed over, and a line that names it is added here.
+
         Raises:
-            InitbenchError: a file is not a record.
+            InitbenchError: a file is not a record, and `skipped` is not given.
         """
         for path in sorted(self.trials.glob("*.json")):
-            yield _read(path)
+            try:
+                yield _read(path)
+            except _NotARecordError as error:
+                if skipped is None:
+                    raise InitbenchError(f"{path}: {error}; delete it and run the suite again") from error
+                # The folder by its name alone: a report says the same wherever the ledger lies.
+                skipped.append(f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {error}")
 
     def statuses(self) -> dict[str, Status]:
         """Return the status of every trial that has a record."""
@@ -156,8 +165,12 @@ class Ledger:
             lock.release()
 
 
+class _NotARecordError(Exception):
+    """Says in a few words why a file is no record."""
+
+
 def _read(path: Path) -> TrialRecord:
     try:
         return TrialRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, AttributeError) as error:
-        raise InitbenchError(f"{path}: not a trial record ({error}); delete it and run the suite again") from error
+        raise _NotARecordError(f"not a trial record ({error})") from error

@@ -87,17 +87,15 @@ def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
             description="words:N",
         )
     )
-    error = alt.Y(
-        "percent:Q",
-        title="test error (%)",
-        scale=alt.Scale(domain=[0, max(1.08 * largest, 1)], nice=True),
-        axis=alt.Axis(tickCount=5, minExtent=28),
-    )
-    finished = base.transform_filter("isValid(datum.percent)").encode(y=error)
+    finished = base.transform_filter("isValid(datum.percent)").encode(y=percent_axis(largest))
     diverged = base.transform_filter("!isValid(datum.percent)").encode(y=alt.value(0))
-    chart = (
-        alt.layer(finished, diverged)
-        .properties(width=300, height=220, background="transparent")
+    return drawn(alt.layer(finished, diverged))
+
+
+def drawn(chart: alt.LayerChart) -> str:
+    """Return a panel as SVG, in the size and style of all panels."""
+    styled = (
+        chart.properties(width=300, height=220, background="transparent")
         .configure_view(stroke="currentColor", strokeOpacity=0.25)
         .configure_axis(
             labelColor="currentColor",
@@ -112,8 +110,18 @@ def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
         )
     )
     text = io.StringIO()
-    chart.save(text, format="svg")
+    styled.save(text, format="svg")
     return text.getvalue()
+
+
+def percent_axis(largest: float, field: str = "percent") -> alt.Y:
+    """Return the vertical axis of test errors in percent, from 0 to above the largest."""
+    return alt.Y(
+        f"{field}:Q",
+        title="test error (%)",
+        scale=alt.Scale(domain=[0, max(1.08 * largest, 1)], nice=True),
+        axis=alt.Axis(tickCount=5, minExtent=28),
+    )
 
 
 def _ticks(low: float, high: float) -> list[float]:

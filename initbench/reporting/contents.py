@@ -6,18 +6,36 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from initbench.reporting.charts import colours, panels
+import pandas as pd
+
+from initbench.reporting.charts import colours
+from initbench.reporting.conditions import conditions, differing
+from initbench.reporting.curves import training_curves
+from initbench.reporting.depth import depth_curves
+from initbench.reporting.figures import curve_figures, depth_figures, quotient_figures
 from initbench.reporting.frame import GQ
-from initbench.reporting.verdicts import verdicts
+from initbench.reporting.methods import methods
+from initbench.reporting.parts import Table
+from initbench.reporting.trial_table import trial_table
+from initbench.reporting.verdicts import prediction, verdicts
+from initbench.suite.smoke import is_smoke
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pandas as pd
-
     from initbench.ledger import TrialRecord
+    from initbench.reporting.source import Source
 
 _MAXIMUM_TRACEBACKS = 50
+_CURVE_COLUMNS = {
+    "initializer": ("Initializer", None),
+    "depth": ("Depth", "count"),
+    "seeds": ("Seeds", "count"),
+    "diverged": ("Diverged", "count"),
+    "test_error_median": ("Test error,\nmedian", "outcome"),
+    "test_error_smallest": ("smallest", "outcome"),
+    "test_error_largest": ("largest", "outcome"),
+}
 # A field of the recipe that has an effect only at some values of another.
 _ONLY_WITH = {
     "betas": ("optimizer", ("adam",)),
@@ -29,24 +47,31 @@ _ONLY_WITH = {
 
 
 def contents(
-    records: Sequence[TrialRecord], trials: pd.DataFrame, comparison: pd.DataFrame, correlation: pd.DataFrame
+    source: Source, trials: pd.DataFrame, comparison: pd.DataFrame, correlation: pd.DataFrame
 ) -> dict[str, Any]:
     """Return what a report says.
 
     Args:
-        records: as from `frame.read_records`.
+        source: its records, and what is known of where they come from.
         trials: as from `comparison.comparable_trials`.
         comparison: as from `comparison.compare`.
         correlation: as from `correlation.correlate`.
 
     Returns:
-        ``groups`` (one per comparison: ``name``, ``rows``, ``verdicts``, ``chart`` as SVG text, ...), ``colours`` of
-        the initializers, ``statuses`` (counts), ``facts`` that hold for all, ``quotients`` (how each GQ was measured)
-        and ``failures``.
+        In the order of the page: ``smoke`` (whether it is a smoke run's), ``skipped`` and ``notes`` (lines),
+        ``statuses`` (counts), ``questions`` (each with its ``answers``: where, and a sentence), ``groups`` (one per
+        comparison: ``name``, ``rows``, ``verdicts``, ``chart`` and ``curves`` as `Figure`, ...), ``colours`` of the
+        initializers, ``depths`` (figures), ``parts`` (figures and tables that a section shows after what it always
+        has, by the section's name), ``trials`` (the table of all trials), ``conditions``, ``differing``, ``facts``
+        that hold for all, ``quotients`` (how each GQ was measured), ``methods`` (the paragraph), ``failures``, and
+        ``tables`` (what is written beside the page, beyond the frames given here).
     """
+    records = source.records
     by_id = {record.id: record for record in records}
     shared = {field for field, values in _recipe_values(records).items() if len(values) == 1}
-    charts = panels(trials)
+    palette = colours(list(trials["initializer"]))
+    curves, depths = training_curves(trials, records), depth_curves(trials)
+    charts, lines = quotient_figures(trials), curve_figures(curves, palette)
     groups = []
     for group, table in comparison.groupby("group", sort=False):
         own_trials = trials[trials["group"] == group]
@@ -63,19 +88,55 @@ def contents(
                 "unpaired": _unpaired(own_trials),
                 "undrawn": _undrawn(own_trials),
                 "chart": charts.get(str(group)),
+                "curves": lines.get(str(group), []),
                 "correlation": correlation[correlation["group"] == group].to_dict("records")[0],
             }
         )
     failed = trials[trials["status"] == "failed"].to_dict("records")
+    quotients = _quotient_conditions(records)
+    table = conditions(records)
     return {
-        "groups": groups,
-        "colours": colours(list(trials["initializer"])),
+        "smoke": any(is_smoke(record.spec) for record in records),
+        "skipped": list(source.skipped),
+        "notes": list(source.notes),
         "statuses": {status: int((trials["status"] == status).sum()) for status in ("finished", "diverged", "failed")},
+        "questions": _questions(groups),
+        "groups": groups,
+        "colours": palette,
+        "depths": [figure for figures in depth_figures(depths, palette).values() for figure in figures],
+        "parts": {"depth": _depth_tables(depths)},
+        "trials": trial_table(trials, records),
+        "conditions": table,
+        "differing": differing(table),
         "facts": _facts(records, shared),
-        "quotients": _quotient_conditions(records),
+        "quotients": quotients,
+        "methods": methods(records, trials, quotients),
         "failures": [trial | {"error": by_id[trial["trial_id"]].error or {}} for trial in failed[:_MAXIMUM_TRACEBACKS]],
         "failures_left": len(failed[_MAXIMUM_TRACEBACKS:]),
+        "tables": {"curves": curves, "depths": depths, "conditions": table},
     }
+
+
+def _questions(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the verdicts: for each question one sentence per group."""
+    return [
+        {
+            "question": "Which initializer is better?",
+            "answers": [{"where": group["name"], "sentence": group["verdicts"][0]} for group in groups],
+        },
+        {
+            "question": "Does the gradient quotient at initialization predict the test error?",
+            "answers": [{"where": group["name"], "sentence": prediction(group["correlation"])} for group in groups],
+        },
+    ]
+
+
+def _depth_tables(depths: pd.DataFrame) -> list[Table]:
+    """Return one table per family; depths.csv has all of them."""
+    return [
+        Table(f"depths-{i}", f"Test error by depth: {family}", own, _CURVE_COLUMNS)
+        for i, (family, own) in enumerate(depths.groupby("family", sort=False))
+    ]
 
 
 def _facts(records: Sequence[TrialRecord], shared: set[str]) -> dict[str, str]:

@@ -13,6 +13,11 @@ def percent(fraction: float, half_width: float = math.nan) -> str:
     return f"{100 * fraction:.2f}{interval}\N{NO-BREAK SPACE}%"
 
 
+def outcome(fraction: float) -> str:
+    """Return a test error in percent, ``diverged`` for +∞."""
+    return "diverged" if math.isinf(fraction) else percent(fraction)
+
+
 def quotient(value: float) -> str:
     """Return a gradient quotient with three significant digits."""
     if math.isinf(value):
@@ -32,5 +37,5 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f}\N{NO-BREAK SPACE}s" if seconds < 100 else f"{seconds / 60:.1f}\N{NO-BREAK SPACE}min"
 
 
-FILTERS = {"percent": percent, "quotient": quotient, "duration": duration, "count": count}
+FILTERS = {"percent": percent, "outcome": outcome, "quotient": quotient, "duration": duration, "count": count}
 """The names under which the pages' templates use them."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GQ = "probe.gradient_quotient"
+CURVE_POINTS = 60
 _IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
 _PAIRING = ["architecture_label", "group", "cell"]
 _METRICS = [
@@ -65,17 +66,41 @@ def load_results(path: str | Path) -> pd.DataFrame:
     return results_frame(read_records(path))
 
 
-def read_records(path: str | Path) -> list[TrialRecord]:
-    """Return a suite's trial records without their histories and details of initialization: large, and in no table.
+def read_records(path: str | Path, skipped: list[str] | None = None) -> list[TrialRecord]:
+    """Return a suite's trial records, as `slim` leaves them.
+
+    Args:
+        path: the suite's folder.
+        skipped: where given, files that are not records are passed over, and a line that names each is added here.
 
     Raises:
-        InitbenchError: as for `load_results`.
+        InitbenchError: the folder has no trial records; or one that cannot be read, where `skipped` is not given.
     """
     ledger = Ledger(path)
-    records = [replace(record, history=[], initialization={}) for record in ledger.records()]
+    records = [slim(record) for record in ledger.records(skipped)]
     if not records:
-        raise InitbenchError(f"{path}: no trial records in {ledger.trials}; give the folder of a suite that has run")
+        unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
+        raise InitbenchError(
+            f"{path}: no trial records in {ledger.trials}{unreadable or '; give the folder of a suite that has run'}"
+        )
     return records
+
+
+def slim(record: TrialRecord) -> TrialRecord:
+    """Return a record with what a report needs: of the history a curve, of the initialization its cost.
+
+    The curve has at most `CURVE_POINTS` points. Which entries are kept depends on their epochs alone, so that the
+    trials of one cell keep the same ones, also where one of them diverged early.
+    """
+    epochs = record.spec["recipe"]["epochs"]
+    curve, last = [], 0
+    for entry in record.history:
+        place = int(entry["epoch"] * CURVE_POINTS / epochs)
+        if place > last and "test_error" in entry:
+            curve.append({key: entry[key] for key in ("step", "epoch", "test_error")})
+            last = place
+    initialization = {"cost": record.initialization["cost"]} if record.initialization.get("cost") else {}
+    return replace(record, history=curve, initialization=initialization)
 
 
 def results_frame(records: Sequence[TrialRecord]) -> pd.DataFrame:

@@ -1,15 +1,15 @@
-"""The page: one offline HTML file without scripts, made from the template beside this module."""
+"""The page: one offline HTML file, made from the templates beside this module; its style and script stand in it."""
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from initbench.reporting.charts import KINDS
 from initbench.reporting.formatting import FILTERS
+from initbench.reporting.trial_table import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +23,14 @@ def render(contents: Mapping[str, Any], title: str, description: str) -> str:
         title: the page's heading.
         description: what the suite asks, may be empty.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= FILTERS
-    # The drawing is ours and escapes its own text.
-    environment.filters["drawn"] = Markup
-    template = files("initbench.reporting").joinpath("template.html").read_text(encoding="utf-8")
-    return environment.from_string(template).render(contents, title=title, description=description, kinds=KINDS)
+    environment = Environment(
+        loader=PackageLoader("initbench.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # The drawings are ours and escape their own text.
+    environment.filters |= FILTERS | {"drawn": Markup, "as_json": as_json}
+    page = environment.get_template("page.html")
+    return page.render(contents, title=title, description=description, kinds=KINDS)

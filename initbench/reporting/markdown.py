@@ -10,9 +10,10 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import escape
 
 from initbench.reporting.formatting import FILTERS
+from initbench.reporting.parts import file_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
 # An image does not follow the page's colours; this grey can be read on white and on dark ground.
@@ -27,33 +28,21 @@ def render_markdown(contents: Mapping[str, Any], images: str) -> tuple[str, dict
         images: the charts' folder as the Markdown names it.
     """
     drawn = [group for group in contents["groups"] if group["chart"]]
-    files_of = _file_names([group["name"] for group in drawn])
-    charts = {files_of[group["name"]]: group["chart"].replace("currentColor", _GREY) for group in drawn}
+    stems = file_names([group["name"] for group in drawn], taken=["legend"])
+    files_of = {name: f"{stem}.svg" for name, stem in stems.items()}
+    charts = {files_of[group["name"]]: group["chart"].drawing.replace("currentColor", _GREY) for group in drawn}
     if charts:
         charts["legend.svg"] = _legend(contents["colours"])
     # Autoescape would turn < and & of labels into entities in a text that is no HTML.
     environment = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
     environment.filters |= FILTERS | {"file_name": files_of.__getitem__, "cell": _cell}
-    template = files("initbench.reporting").joinpath("template.md").read_text(encoding="utf-8")
+    template = files("initbench.reporting").joinpath("templates/report.md").read_text(encoding="utf-8")
     return environment.from_string(template).render(contents, images=images), charts
 
 
 def _cell(text: str) -> str:
     """Return text that a cell of a Markdown table shows as it is."""
     return re.sub(r"([\\`*_{}\[\]<>|])", r"\\\1", text)
-
-
-def _file_names(names: Sequence[str]) -> dict[str, str]:
-    """Return a file's name for each group's: another for each, whatever characters they have."""
-    chosen: dict[str, str] = {}
-    taken = {"legend"}
-    for name in names:
-        stem = re.sub(r"[^\w.=-]+", "-", name, flags=re.ASCII).strip("-") or "chart"
-        numbered = (stem, *(f"{stem}-{number}" for number in range(2, len(names) + 2)))
-        free = next(candidate for candidate in numbered if candidate not in taken)
-        taken.add(free)
-        chosen[name] = f"{free}.svg"
-    return chosen
 
 
 def _legend(colours: Mapping[str, str]) -> str:

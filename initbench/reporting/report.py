@@ -1,4 +1,4 @@
-"""The report of one suite: a page and its tables, made from the ledger alone."""
+"""The report of one suite or several: a page, its tables and its figures, made from trial records alone."""
 
 from __future__ import annotations
 
@@ -8,72 +8,97 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from initbench.errors import InitbenchError
 from initbench.reporting.comparison import comparable_trials, compare
 from initbench.reporting.contents import contents
 from initbench.reporting.correlation import correlate
-from initbench.reporting.frame import read_records, results_frame
+from initbench.reporting.frame import results_frame
 from initbench.reporting.html import render
 from initbench.reporting.markdown import MARK, render_markdown
+from initbench.reporting.parts import MARKER, Figure
+from initbench.reporting.source import Source, join, read_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     import pandas as pd
+
+_FIGURES = "figures"
+
+
+def read_source(folders: str | Path | Source | Sequence[str | Path | Source]) -> Source:
+    """Return one source of one or several suites' folders, or of sources read before.
+
+    Raises:
+        InitbenchError: a folder has no trial records that can be read.
+    """
+    given = [folders] if isinstance(folders, str | Path | Source) else folders
+    return join([item if isinstance(item, Source) else read_folder(item) for item in given])
 
 
 def write_report(
-    folder: str | Path, output: str | Path | None = None, title: str | None = None, description: str | None = None
+    folders: str | Path | Source | Sequence[str | Path | Source],
+    output: str | Path | None = None,
+    title: str | None = None,
+    description: str | None = None,
 ) -> Path:
-    """Write a suite's report and return its page; equal ledgers give equal files.
+    """Write a report and return its page; equal ledgers give equal files.
 
-    Writes ``index.html``, ``results.csv`` (the frame of `load_results`), ``comparison.csv`` and ``correlation.csv``,
-    each in place by an atomic rename.
+    Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``comparison.csv``, ``correlation.csv``,
+    ``curves.csv``, ``depths.csv``, ``conditions.csv``; and every figure of the page as ``figures/<name>.svg``. Each is
+    put in place by an atomic rename; figures of an earlier report that this one does not have are removed.
 
     Args:
-        folder: the suite's folder, ``runs/<suite name>``.
-        output: where to write; ``<folder>/report`` by default.
-        title: the page's heading; the suite's name by default.
-        description: what the suite asks; by default that of ``<folder>/suite.yaml`` where it can be read.
+        folders: a suite's folder, ``runs/<suite name>``, or several, which make one report.
+        output: where to write; ``<folder>/report`` by default, which needs a single folder.
+        title: the page's heading; the suites' names by default.
+        description: what the suites ask; by default that of each ``<folder>/suite.yaml`` where it can be read.
 
     Raises:
-        InitbenchError: the folder has no trial records, or one that cannot be read.
+        InitbenchError: a folder has no trial records that can be read; `output` is not given and has no default; or a
+            file cannot be written.
     """
-    folder = Path(folder)
-    tables, found = _read(folder)
-    if title is None:
-        title = _title(tables["results"])
-    if description is None:
-        description = _description(folder / "suite.yaml")
-    page = render(found, title, description)
-    output = Path(output) if output is not None else folder / "report"
-    output.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        _write(output / f"{name}.csv", table.to_csv(index=False))
-    _write(output / "index.html", page)
+    if output is None and not isinstance(folders, str | Path):
+        raise InitbenchError("several ledgers make one report: say where to write it")
+    source = read_source(folders)
+    tables, found = _read(source)
+    page = render(
+        found,
+        _title(tables["results"]) if title is None else title,
+        _description(source) if description is None else description,
+    )
+    output = Path(output) if output is not None else Path(folders) / "report"  # type: ignore[arg-type]
+    try:
+        (output / _FIGURES).mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            _write(output / f"{name}.csv", table.to_csv(index=False))
+        _write_figures(output / _FIGURES, found)
+        _write(output / "index.html", page)
+    except OSError as error:
+        raise InitbenchError(f"{error.filename or output}: {error.strerror}") from error
     return output / "index.html"
 
 
-def write_markdown(folder: str | Path, file: str | Path) -> Path:
+def write_markdown(folders: str | Path | Source | Sequence[str | Path | Source], file: str | Path) -> Path:
     """Write the report's tables as Markdown, its charts beside it in a folder of the file's name, and return the file.
 
     What stands above the line `markdown.MARK` in an existing file is kept: words that a person wrote about the
     numbers. A new file gets the suite's name and description there.
 
     Args:
-        folder: the suite's folder.
+        folders: as for `write_report`.
         file: such as ``docs/results/quickstart.md``; its charts go to ``docs/results/quickstart/``.
 
     Raises:
-        InitbenchError: the folder has no trial records, or one that cannot be read; the file exists and has no such
-            line, so that it is none of ours; its name does not end in ``.md``; it cannot be read or written.
+        InitbenchError: a folder has no trial records that can be read; the file exists and has no such line, so that it
+            is none of ours; its name does not end in ``.md``; it cannot be read or written.
     """
-    folder, file = Path(folder), Path(file)
+    file = Path(file)
     if file.suffix != ".md":  # the charts' folder has the name without it
         raise InitbenchError(f"{file}: a Markdown file ends in .md")
-    tables, found = _read(folder)
-    head = f"# {_title(tables['results'])}\n\n{_description(folder / 'suite.yaml')}\n\n"
+    source = read_source(folders)
+    tables, found = _read(source)
+    head = f"# {_title(tables['results'])}\n\n{_description(source)}\n\n"
     text, charts = render_markdown(found, quote(file.stem))
     try:
         if file.exists():
@@ -90,29 +115,46 @@ def write_markdown(folder: str | Path, file: str | Path) -> Path:
     return file
 
 
-def _read(folder: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    """Return the tables of a ledger by name, and what a report says of it."""
-    records = read_records(folder)
-    frame = results_frame(records)
+def _read(source: Source) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Return the tables of a report by name, and what it says."""
+    frame = results_frame(source.records)
     trials = comparable_trials(frame)
     comparison = compare(trials)
     correlation = correlate(comparison)
-    tables = {"results": frame, "comparison": comparison, "correlation": correlation}
-    return tables, contents(records, trials, comparison, correlation)
+    found = contents(source, trials, comparison, correlation)
+    return {"results": frame, "comparison": comparison, "correlation": correlation, **found["tables"]}, found
+
+
+def _write_figures(folder: Path, found: Mapping[str, Any]) -> None:
+    written = set()
+    for figure in _figures(found):
+        path = folder / f"{figure.name}.svg"
+        _write(path, figure.file(found["colours"]))
+        written.add(path)
+    for path in set(folder.glob("*.svg")) - written:
+        if MARKER in path.read_text(encoding="utf-8", errors="replace"):
+            path.unlink()
+
+
+def _figures(found: Mapping[str, Any]) -> Iterator[Figure]:
+    """Yield every figure of a report, in the order of the page."""
+    for group in found["groups"]:
+        yield from [group["chart"]] if group["chart"] else []
+        yield from group["curves"]
+    yield from found["depths"]
+    yield from (part for parts in found["parts"].values() for part in parts if isinstance(part, Figure))
 
 
 def _title(frame: pd.DataFrame) -> str:
     return ", ".join(sorted(set(frame["suite"])))
 
 
-def _description(path: Path) -> str:
-    """Return the suite file's description; a report needs none, so a file that cannot be read is no error."""
-    try:
-        suite: Any = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, YAMLError):
-        return ""
-    description = suite.get("description") if isinstance(suite, dict) else None
-    return description.strip() if isinstance(description, str) else ""
+def _description(source: Source) -> str:
+    """Return what the suites ask, each under its name where there are several."""
+    suites = {record.spec["suite"] for record in source.records}
+    if len(suites) == 1:
+        return "".join(source.descriptions.values())
+    return "\n".join(f"{name}: {text}" for name, text in sorted(source.descriptions.items()))
 
 
 def _write(path: Path, text: str) -> None:

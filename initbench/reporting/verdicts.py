@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.comparison import MINIMUM_SEEDS
+from initbench.reporting.correlation import MINIMUM_INITIALIZERS
 from initbench.reporting.formatting import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
 
     import pandas as pd
 
@@ -35,6 +36,24 @@ def verdicts(table: pd.DataFrame) -> list[str]:
             f"GQ is saturated for {_and(saturated)}: the gradient has vanished, GQ says nothing of curvature."
         )
     return sentences
+
+
+def prediction(correlation: Mapping[str, Any]) -> str:
+    """Return a sentence on whether the gradient quotient predicts the test error within one group.
+
+    Args:
+        correlation: a row of `correlation.correlate`.
+    """
+    n, left_out = correlation["n"], correlation["saturated"]
+    left = f" ({left_out} left out, GQ saturated)" if left_out else ""
+    if not correlation["remark"]:
+        return f"Spearman’s ρ = {correlation['rho']:.2f} over n = {n} initializers{left}."
+    if n < MINIMUM_INITIALIZERS:
+        return (
+            f"Not enough evidence: {n} initializer{'s' if n != 1 else ''} with an outcome and a GQ that is not "
+            f"saturated{left}; at least {MINIMUM_INITIALIZERS} are needed."
+        )
+    return f"Not enough evidence: {correlation['remark']}{left}."
 
 
 def _best(trained: list[dict[Hashable, Any]], compared: int) -> str:

@@ -13,6 +13,8 @@ from initbench.suite.spec import ComponentSpec
 from initbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
@@ -20,12 +22,18 @@ if TYPE_CHECKING:
 _SUFFIX = "-smoke"
 _LARGEST_BATCH = 8
 _HELD_OUT = 8
+_RANDOM_DATA = "gaussian"
 
 
 def smoke_suite(suite: Suite) -> Suite:
     """Return the suite of a smoke run: a name, and so a ledger, of its own, and one CPU core for each trial."""
     document = replace(suite.document, overrides={**suite.document.overrides, ("smoke",): "--smoke"})
     return replace(suite, document=document, name=suite.name + _SUFFIX, resources=Resources())
+
+
+def is_smoke(spec: Mapping[str, Any]) -> bool:
+    """Return whether a trial's spec, as plain data, is of a smoke run: its results mean nothing."""
+    return bool(spec["suite"].endswith(_SUFFIX) and spec["dataset"]["name"] == _RANDOM_DATA)
 
 
 def smoke(plan: Plan) -> Plan:
@@ -99,7 +107,7 @@ def _random_data(spec: ComponentSpec, batch_size: int) -> ComponentSpec:
     (channels, height, width), num_classes = dataset_shape(DATASETS.get(spec.name), spec.arguments)
     if height != width:
         raise SuiteError(f"--smoke: {spec.name} has images of {height}×{width}; random data has square images alone")
-    gaussian = DATASETS.get("gaussian")
+    gaussian = DATASETS.get(_RANDOM_DATA)
     arguments = gaussian.resolve(
         {
             "train_size": batch_size,

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 TRIAL_ID = "initbench.trial_id"
 RECORD_DIGEST = "initbench.record"
 KIND = "initbench.kind"
+TRIAL, REPORT = "trial", "report"
+"""The kinds of runs; the report's folder of artifacts has its name."""
+RECORD_FILE = "trial.json"
 _MAX_TEXT = 500
 
 
 def record_text(record: TrialRecord) -> str:
-    """Return the record as canonical JSON."""
-    return json.dumps(record.to_json(), sort_keys=True, allow_nan=False)
+    """Return the record as the ledger writes it, so that it can be read back whole, in the same order."""
+    return json.dumps(record.to_json(), allow_nan=False)
 
 
 def record_digest(record: TrialRecord) -> str:
@@ -68,7 +71,7 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
     spec = record.spec
     arguments = spec["architecture"]["arguments"]
     result = {
-        KIND: "trial",
+        KIND: TRIAL,
         TRIAL_ID: record.id,
         "suite": spec["suite"],
         "scheme": spec["scheme"],

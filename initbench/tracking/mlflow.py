@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Outcome = Literal["written", "unchanged", "replaced", "relabelled"]
 T = TypeVar("T")
-_REPORT = "report"
 # MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
 _METRICS_PER_CALL = 900
 _PARAMETERS_PER_CALL = 100
@@ -65,10 +64,10 @@ class MlflowTracker:
         self._uri = uri
         self._suite_name = suite_name
         self._runs: dict[str, list[_KnownRun]] = defaultdict(list)
-        with self._errors_of_one_line():
-            self._client = _connect(uri)
+        with errors_of_one_line(self._uri):
+            self._client = connect(uri)
             self._experiment_id = self._find_or_create_experiment()
-            for run in self._existing_runs():
+            for run in active_runs(self._client, self._experiment_id):
                 self._remember(run)
 
     def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Outcome:
@@ -85,7 +84,7 @@ class MlflowTracker:
         Raises:
             InitbenchError: MLflow refuses.
         """
-        with self._errors_of_one_line():
+        with errors_of_one_line(self._uri):
             runs = self._runs[record.id]
             digest = contents.record_digest(record)
             current = next((run for run in runs if run.tags.get(contents.RECORD_DIGEST) == digest), None)
@@ -111,15 +110,15 @@ class MlflowTracker:
         Raises:
             InitbenchError: MLflow refuses.
         """
-        with self._errors_of_one_line():
-            if not self._runs[_REPORT]:
-                tags = {contents.KIND: _REPORT, "suite": self._suite_name}
-                self._remember(self._client.create_run(self._experiment_id, tags=tags, run_name=_REPORT))
-            run_id = self._runs[_REPORT][0].run_id
+        with errors_of_one_line(self._uri):
+            if not self._runs[contents.REPORT]:
+                tags = {contents.KIND: contents.REPORT, "suite": self._suite_name}
+                self._remember(self._client.create_run(self._experiment_id, tags=tags, run_name=contents.REPORT))
+            run_id = self._runs[contents.REPORT][0].run_id
             if suite_file is not None:
                 self._client.log_artifact(run_id, str(suite_file))
             if report_folder is not None:
-                self._client.log_artifacts(run_id, str(report_folder), _REPORT)
+                self._client.log_artifacts(run_id, str(report_folder), contents.REPORT)
             self._client.set_terminated(run_id)
 
     def _write(self, record: TrialRecord, labels: Mapping[str, str], digest: str) -> None:
@@ -137,7 +136,7 @@ class MlflowTracker:
             _batches(metrics, _METRICS_PER_CALL), _batches(parameters, _PARAMETERS_PER_CALL), fillvalue=()
         ):
             self._client.log_batch(known.run_id, metrics=some_metrics, params=some_parameters)
-        self._client.log_text(known.run_id, contents.record_text(record), "trial.json")
+        self._client.log_text(known.run_id, contents.record_text(record), contents.RECORD_FILE)
         self._client.set_terminated(known.run_id, "FAILED" if record.status == "failed" else "FINISHED", end)
         self._client.set_tag(known.run_id, contents.RECORD_DIGEST, digest)
         known.tags[contents.RECORD_DIGEST] = digest
@@ -189,34 +188,12 @@ class MlflowTracker:
                 f"delete it and run: initbench sync {self._folder}"
             )
 
-    def _existing_runs(self) -> Iterator[Run]:
-        from mlflow.entities import ViewType
-
-        token: str | None = None
-        while True:
-            page = self._client.search_runs(
-                [self._experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=_RUNS_PER_PAGE, page_token=token
-            )
-            yield from page
-            token = page.token
-            if not token:
-                return
-
     def _remember(self, run: Run) -> _KnownRun:
         known = _KnownRun(run.info.run_id, run.info.run_name or "", dict(run.data.tags))
-        key = _REPORT if known.tags.get(contents.KIND) == _REPORT else known.tags.get(contents.TRIAL_ID)
+        key = contents.REPORT if known.tags.get(contents.KIND) == contents.REPORT else known.tags.get(contents.TRIAL_ID)
         if key is not None:
             self._runs[key].append(known)
         return known
-
-    @contextmanager
-    def _errors_of_one_line(self) -> Iterator[None]:
-        try:
-            yield
-        except InitbenchError:
-            raise
-        except Exception as error:
-            raise InitbenchError(f"MLflow at {shown_uri(self._uri)}: {first_line(error)}") from error
 
 
 def sync(ledger: Ledger, tracker: MlflowTracker) -> Counter[Outcome]:
@@ -235,7 +212,33 @@ def sync(ledger: Ledger, tracker: MlflowTracker) -> Counter[Outcome]:
     return Counter(tracker.log(record, label) for record, label in zip(records, labels, strict=True))
 
 
-def _connect(uri: str) -> MlflowClient:
+def active_runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
+    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another."""
+    from mlflow.entities import ViewType
+
+    token: str | None = None
+    while True:
+        page = client.search_runs(
+            [experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=_RUNS_PER_PAGE, page_token=token
+        )
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+@contextmanager
+def errors_of_one_line(uri: str) -> Iterator[None]:
+    """Raise what MLflow raises as an `InitbenchError` of one line that names the store."""
+    try:
+        yield
+    except InitbenchError:
+        raise
+    except Exception as error:
+        raise InitbenchError(f"MLflow at {shown_uri(uri)}: {first_line(error)}") from error
+
+
+def connect(uri: str) -> MlflowClient:
     """Import MLflow (1.5 s) so that it stays silent, and return a client; nothing else of the process is changed."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")

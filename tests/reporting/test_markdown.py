@@ -11,7 +11,8 @@ from initbench.reporting.charts import colours
 from initbench.reporting.comparison import comparable_trials, compare
 from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results
-from initbench.reporting.markdown import MARK, _file_names
+from initbench.reporting.markdown import MARK
+from initbench.reporting.parts import file_names
 from initbench.reporting.report import write_markdown
 
 
@@ -100,10 +101,10 @@ def test_spaces_in_the_name_are_written_so_that_images_are_found(tmp_path):
 
 
 def test_every_group_has_a_file_of_its_own():
-    assert _file_names(["small_net", "small-net", "small net", "legend", "网"]) == {
-        "small_net": "small_net.svg",
-        "small-net": "small-net.svg",
-        "small net": "small-net-2.svg",
-        "legend": "legend-2.svg",
-        "网": "chart.svg",
+    assert file_names(["small_net", "small-net", "small net", "legend", "网"], taken=["legend"]) == {
+        "small_net": "small_net",
+        "small-net": "small-net",
+        "small net": "small-net-2",
+        "legend": "legend-2",
+        "网": "chart",
     }

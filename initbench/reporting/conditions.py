@@ -1,0 +1,101 @@
+"""Under what conditions the trials of a report ran, and in what these differ from one suite to another."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from initbench.reporting.frame import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initbench.ledger import TrialRecord
+
+_MOST_VALUES = 4
+_WORDS = {"eps": "ε", "epsilon_floor": "ε floor (GQ of the same gradient without curvature)"}
+
+
+def conditions(records: Sequence[TrialRecord]) -> pd.DataFrame:
+    """Return one row per condition: ``section``, ``condition``, ``differs``, and a column of text for each suite.
+
+    The sections are ``data``, ``recipe``, ``environment`` and ``probe <name>``. Values that vary within a suite are
+    joined by "or"; of more than four numbers the range and the median are given. ``differs`` says whether the suites
+    that have the condition have other values of it; with one suite it is False.
+    """
+    found: dict[tuple[str, str], dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        for section, name, value in _of(record):
+            found[section, name][record.spec["suite"]].append(value)
+    suites = sorted({record.spec["suite"] for record in records}, key=natural)
+    rows = []
+    for (section, name), values in found.items():
+        texts = {suite: _text(values[suite]) if suite in values else "" for suite in suites}
+        measured = name in {"fraction_below_epsilon", "epsilon_floor", "saturated"}
+        differs = not measured and len({text for text in texts.values() if text}) > 1
+        rows.append({"section": section, "condition": _WORDS.get(name, name), "differs": differs} | texts)
+    order = {section: i for i, section in enumerate(dict.fromkeys(row["section"] for row in rows))}
+    rows.sort(key=lambda row: order[row["section"]])
+    return pd.DataFrame(rows, columns=["section", "condition", "differs", *suites])
+
+
+def differing(table: pd.DataFrame) -> str:
+    """Return one sentence on what differs between suites, empty where nothing does.
+
+    Args:
+        table: as from `conditions`.
+    """
+    suites = list(table.columns[3:])
+    rows = table[table["differs"]].to_dict("records")
+    texts = []
+    for row in rows:
+        values = "; ".join(f"{suite}: {row[suite] or '–'}" for suite in suites)
+        texts.append(f"{row['condition']} ({values})")
+    return f"The suites differ in {', '.join(texts)}." if texts else ""
+
+
+def _of(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
+    dataset = record.spec["dataset"]
+    yield "data", "dataset", dataset["name"]
+    for name, value in dataset["arguments"].items():
+        yield "data", name, value
+    yield "data", "seed", record.spec["seed"]
+    for name, value in record.spec["recipe"].items():
+        yield "recipe", name, value
+    for name, value in sorted(_environment(record)):
+        yield "environment", name, value
+    for probe in record.probes:
+        for name, value in (probe.get("conditions") or {}).items():
+            if not isinstance(value, list | dict) and not name.endswith("_reason"):
+                yield f"probe {probe['name']}", name, value
+
+
+def _environment(record: TrialRecord) -> Iterator[tuple[str, Any]]:
+    for key, value in record.environment.items():
+        yield from value.items() if isinstance(value, dict) else [(key, value)]
+
+
+def _text(values: Sequence[Any]) -> str:
+    """Return ``0.1 or 0.01``, ``0.13 to 0.98 (median 0.5)``, or for flags ``yes in 3 of 12``."""
+    if all(isinstance(value, bool) for value in values) and len(set(values)) > 1:
+        return f"yes in {sum(values)} of {len(values)}"
+    distinct = {_one(value): value for value in values}
+    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)]
+    if len(distinct) > _MOST_VALUES and len(numbers) == len(values):
+        if all(isinstance(value, int) for value in values):
+            return f"{min(values)} to {max(values)} ({len(distinct)} values)"
+        return f"{min(values):.3g} to {max(values):.3g} (median {float(np.median(values)):.3g})"
+    return " or ".join(sorted(distinct, key=natural))
+
+
+def _one(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, default=str)

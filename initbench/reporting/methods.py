@@ -1,0 +1,136 @@
+"""The Methods paragraph: what was done, in words that can be pasted into a paper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from initbench.reporting.comparison import MINIMUM_SEEDS
+from initbench.reporting.frame import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pandas as pd
+
+    from initbench.ledger import TrialRecord
+
+_LONGEST_LIST = 12
+_OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam"}
+
+
+def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Mapping[str, str]) -> str:
+    """Return the paragraph.
+
+    Args:
+        records: as from `frame.read_records`.
+        trials: as from `comparison.comparable_trials`.
+        quotients: how each form of the gradient quotient was measured, as text.
+    """
+    statuses = Counter(trials["status"])
+    ran = len(trials) - statuses["failed"]
+    names = sorted(set(trials["initializer"]), key=natural)
+    architectures = sorted(set(trials["architecture_label"]), key=natural)
+    seeds = sorted({len(set(cell)) for _, cell in trials.groupby(["group", "initializer"])["seed"]})
+    sentences = [
+        f"{_counted(len(names), 'initializer')} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared on "
+        f"{_counted(len(architectures), 'architecture')} ({_listed(architectures)}) and "
+        f"{_listed(_datasets(records))} with initbench {_versions(records, 'initbench')}.",
+        f"Each combination of architecture, dataset, recipe and initializer (a cell) was trained with "
+        f"{_span(seeds)} seed{'s' if seeds != [1] else ''}; at equal seeds all initializers see the same data in the "
+        f"same order, so comparisons are paired by seed.",
+        f"Models were trained {_recipe([record.spec['recipe'] for record in records])}.",
+        "Outcomes are test errors after the last epoch; nothing was chosen by them.",
+        f"A cell's outcome is the median over its seeds. {statuses['diverged']} of {ran} trials diverged (a non-finite "
+        "loss); each counts as the worst outcome in medians and ranks, and a cell that has one is given no mean.",
+        f"Intervals are Student's t 95 % intervals of the mean over seeds, from {MINIMUM_SEEDS} seeds on, without "
+        "correction for the number of comparisons.",
+    ]
+    if statuses["failed"]:
+        sentences.append(f"{statuses['failed']} further trials ended with an error and are in no statistic.")
+    if quotients:
+        measured = "; ".join(f"{name} with {text}" for name, text in quotients.items())
+        sentences.append(
+            "The gradient quotient (Dauphin and Schoenholz, 2019) was measured before the first training step "
+            f"({measured}); where most of the gradient is smaller than ε it is saturated and left out of correlations."
+        )
+    sentences.append(
+        f"Trials ran on {_listed(sorted({_device(record) for record in records}))} with Python "
+        f"{_versions(records, 'python')} and PyTorch {_versions(records, 'torch')}."
+    )
+    return " ".join(sentences)
+
+
+def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
+    """Return ``for 8 epochs in batches of 64 with SGD (learning rate 0.1, momentum 0.9), cosine schedule``."""
+
+    def values(field: str, among: Iterable[Mapping[str, Any]] = recipes) -> list[Any]:
+        found = {
+            repr(recipe[field]): recipe[field] for recipe in among if recipe.get(field) not in (None, 0, False, ())
+        }
+        return sorted(found.values(), key=lambda value: natural(str(value)))
+
+    optimizers = [_OPTIMIZERS.get(name, name) for name in values("optimizer")]
+    details = [f"learning rate {_either(values('lr'))}"]
+    momentum = values("momentum", [recipe for recipe in recipes if recipe["optimizer"] != "adam"])
+    details += [f"momentum {_either(momentum)}"] if momentum else []
+    details += [f"{words} {_either(found)}" for field, words in _DETAILS.items() if (found := values(field))]
+    epochs = values("epochs")
+    return (
+        f"for {_either(epochs)} epoch{'s' if epochs != [1] else ''} in batches of {_either(values('batch_size'))} with "
+        f"{_either(optimizers)} ({', '.join(details)})"
+    )
+
+
+# Fields of the recipe that are named where they are on.
+_DETAILS = {
+    "weight_decay": "weight decay",
+    "schedule": "schedule",
+    "warmup_epochs": "warm-up epochs",
+    "clip_norm": "gradients clipped at norm",
+    "mixup": "mixup",
+    "cutout": "cutout",
+    "label_smoothing": "label smoothing",
+    "precision": "precision",
+}
+
+
+def _datasets(records: Sequence[TrialRecord]) -> list[str]:
+    texts = set()
+    for record in records:
+        arguments = record.spec["dataset"]["arguments"]
+        given = [f"{name} {value}" for name, value in arguments.items() if value is not None]
+        texts.add(record.spec["dataset"]["name"] + (f" ({', '.join(given)})" if given else ""))
+    return sorted(texts, key=natural)
+
+
+def _versions(records: Sequence[TrialRecord], name: str) -> str:
+    found = set()
+    for record in records:
+        environment = record.environment
+        value = environment.get(name) or (environment.get("versions") or {}).get(name)
+        found.add(str(value) if value else "of a version that was not recorded")
+    return _either(sorted(found, key=natural))
+
+
+def _device(record: TrialRecord) -> str:
+    device, processor = record.environment.get("device", "a device"), record.environment.get("processor")
+    return f"{device} ({processor})" if processor else str(device)
+
+
+def _span(counts: Sequence[int]) -> str:
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def _either(values: Sequence[Any]) -> str:
+    return " or ".join(str(value) for value in values)
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _LONGEST_LIST:
+        return f"{', '.join(names[:_LONGEST_LIST])} and {len(names) - _LONGEST_LIST} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,104 @@
+"""Where a report's records come from: the folder of one suite, or several put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from initbench.reporting.frame import read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initbench.ledger import TrialRecord
+
+
+@dataclass(frozen=True)
+class Source:
+    """Trial records, and what a report must say of where they come from.
+
+    Attributes:
+        records: as from `frame.read_records`, each id once.
+        skipped: a line for each record that could not be read, with its name and why.
+        descriptions: what each suite asks, by its name, where that is known.
+        notes: what a reader must know of how the records were put together.
+    """
+
+    records: list[TrialRecord]
+    skipped: tuple[str, ...] = ()
+    descriptions: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def read_folder(folder: str | Path) -> Source:
+    """Return what a suite's folder holds; a file that is not a record is passed over and named.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read.
+    """
+    skipped: list[str] = []
+    records = read_records(folder, skipped)
+    try:
+        text = (Path(folder) / "suite.yaml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        text = ""
+    return Source(records, tuple(skipped), descriptions_of(records, text))
+
+
+def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:
+    """Return the suite file's description under the name of the records' suite.
+
+    A report needs none, so a file that cannot be understood is no error.
+    """
+    try:
+        suite: Any = YAML(typ="safe", pure=True).load(suite_file)
+    except (ValueError, YAMLError):
+        return {}
+    description = suite.get("description") if isinstance(suite, dict) else None
+    if not isinstance(description, str) or not description.strip():
+        return {}
+    return {records[0].spec["suite"]: description.strip()}
+
+
+def join(sources: Sequence[Source]) -> Source:
+    """Return several sources as one.
+
+    A trial that stands in more than one (equal ids: the same trial in everything that changes its numbers) is counted
+    once: the first that has a result. Where its numbers differ, on another machine or with other versions, a note
+    says so.
+    """
+    if len(sources) == 1:
+        return sources[0]
+    chosen: dict[str, TrialRecord] = {}
+    repeated, different = set(), set()
+    for record in (record for source in sources for record in source.records):
+        known = chosen.setdefault(record.id, record)
+        if known is record:
+            continue
+        repeated.add(record.id)
+        if known.status == "failed":
+            chosen[record.id] = record
+        elif record.status != "failed" and _outcome(known) != _outcome(record):
+            different.add(record.id)
+    notes = [note for source in sources for note in source.notes]
+    if repeated:
+        one = len(repeated) == 1
+        notes.append(
+            f"{len(repeated)} trial{' stands' if one else 's stand'} in more than one ledger and "
+            f"{'is' if one else 'are'} counted once"
+            + (f"; {len(different)} of them with other numbers, of which the first are shown." if different else ".")
+        )
+    return Source(
+        list(chosen.values()),
+        tuple(line for source in sources for line in source.skipped),
+        {name: text for source in reversed(sources) for name, text in source.descriptions.items()},
+        tuple(notes),
+    )
+
+
+def _outcome(record: TrialRecord) -> tuple[Any, ...]:
+    return record.status, record.metrics, [(probe["name"], probe["value"]) for probe in record.probes]

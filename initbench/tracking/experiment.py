@@ -1,0 +1,99 @@
+"""An MLflow experiment read back: the trial records that `initbench run` or `initbench sync` wrote.
+
+Every run holds its whole record as the artifact ``trial.json``, so a report from here is the report of the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initbench.errors import InitbenchError
+from initbench.ledger import TrialRecord
+from initbench.reporting.frame import slim
+from initbench.reporting.source import Source, descriptions_of
+from initbench.tracking import contents
+from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
+from initbench.tracking.uri import check_tracking_uri, shown_uri, sqlite_path
+from initbench.validation import nearest
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+
+def read_experiment(name: str, uri: str) -> Source:
+    """Return the trial records of an MLflow experiment; a run whose record cannot be read is passed over and named.
+
+    Args:
+        name: the experiment's name: the suite's.
+        uri: the store, as `initbench.tracking.uri.resolve_tracking_uri` returns it.
+
+    Raises:
+        InitbenchError: the store does not answer, or has no such experiment, or this has no record that can be read.
+    """
+    from mlflow.exceptions import MlflowException
+
+    check_tracking_uri(uri)
+    path = sqlite_path(uri)
+    if path is not None and not path.exists():
+        raise InitbenchError(f"{path}: there is no MLflow store; give another one with --tracking-uri")
+    with errors_of_one_line(uri), tempfile.TemporaryDirectory() as folder:
+        client = connect(uri)
+        experiment = client.get_experiment_by_name(name)
+        if experiment is None or experiment.lifecycle_stage == "deleted":
+            names = sorted(known.name for known in client.search_experiments())
+            raise InitbenchError(f"MLflow at {shown_uri(uri)}: has no experiment {name!r}{nearest(name, names)}")
+        records: dict[str, TrialRecord] = {}
+        skipped: list[str] = []
+        suite_file = ""
+        for run in active_runs(client, experiment.experiment_id):
+            kind = run.data.tags.get(contents.KIND)
+            if kind == contents.REPORT:
+                suite_file = _suite_file(client, run, folder)
+            elif kind == contents.TRIAL:
+                try:
+                    record = _record(client, run, folder)
+                    records[record.id] = slim(record)
+                except (OSError, ValueError, KeyError, TypeError, MlflowException) as error:
+                    skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
+    if not records:
+        unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
+        raise InitbenchError(f"MLflow at {shown_uri(uri)}: experiment {name!r} has no trial records{unreadable}")
+    # In the order of a ledger, so that the report is the same.
+    ordered = [records[i] for i in sorted(records)]
+    return Source(ordered, tuple(sorted(skipped)), descriptions_of(ordered, suite_file))
+
+
+def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
+    """Return a run's record.
+
+    Raises:
+        OSError: it has no such artifact.
+        ValueError: it is not whole: a driver was killed while it wrote this run, or the artifact is not its record.
+    """
+    digest = run.data.tags.get(contents.RECORD_DIGEST)
+    if digest is None:
+        raise ValueError("half written; initbench sync writes it anew")
+    path = Path(client.download_artifacts(run.info.run_id, contents.RECORD_FILE, folder))
+    record = TrialRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+    if contents.record_digest(record) != digest:
+        raise ValueError("its record is not the one that its digest tells of")
+    return record
+
+
+def _suite_file(client: MlflowClient, run: Run, folder: str) -> str:
+    """Return the text of the suite file, empty where there is none: a report can do without."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        path = client.download_artifacts(run.info.run_id, "suite.yaml", folder)
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError, MlflowException):
+        return ""
+
+
+def _reason(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
