@@ -6,12 +6,12 @@ follow the page they stand in. The page draws the legend.
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any
 
 import altair as alt
 import pandas as pd
+import vl_convert
 
 from initbench.reporting.frame import GQ, natural
 
@@ -20,6 +20,7 @@ from initbench.reporting.frame import GQ, natural
 PALETTE = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933", "#8a63d2", "#8c8c8c", "#a0522d",
 )  # fmt: skip
+MARKS = "marks"
 KINDS = ("finished", "GQ saturated (vanished gradient)", "diverged", "diverged, GQ saturated")
 
 
@@ -69,9 +70,8 @@ def _marks(trials: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
     largest = max((mark["percent"] for mark in marks if "percent" in mark), default=0)
-    data = alt.InlineData(values=marks)
     base = (
-        alt.Chart(data)
+        alt.Chart(alt.NamedData(MARKS))
         .mark_point(size=70, strokeWidth=1.6, opacity=1)
         .encode(
             x=alt.X(
@@ -89,11 +89,16 @@ def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
     )
     finished = base.transform_filter("isValid(datum.percent)").encode(y=percent_axis(largest))
     diverged = base.transform_filter("!isValid(datum.percent)").encode(y=alt.value(0))
-    return drawn(alt.layer(finished, diverged))
+    return drawn(alt.layer(finished, diverged), marks)
 
 
-def drawn(chart: alt.LayerChart) -> str:
-    """Return a panel as SVG, in the size and style of all panels."""
+def drawn(chart: alt.LayerChart, marks: list[dict[str, Any]]) -> str:
+    """Return a panel as SVG, in the size and style of all panels.
+
+    Args:
+        chart: of the data named `MARKS`.
+        marks: these data. They are put in at last: altair copies and checks again and again what a chart holds.
+    """
     styled = (
         chart.properties(width=300, height=220, background="transparent")
         .configure_view(stroke="currentColor", strokeOpacity=0.25)
@@ -109,9 +114,10 @@ def drawn(chart: alt.LayerChart) -> str:
             titleFontSize=12,
         )
     )
-    text = io.StringIO()
-    styled.save(text, format="svg")
-    return text.getvalue()
+    specification = styled.to_dict(validate=False)
+    specification["datasets"] = {MARKS: marks}
+    version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
+    return str(vl_convert.vegalite_to_svg(specification, vl_version=version))
 
 
 def percent_axis(largest: float, field: str = "percent") -> alt.Y:

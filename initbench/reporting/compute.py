@@ -16,7 +16,7 @@ def gradient_equivalents(cost: Mapping[str, int]) -> float:
 
     A gradient is one forward pass and one backward pass, which costs twice as much: 3 passes. A derivative of a
     derivative goes back through all that was computed so far, so each call multiplies it by 3: F forward passes
-    with B calls cost F · 3^(B/F) passes. MetaInit's step (1 and 3) is thus 9 gradients, where 9.5 to 10.7 were measured.
+    with B calls cost F · 3^(B/F) passes. A step of MetaInit (1 and 3) is thus 9 gradients; 9.5 to 10.7 were measured.
     """
     forward, backward = cost.get("forward", 0), cost.get("backward", 0)
     return forward * 3 ** (backward / forward) / 3 if forward else backward * 2 / 3

@@ -6,8 +6,6 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from initbench.reporting.charts import colours
 from initbench.reporting.conditions import conditions, differing
 from initbench.reporting.curves import training_curves
@@ -22,6 +20,8 @@ from initbench.suite.smoke import is_smoke
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    import pandas as pd
 
     from initbench.ledger import TrialRecord
     from initbench.reporting.source import Source

@@ -95,9 +95,9 @@ def _quotient_alt(group: str, trials: pd.DataFrame) -> str:
     results = trials[(trials["status"] != "failed") & (trials[GQ] > 0)]
     errors, diverged = results["test_error"].dropna(), int((results["status"] == "diverged").sum())
     saturated = int(results[f"{GQ}.saturated"].fillna(value=False).sum()) if f"{GQ}.saturated" in results else 0
+    number = len(set(results["initializer"]))
     words = [
-        f"Test error against gradient quotient on {group}: {len(results)} trials of "
-        f"{results['initializer'].nunique()} initializers",
+        f"Test error against gradient quotient on {group}: {len(results)} trials of {number} initializers",
         f"gradient quotients from {quotient(results[GQ].min())} to {quotient(results[GQ].max())}",
     ]
     if len(errors):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from initbench.reporting.charts import PALETTE, drawn, percent_axis
+from initbench.reporting.charts import MARKS, PALETTE, drawn, percent_axis
 from initbench.reporting.formatting import percent
 
 if TYPE_CHECKING:
@@ -46,58 +46,53 @@ def line_panel(curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, s
     domain = [min(places), max(places)] if x == "depth" else [0, max(places)]
     axis = alt.Axis(tickCount=6, format="~s", values=sorted(set(places)) if x == "depth" else alt.Undefined)
     across = alt.X("x:Q", title=title, scale=alt.Scale(domain=domain, nice=False, padding=10), axis=axis)
-    layers: list[alt.Chart] = []
-    for initializer, colour in colours.items():
-        own = [row for row in rows if row["initializer"] == initializer]
-        if own:
-            dash = _DASHES[list(colours).index(initializer) // len(PALETTE) % len(_DASHES)]
-            layers += _layers(own, x, colour, dash, across, largest)
-    return drawn(alt.layer(*layers))
-
-
-def _layers(
-    own: Sequence[Mapping[Hashable, Any]], x: str, colour: str, dash: list[int], across: alt.X, largest: float
-) -> list[alt.Chart]:
-    """Return the band, the line, its points with what they are in words, and the mark of where it ended."""
-    points = [
-        {
-            "x": row[x],
-            "percent": 100 * row["test_error_median"],
-            "low": 100 * row["test_error_smallest"],
-            "high": 100 * row["test_error_largest"],
-            "words": words(row, x),
-        }
-        for row in own
-    ]
-    finite = [point for point in points if math.isfinite(point["percent"])]
-    bounded = [point for point in finite if math.isfinite(point["high"])]
-    ended = [{"x": point["x"], "words": point["words"]} for point in points if not math.isfinite(point["percent"])]
+    names = list(colours)
+    shown = {row["initializer"] for row in rows}
+    paint = alt.Scale(domain=names, range=list(colours.values()))
+    dashes = [_DASHES[i // len(PALETTE) % len(_DASHES)] for i in range(len(names))]
     up = percent_axis(largest)
-    layers = []
-    if len(bounded) > 1:
-        layers.append(
-            _chart(bounded)
-            .mark_area(fill=colour, opacity=0.14, aria=False)
-            .encode(x=across, y=percent_axis(largest, "low"), y2="high:Q")
+    base = alt.Chart(alt.NamedData(MARKS)).encode(x=across)
+    stroke = alt.Stroke("initializer:N", scale=paint, legend=None)
+    fill = alt.Fill("initializer:N", scale=paint, legend=None)
+    layers = [
+        base.transform_filter("isValid(datum.high)")
+        .mark_area(opacity=0.14, aria=False)
+        .encode(y=percent_axis(largest, "low"), y2="high:Q", fill=fill),
+        base.transform_filter("isValid(datum.percent)")
+        .mark_line(strokeWidth=2, aria=False)
+        .encode(y=up, stroke=stroke),
+        base.transform_filter("isValid(datum.percent)")
+        .mark_point(size=70 if x == "depth" else 24, filled=True, opacity=1)
+        .encode(y=up, fill=fill, description="words:N"),
+        base.transform_filter("datum.ended")
+        .mark_point(size=70, shape="triangle-up", filled=True, opacity=1)
+        .encode(y=alt.value(0), fill=fill, description="words:N"),
+    ]
+    if len(names) > len(PALETTE):
+        layers[1] = layers[1].encode(
+            strokeDash=alt.StrokeDash("initializer:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
         )
-    if finite:
-        lines = [{key: point[key] for key in ("x", "percent", "words")} for point in finite]
-        layers.append(
-            _chart(lines).mark_line(stroke=colour, strokeWidth=2, strokeDash=dash, aria=False).encode(x=across, y=up)
-        )
-        layers.append(
-            _chart(lines)
-            .mark_point(size=70 if x == "depth" else 24, filled=True, fill=colour, opacity=1)
-            .encode(x=across, y=up, description="words:N")
-        )
-    # Where a line ends is marked once; a depth is a question of its own.
-    for point in ended if x == "depth" else ended[:1]:
-        layers.append(
-            _chart([point])
-            .mark_point(size=70, shape="triangle-up", filled=True, fill=colour, opacity=1)
-            .encode(x=across, y=alt.value(0), description="words:N")
-        )
-    return layers
+    return drawn(alt.layer(*layers), [mark for name in names if name in shown for mark in _marks(rows, name, x)])
+
+
+def _marks(rows: Sequence[Mapping[Hashable, Any]], initializer: str, x: str) -> list[dict[str, Any]]:
+    """Return one initializer's points as data of the chart; what is not finite is left out."""
+    marks: list[dict[str, Any]] = []
+    ended = False
+    for row in rows:
+        if row["initializer"] != initializer:
+            continue
+        mark = {"x": row[x], "initializer": initializer, "words": words(row, x)}
+        if not math.isfinite(row["test_error_median"]):
+            # Where a line ends is marked once; each depth is a network of its own.
+            marks.append(mark | {"ended": x == "depth" or not ended})
+            ended = True
+            continue
+        mark["percent"] = 100 * row["test_error_median"]
+        if math.isfinite(row["test_error_largest"]):
+            mark |= {"low": 100 * row["test_error_smallest"], "high": 100 * row["test_error_largest"]}
+        marks.append(mark)
+    return marks
 
 
 def words(row: Mapping[Hashable, Any], x: str) -> str:
@@ -110,7 +105,3 @@ def words(row: Mapping[Hashable, Any], x: str) -> str:
     seeds = f"{row['seeds']} seed{'s' if row['seeds'] != 1 else ''}"
     diverged = f", {row['diverged']} diverged" if row["diverged"] else ""
     return f"{row['initializer']}, {names[x]} {row[x]:,.0f}: {value}, {seeds}{diverged}"
-
-
-def _chart(points: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=list(points)))

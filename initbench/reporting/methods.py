@@ -32,19 +32,24 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
     names = sorted(set(trials["initializer"]), key=natural)
     architectures = sorted(set(trials["architecture_label"]), key=natural)
     seeds = sorted({len(set(cell)) for _, cell in trials.groupby(["group", "initializer"])["seed"]})
+    compared = (
+        f"{_counted(len(names), 'initializer')} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared"
+    )
+    setting = (
+        f"{_counted(len(architectures), 'architecture')} ({_listed(architectures)}) and {_listed(_datasets(records))}"
+    )
+    trained = f"was trained with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
+    diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
+    intervals = f"Intervals are Student's t 95 % intervals of the mean over seeds, from {MINIMUM_SEEDS} seeds on"
     sentences = [
-        f"{_counted(len(names), 'initializer')} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared on "
-        f"{_counted(len(architectures), 'architecture')} ({_listed(architectures)}) and "
-        f"{_listed(_datasets(records))} with initbench {_versions(records, 'initbench')}.",
-        f"Each combination of architecture, dataset, recipe and initializer (a cell) was trained with "
-        f"{_span(seeds)} seed{'s' if seeds != [1] else ''}; at equal seeds all initializers see the same data in the "
-        f"same order, so comparisons are paired by seed.",
+        f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
+        f"Each combination of architecture, dataset, recipe and initializer (a cell) {trained}.",
+        "At equal seeds all initializers see the same data in the same order, so comparisons are paired by seed.",
         f"Models were trained {_recipe([record.spec['recipe'] for record in records])}.",
         "Outcomes are test errors after the last epoch; nothing was chosen by them.",
-        f"A cell's outcome is the median over its seeds. {statuses['diverged']} of {ran} trials diverged (a non-finite "
-        "loss); each counts as the worst outcome in medians and ranks, and a cell that has one is given no mean.",
-        f"Intervals are Student's t 95 % intervals of the mean over seeds, from {MINIMUM_SEEDS} seeds on, without "
-        "correction for the number of comparisons.",
+        "A cell's outcome is the median over its seeds.",
+        f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
+        f"{intervals}, without correction for the number of comparisons.",
     ]
     if statuses["failed"]:
         sentences.append(f"{statuses['failed']} further trials ended with an error and are in no statistic.")

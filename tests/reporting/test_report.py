@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import json
 import math
 import re
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pandas as pd
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, make_record, make_spec, quickstart_records, write_ledger
 
+import initbench.reporting
 from initbench.errors import InitbenchError
 from initbench.reporting.charts import PALETTE, colours, panels
 from initbench.reporting.comparison import comparable_trials, compare
@@ -19,7 +22,24 @@ from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import write_report
 from initbench.reporting.verdicts import verdicts
 
+SCRIPT = Path(initbench.reporting.__file__).parent / "templates" / "script.js"
 HOSTILE = "\"><script>alert('x')</script>&<img src=http://example.org/a.png>"
+
+
+TABLES = ("results", "comparison", "correlation", "curves", "depths", "conditions")
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def own_script(text):
+    """Check that the page's scripts are its data and ours alone, and return the page without them."""
+    found = re.findall(r"<script([^>]*)>(.*?)</script>", text, re.DOTALL)
+    assert [attributes for attributes, _ in found] == [' type="application/json" id="trials-data"', ""]
+    json.loads(found[0][1])
+    assert found[1][1].strip() == SCRIPT.read_text(encoding="utf-8").strip()
+    return re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
 
 
 def report(folder, records, **options):
@@ -54,7 +74,7 @@ def test_the_files_of_a_report(tmp_path):
     page = write_report(tmp_path)
     assert page == tmp_path / "report" / "index.html"
     names = {path.name for path in page.parent.iterdir()}
-    assert names == {"index.html", "results.csv", "comparison.csv", "correlation.csv"}
+    assert names == {"index.html", "figures", *(f"{name}.csv" for name in TABLES)}
     frame = load_results(tmp_path)
     tables = {"results": frame, "comparison": compare(frame), "correlation": correlate(compare(frame))}
     for name, table in tables.items():
@@ -68,8 +88,7 @@ def test_equal_ledgers_give_equal_files_wherever_they_are_written(tmp_path):
     write_ledger(tmp_path / "b", records[::-1])
     first, second = write_report(tmp_path / "a"), write_report(tmp_path / "b", tmp_path / "elsewhere")
     assert second == tmp_path / "elsewhere" / "index.html"
-    for name in ("index.html", "results.csv", "comparison.csv", "correlation.csv"):
-        assert (first.parent / name).read_bytes() == (second.parent / name).read_bytes()
+    assert files(first.parent) == files(second.parent)
 
 
 def test_a_folder_without_records_writes_nothing(tmp_path):
@@ -101,9 +120,8 @@ def test_percentages_have_one_form(tmp_path):
     assert percent(math.nan) == "–"
     text = report(tmp_path, quickstart_records())
     assert "3.06 ± 0.68\N{NO-BREAK SPACE}%" in text
-    assert not re.search(
-        r"\b(nan|inf|None|NaN)\b", re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
-    )
+    words = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", own_script(text), flags=re.DOTALL)
+    assert not re.search(r"\b(nan|inf|None|NaN)\b", words)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +155,7 @@ def test_hostile_text_is_escaped_everywhere(tmp_path):
         for probe in record.probes:
             probe["conditions"]["data"] = HOSTILE
     (tmp_path / "suite.yaml").write_text(f"description: '{HOSTILE.replace(chr(39), chr(39) * 2)}'", encoding="utf-8")
-    text = report(tmp_path, records)
+    text = own_script(report(tmp_path, records))
     assert "<script" not in text
     assert "<img" not in text
     assert text.count("&lt;script&gt;") >= 10
@@ -145,13 +163,20 @@ def test_hostile_text_is_escaped_everywhere(tmp_path):
 
 
 def test_the_page_fetches_nothing(tmp_path):
-    text = report(tmp_path, [*quickstart_records(), make_record(make_spec(KAIMING, seed=8), status="failed")])
+    whole = report(tmp_path, [*quickstart_records(), make_record(make_spec(KAIMING, seed=8), status="failed")])
+    text = own_script(whole)
     assert not re.search(r"<(script|link|iframe|object|embed|base)\b", text)
     assert not re.search(r"@import|url\(", text)
     references = set(re.findall(r"""\b(?:src|href|srcset|data|action)\s*=\s*["']?([^"'\s>]*)""", text))
-    assert references == {"results.csv", "comparison.csv", "correlation.csv"}
+    here = {reference for reference in references if not reference.startswith("#")}
+    assert {f"{name}.csv" for name in TABLES} < here
+    figures = {path.name for path in (tmp_path / "report" / "figures").iterdir()}
+    assert here == {f"{name}.csv" for name in TABLES} | {f"figures/{name}" for name in figures}
+    for anchor in references - here:
+        assert f'id="{anchor[1:]}"' in text
+    assert not re.search(r"\b(fetch|XMLHttpRequest|import|WebSocket|eval)\b", SCRIPT.read_text(encoding="utf-8"))
     # The only addresses left are the names of SVG's namespaces.
-    assert set(re.findall(r"https?://[^\"'\s<]+", text)) <= {
+    assert set(re.findall(r"https?://[^\"'\s<]+", whole)) <= {
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",
     }

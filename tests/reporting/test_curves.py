@@ -1,0 +1,184 @@
+"""Training curves and depth curves, as numbers and as drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
+
+from initbench.reporting.charts import colours
+from initbench.reporting.comparison import comparable_trials
+from initbench.reporting.compute import gradient_equivalents, initialization_steps
+from initbench.reporting.curves import training_curves
+from initbench.reporting.depth import depth_curves, without_depth
+from initbench.reporting.figures import curve_figures, depth_figures
+from initbench.reporting.frame import CURVE_POINTS, results_frame, slim
+
+
+def with_curve(spec, errors, *, status="finished", cost=None):
+    """Return a record with a history of these test errors, ten steps each."""
+    history = [{"step": 10 * i, "epoch": i, "test_error": error} for i, error in enumerate(errors, 1)]
+    record = make_record(spec, errors[-1], status=status)
+    return replace(record, history=history, initialization={"cost": cost} if cost else {})
+
+
+def curves_of(*records):
+    return training_curves(comparable_trials(results_frame(records)), records)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "gradients"),
+    [(1, 1, 1), (2, 0, 2 / 3), (0, 0, 0), (1, 3, 9), (500, 1500, 4500), (10, 20, 30)],
+    ids=["training step", "LSUV", "a distribution", "MetaInit step", "MetaInit", "gradient of a gradient's norm"],
+)
+def test_what_passes_cost_in_gradients(forward, backward, gradients):
+    assert gradient_equivalents({"forward": forward, "backward": backward}) == pytest.approx(gradients)
+
+
+def test_an_initializer_is_charged_for_its_own_batches():
+    # 10 steps of MetaInit are 90 gradients of 32 samples; training has batches of 64.
+    tuned = with_curve(make_spec(METAINIT), [0.5], cost={"forward": 10, "backward": 30})
+    assert initialization_steps(tuned) == pytest.approx(45)
+    assert math.isnan(initialization_steps(with_curve(make_spec(KAIMING), [0.5])))
+
+
+def test_a_curve_is_the_median_over_seeds_and_starts_after_what_the_initializer_spent():
+    cost = {"forward": 10, "backward": 30}
+    table = curves_of(
+        *(
+            with_curve(make_spec(METAINIT, seed=seed), errors, cost=cost)
+            for seed, errors in enumerate([[0.5, 0.1], [0.6, 0.3], [0.9, 0.2]])
+        )
+    )
+    assert list(table["step"]) == [10, 20]
+    assert list(table["compute"]) == [55, 65]
+    assert list(table["test_error_median"]) == [0.6, 0.2]
+    assert list(table["test_error_smallest"]) == [0.5, 0.1]
+    assert list(table["test_error_largest"]) == [0.9, 0.3]
+    assert list(table["seeds"]) == [3, 3]
+
+
+def test_a_diverged_trial_counts_as_worst_from_where_it_ended():
+    table = curves_of(
+        with_curve(make_spec(KAIMING, seed=0), [0.5, 0.4, 0.3]),
+        with_curve(make_spec(KAIMING, seed=1), [0.7, 0.8], status="diverged"),
+    )
+    assert list(table["test_error_median"]) == [pytest.approx(0.6), pytest.approx(0.6), math.inf]
+    assert list(table["diverged"]) == [0, 0, 1]
+    assert list(table["test_error_largest"]) == [0.7, 0.8, math.inf]
+
+
+def test_failed_trials_and_groups_are_kept_apart():
+    table = curves_of(
+        with_curve(make_spec(KAIMING, PLAIN), [0.5]),
+        with_curve(make_spec(KAIMING, WRN), [0.1]),
+        make_record(make_spec(KAIMING, PLAIN, 1), status="failed"),
+    )
+    assert dict(zip(table["group"], table["test_error_median"], strict=True)) == {
+        "plain[depth=28, width=1]": 0.5,
+        "wrn[depth=28, width=1]": 0.1,
+    }
+    assert list(table["seeds"]) == [1, 1]
+
+
+def test_long_histories_are_thinned_alike_for_trials_of_any_end():
+    spec = make_spec(KAIMING, recipe={"epochs": 200})
+    whole = slim(with_curve(spec, [0.5] * 200)).history
+    ended = slim(with_curve(spec, [0.5] * 117, status="diverged")).history
+    assert len(whole) == CURVE_POINTS
+    assert whole[-1]["epoch"] == 200
+    assert ended == whole[: len(ended)]
+    short = make_spec(KAIMING, recipe={"epochs": 7})
+    assert [entry["epoch"] for entry in slim(with_curve(short, [0.5] * 7)).history] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_depth_curves_have_one_row_per_initializer_and_depth():
+    records = [
+        make_record(
+            make_spec(initializer, PLAIN | {"depth": depth}, seed),
+            None if depth == 100 and seed else error + seed / 100,
+            status="diverged" if depth == 100 and seed else "finished",
+        )
+        for initializer, error in ((KAIMING, 0.1), (DELTA_1, 0.2))
+        for depth in (16, 100)
+        for seed in range(3)
+    ]
+    records += [make_record(make_spec(KAIMING, WRN, 0), 0.3)]
+    table = depth_curves(comparable_trials(results_frame(records)))
+    assert set(table["family"]) == {"plain[width=1]"}  # wrn has one depth
+    kaiming = table[table["initializer"] == "kaiming"]
+    assert list(kaiming["depth"]) == [16, 100]
+    assert list(kaiming["test_error_median"]) == [pytest.approx(0.11), math.inf]
+    assert list(kaiming["diverged"]) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("group", "family"),
+    [
+        ("plain[depth=28, width=1]", "plain[width=1]"),
+        ("plain[depth=28]", "plain"),
+        ("mlp[width=4, depth=2] + fixup · digits · lr=0.1", "mlp[width=4] + fixup · digits · lr=0.1"),
+        ("timm/resnet18", "timm/resnet18"),
+    ],
+)
+def test_a_family_is_a_group_without_its_depth(group, family):
+    assert without_depth(group) == family
+
+
+def labels(drawing):
+    """The words of a drawing's points and triangles."""
+    return [
+        path.get("aria-label")
+        for path in ET.fromstring(drawing).iter("{http://www.w3.org/2000/svg}path")  # noqa: S314  # our own drawing
+        if path.get("aria-roledescription") == "point"
+    ]
+
+
+def test_every_point_is_drawn_and_the_end_of_a_line_is_marked_once():
+    records = [
+        with_curve(make_spec(KAIMING), [0.5, 0.4, 0.3, 0.2]),
+        with_curve(make_spec(DELTA_1, seed=0), [0.5, 0.6], status="diverged"),
+        with_curve(make_spec(DELTA_1, seed=1), [0.5, 0.6, 0.7, 0.8]),
+    ]
+    curves = curves_of(*records)
+    figures = curve_figures(curves, colours(list(curves["initializer"])))
+    [step] = figures["plain[depth=28, width=1]"]  # what was spent is not known, so there is none by compute
+    found = labels(step.drawing)
+    assert len(found) == 4 + 2 + 1
+    assert "delta_orthogonal, step 30: diverged, 2 seeds, 1 diverged" in found
+    assert "kaiming at step 40: 20.00" in step.alt
+    assert step.alt.index("kaiming") < step.alt.index("delta_orthogonal")
+    assert "delta_orthogonal at step 40: diverged" in step.alt
+
+
+def test_depths_are_drawn_with_a_triangle_where_half_diverged():
+    records = [
+        make_record(make_spec(KAIMING, PLAIN | {"depth": depth}), error, status=status)
+        for depth, error, status in ((10, 0.1, "finished"), (16, 0.2, "finished"), (28, None, "diverged"))
+    ]
+    depths = depth_curves(comparable_trials(results_frame(records)))
+    [[figure]] = depth_figures(depths, {"kaiming": "#0072b2"}).values()
+    assert len(labels(figure.drawing)) == 3
+    assert "kaiming, depth 28: diverged, 1 seed, 1 diverged" in labels(figure.drawing)
+    ticks = re.findall(r">(\d+)</text>", figure.drawing.split("role-axis-title")[0])
+    assert ticks == ["10", "16", "28"]
+
+
+def test_nothing_to_draw_is_no_figure():
+    failed = [make_record(make_spec(KAIMING), status="failed")]
+    assert curve_figures(curves_of(*failed), {}) == {}
+    assert depth_curves(comparable_trials(results_frame(failed))).empty
+    diverged = [with_curve(make_spec(KAIMING), [math.inf], status="diverged")]
+    assert curve_figures(curves_of(*diverged), {"kaiming": "#000"}) == {}
+
+
+def test_the_curves_table_of_quickstart_has_no_gap():
+    records = [slim(record) for record in quickstart_records()]
+    table = curves_of(*records)
+    assert set(table["seeds"]) == {3}
+    pd.testing.assert_frame_equal(table, curves_of(*records[::-1]))

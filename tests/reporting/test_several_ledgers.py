@@ -1,0 +1,179 @@
+"""One report of several ledgers, and the command that writes it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+from ledgers import DELTA_1, KAIMING, WRN, make_record, make_spec, write_ledger
+
+from initbench.cli import main
+from initbench.errors import InitbenchError
+from initbench.reporting.conditions import conditions, differing
+from initbench.reporting.report import read_source, write_report
+from initbench.reporting.source import Source, join
+
+
+def record(initializer=KAIMING, seed=0, suite="first", error=0.1, **options):
+    return make_record(make_spec(initializer, seed=seed, suite=suite), error, **options)
+
+
+def command(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["initbench", "report", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as stop:
+        return stop.code
+    return 0
+
+
+def test_rows_carry_their_suite_and_are_compared_together(tmp_path):
+    write_ledger(tmp_path / "a", [record(seed=s) for s in range(3)])
+    write_ledger(tmp_path / "b", [record(DELTA_1, seed=s, suite="second", error=0.2) for s in range(3)])
+    page = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "both")
+    results = pd.read_csv(page.parent / "results.csv")
+    assert dict(zip(results["initializer"], results["suite"], strict=True)) == {
+        "kaiming": "first",
+        "delta_orthogonal": "second",
+    }
+    comparison = pd.read_csv(page.parent / "comparison.csv")
+    assert list(comparison["rank"]) == [1, 2]
+    assert len(set(comparison["group"])) == 1
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>first, second</h1>" in text
+    assert '"heading":"Suite"' in text
+
+
+def test_the_order_of_the_ledgers_does_not_matter(tmp_path):
+    write_ledger(tmp_path / "a", [record(seed=s) for s in range(3)])
+    write_ledger(tmp_path / "b", [record(DELTA_1, suite="second")])
+    pages = [write_report([tmp_path / name for name in names], tmp_path / names).read_bytes() for names in ("ab", "ba")]
+    assert pages[0] == pages[1]
+
+
+def test_a_trial_in_two_ledgers_is_counted_once_and_other_numbers_are_told():
+    first = Source([record(seed=0), record(seed=1), record(seed=2, status="failed")])
+    second = Source([record(seed=0, suite="second"), record(seed=1, error=0.9), record(seed=2, error=0.3)])
+    joined = join([first, second])
+    errors = {r.spec["seed"]: r.metrics["test_error"] for r in joined.records}
+    assert errors == {0: 0.1, 1: 0.1, 2: 0.3}  # a result replaces a failure
+    assert joined.notes == (
+        "3 trials stand in more than one ledger and are counted once; "
+        "1 of them with other numbers, of which the first are shown.",
+    )
+
+
+def test_what_differs_between_suites_is_said(tmp_path):
+    other = record(DELTA_1, suite="second")
+    other.environment["versions"] = {"torch": "2.15.0", "initbench": "0.1.0"}
+    table = conditions([record(), record(seed=1), other])
+    rows = table.set_index("condition")
+    assert list(table.columns) == ["section", "condition", "differs", "first", "second"]
+    assert tuple(rows.loc["torch", ["differs", "first", "second"]]) == (True, "2.13.0", "2.15.0")
+    assert tuple(rows.loc["seed", ["first", "second"]]) == ("0 or 1", "0")
+    assert tuple(rows.loc["ε", ["differs", "first", "second"]]) == (False, "1e-05", "1e-05")
+    assert not rows.loc["fraction_below_epsilon", "differs"]
+    assert (
+        differing(table)
+        == "The suites differ in seed (first: 0 or 1; second: 0), torch (first: 2.13.0; second: 2.15.0)."
+    )
+    assert differing(conditions([record()])) == ""
+    page = write_report(Source([record(), other]), tmp_path).read_text(encoding="utf-8")
+    assert "torch (first: 2.13.0; second: 2.15.0)" in page
+
+
+def test_conditions_that_vary_are_ranges_and_flags_are_counted():
+    records = [record(seed=s, saturated=s == 2) for s in range(7)]
+    for i, r in enumerate(records):
+        r.probes[0]["conditions"] |= {"fraction_below_epsilon": i / 10, "epsilon_floor": i / 20, "per_batch": [1, 2]}
+    rows = conditions(records).set_index("condition")["first"]
+    assert rows["fraction_below_epsilon"] == "0 to 0.6 (median 0.3)"
+    assert rows["ε floor (GQ of the same gradient without curvature)"] == "0 to 0.3 (median 0.15)"
+    assert rows["saturated"] == "yes in 1 of 7"
+    assert rows["seed"] == "0 to 6 (7 values)"
+    assert "per_batch" not in rows
+
+
+def test_several_ledgers_need_a_place(tmp_path):
+    write_ledger(tmp_path / "a", [record()])
+    with pytest.raises(InitbenchError, match="say where to write it"):
+        write_report([tmp_path / "a", tmp_path / "a"])
+
+
+def test_the_command_takes_several_folders(tmp_path, monkeypatch, capsys):
+    for name, initializer in (("a", KAIMING), ("b", DELTA_1)):
+        write_ledger(tmp_path / name, [record(initializer, suite=name)])
+    assert command(monkeypatch, tmp_path / "a", tmp_path / "b", "--out", tmp_path / "both", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["report"] == str(tmp_path / "both" / "index.html")
+    assert any(file.endswith(".svg") for file in told["files"])
+    assert len(pd.read_csv(tmp_path / "both" / "results.csv")) == 2
+    assert command(monkeypatch, tmp_path / "a", tmp_path / "b") == 2
+    assert "--out FOLDER" in capsys.readouterr().err
+    assert not (tmp_path / "a" / "report").exists()
+
+
+def test_the_command_names_a_truncated_record_and_exits_with_1(tmp_path, monkeypatch, capsys):
+    ledger = write_ledger(tmp_path / "a", [record(), record(seed=1)])
+    broken = min(ledger.trials.iterdir())
+    broken.write_text("{", encoding="utf-8")
+    assert command(monkeypatch, ledger.folder) == 1
+    told = capsys.readouterr()
+    assert told.out == f"report: {ledger.folder / 'report' / 'index.html'}\n"
+    assert told.err.startswith(f"skipped a/trials/{broken.name}: not a trial record")
+    assert len(pd.read_csv(ledger.folder / "report" / "results.csv")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--from", "depth"], "--from depth: write mlflow:EXPERIMENT"), (["--from", "mlflow:x"], "with --out FOLDER")],
+)
+def test_an_experiment_that_cannot_be_meant_is_one_line(monkeypatch, capsys, arguments, message):
+    assert command(monkeypatch, *arguments) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_a_smoke_runs_report_says_that_it_means_nothing(tmp_path):
+    gaussian = {"name": "gaussian", "train_size": 8}
+    smoke = make_record(make_spec(KAIMING, suite="depth-smoke", dataset=gaussian))
+    for name, records, banner in (
+        ("smoke", [smoke], True),
+        ("real", [record()], False),
+        ("named like one", [make_record(make_spec(KAIMING, suite="depth-smoke"))], False),
+    ):
+        text = write_report(Source(records), tmp_path / name).read_text(encoding="utf-8")
+        assert ("Its results mean nothing" in text) == banner, name
+
+
+def test_figures_of_an_earlier_report_are_removed_and_others_are_kept(tmp_path):
+    write_report(Source([record(), make_record(make_spec(KAIMING, WRN), 0.2)]), tmp_path)
+    before = {path.name for path in (tmp_path / "figures").iterdir()}
+    (tmp_path / "figures" / "mine.svg").write_text("<svg/>", encoding="utf-8")
+    write_report(Source([record()]), tmp_path)
+    after = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert after == {name for name in before if "wrn" not in name} | {"mine.svg"}
+
+
+def test_methods_say_what_was_done(tmp_path):
+    records = [
+        make_record(make_spec(initializer, seed=seed, recipe={"clip_norm": 1.0, "lr": 0.05}), error, status=status)
+        for initializer in (KAIMING, DELTA_1)
+        for seed, error, status in ((0, 0.1, "finished"), (1, None, "diverged"), (2, 0.2, "finished"))
+    ]
+    text = write_report(read_source(Source(records)), tmp_path).read_text(encoding="utf-8")
+    [paragraph] = [line for line in text.splitlines() if line.startswith('<p class="methods">')]
+    for said in (
+        "2 initializers (delta_orthogonal and kaiming) were compared on 1 architecture (plain[depth=28, width=1])",
+        "with initbench 0.1.0",
+        "trained with 3 seeds",
+        "for 8 epochs in batches of 64 with SGD (learning rate 0.05, momentum 0.9",
+        "gradients clipped at norm 1.0",
+        "2 of 6 trials diverged",
+        "gradient_quotient with ε 1e-05",
+        "cpu with Python 3.11.7 and PyTorch 2.13.0",
+    ):
+        assert said in paragraph
