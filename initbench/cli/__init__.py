@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 app.command("run", short_help="Run a suite's missing trials and write the report.")(run)
 app.command("plan", short_help="Print what a suite comes to, before it runs.")(plan)
-app.command("report", short_help="Write the report of a suite's folder again.")(report)
+app.command("report", short_help="Write the report of one suite's folder or several.")(report)
 app.command("list", short_help="List what can be named in a suite, with arguments.")(list_components)
 app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
 app.command("ui", short_help="Serve MLflow's user interface on a suite's runs.")(ui)

@@ -94,7 +94,7 @@ def _text(values: Sequence[Any]) -> str:
 
 
 def _one(value: Any) -> str:
-    if value is None:
+    if value is None or value == []:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
