@@ -13,12 +13,21 @@ import pandas as pd
 from initbench.reporting.frame import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from initbench.ledger import TrialRecord
 
 _MOST_VALUES = 4
 _WORDS = {"eps": "ε", "epsilon_floor": "ε floor (GQ of the same gradient without curvature)"}
+
+# A field of the recipe that has an effect only at some values of another.
+_ONLY_WITH = {
+    "betas": ("optimizer", ("adam",)),
+    "momentum": ("optimizer", ("sgd", "signsgd")),
+    "nesterov": ("optimizer", ("sgd",)),
+    "milestones": ("schedule", ("step",)),
+    "step_factor": ("schedule", ("step",)),
+}
 
 
 def conditions(records: Sequence[TrialRecord]) -> pd.DataFrame:
@@ -59,13 +68,22 @@ def differing(table: pd.DataFrame) -> str:
     return f"The suites differ in {', '.join(texts)}." if texts else ""
 
 
+def effective(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a recipe that have an effect."""
+    return {
+        field: value
+        for field, value in recipe.items()
+        if field not in _ONLY_WITH or recipe[_ONLY_WITH[field][0]] in _ONLY_WITH[field][1]
+    }
+
+
 def _of(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
     dataset = record.spec["dataset"]
     yield "data", "dataset", dataset["name"]
     for name, value in dataset["arguments"].items():
         yield "data", name, value
     yield "data", "seed", record.spec["seed"]
-    for name, value in record.spec["recipe"].items():
+    for name, value in effective(record.spec["recipe"]).items():
         yield "recipe", name, value
     for name, value in sorted(_environment(record)):
         yield "environment", name, value

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.charts import colours
-from initbench.reporting.conditions import conditions, differing
+from initbench.reporting.conditions import conditions, differing, effective
 from initbench.reporting.curves import training_curves
 from initbench.reporting.depth import depth_curves
 from initbench.reporting.figures import curve_figures, depth_figures, quotient_figures
@@ -35,14 +35,6 @@ _CURVE_COLUMNS = {
     "test_error_median": ("Test error,\nmedian", "outcome"),
     "test_error_smallest": ("smallest", "outcome"),
     "test_error_largest": ("largest", "outcome"),
-}
-# A field of the recipe that has an effect only at some values of another.
-_ONLY_WITH = {
-    "betas": ("optimizer", ("adam",)),
-    "momentum": ("optimizer", ("sgd", "signsgd")),
-    "nesterov": ("optimizer", ("sgd",)),
-    "milestones": ("schedule", ("step",)),
-    "step_factor": ("schedule", ("step",)),
 }
 
 
@@ -164,10 +156,8 @@ def _recipe_values(records: Iterable[TrialRecord]) -> dict[str, list[Any]]:
     """Return for each field of the recipe the values that have an effect in some trial."""
     values: dict[str, list[Any]] = defaultdict(list)
     for record in records:
-        recipe = record.spec["recipe"]
-        for field, value in recipe.items():
-            switch, needed = _ONLY_WITH.get(field, (field, (value,)))
-            if recipe[switch] in needed and value not in values[field]:
+        for field, value in effective(record.spec["recipe"]).items():
+            if value not in values[field]:
                 values[field].append(value)
     return {field: sorted(found, key=json.dumps) for field, found in values.items() if found}
 
