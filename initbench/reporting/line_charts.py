@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+_TRIANGLE = 70
 # The initializers from the eleventh on have the colours of the first again.
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
@@ -44,7 +46,7 @@ def line_panel(curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, s
     )
     places = [row[x] for row in rows]
     domain = [min(places), max(places)] if x == "depth" else [0, max(places)]
-    axis = alt.Axis(tickCount=6, format="~s", values=sorted(set(places)) if x == "depth" else alt.Undefined)
+    axis = alt.Axis(tickCount=5, values=sorted(set(places)) if x == "depth" else alt.Undefined)
     across = alt.X("x:Q", title=title, scale=alt.Scale(domain=domain, nice=False, padding=10), axis=axis)
     names = list(colours)
     shown = {row["initializer"] for row in rows}
@@ -65,14 +67,24 @@ def line_panel(curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, s
         .mark_point(size=70 if x == "depth" else 24, filled=True, opacity=1)
         .encode(y=up, fill=fill, description="words:N"),
         base.transform_filter("datum.ended")
-        .mark_point(size=70, shape="triangle-up", filled=True, opacity=1)
-        .encode(y=alt.value(0), fill=fill, description="words:N"),
+        .mark_point(shape="triangle-up", filled=True, opacity=1)
+        .encode(y=alt.value(0), fill=fill, size=alt.Size("size:Q", scale=None), description="words:N"),
     ]
     if len(names) > len(PALETTE):
         layers[1] = layers[1].encode(
             strokeDash=alt.StrokeDash("initializer:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
         )
-    return drawn(alt.layer(*layers), [mark for name in names if name in shown for mark in _marks(rows, name, x)])
+    marks = [mark for name in names if name in shown for mark in _marks(rows, name, x)]
+    _tell_apart([mark for mark in marks if mark.get("ended")])
+    return drawn(alt.layer(*layers), marks)
+
+
+def _tell_apart(ended: list[dict[str, Any]]) -> None:
+    """Give the triangles at one place sizes by which each is seen behind the next."""
+    left = Counter(mark["x"] for mark in ended)
+    for mark in ended:
+        mark["size"] = _TRIANGLE * left[mark["x"]]
+        left[mark["x"]] -= 1
 
 
 def _marks(rows: Sequence[Mapping[Hashable, Any]], initializer: str, x: str) -> list[dict[str, Any]]:

@@ -73,6 +73,25 @@ def test_a_diverged_trial_counts_as_worst_from_where_it_ended():
     assert list(table["test_error_largest"]) == [0.7, 0.8, math.inf]
 
 
+def test_what_diverged_before_the_first_point_has_one():
+    records = [make_record(make_spec(KAIMING, seed=s), None, status="diverged") for s in range(2)]  # at step 37
+    table = curves_of(*(replace(record, history=[]) for record in records))
+    assert table[["step", "seeds", "diverged", "test_error_median"]].to_numpy().tolist() == [[37, 2, 2, math.inf]]
+
+
+def test_triangles_at_one_place_are_all_seen():
+    records = [
+        with_curve(make_spec(initializer, PLAIN | {"depth": depth}, 0), [error], status=status)
+        for depth, error, status in ((10, 0.1, "finished"), (28, 0.5, "diverged"))
+        for initializer in (KAIMING, METAINIT)
+    ]
+    depths = depth_curves(comparable_trials(results_frame(records)))
+    [[figure]] = depth_figures(depths, colours(list(depths["initializer"]))).values()
+    outlines = re.findall(r'aria-label="[^"]*: diverged[^>]*? d="([^"]+)"', figure.drawing)
+    outlines = outlines or re.findall(r'd="([^"]+)"[^>]*aria-label="[^"]*: diverged', figure.drawing)
+    assert len(outlines) == len(set(outlines)) == 2
+
+
 def test_failed_trials_and_groups_are_kept_apart():
     table = curves_of(
         with_curve(make_spec(KAIMING, PLAIN), [0.5]),
