@@ -52,7 +52,8 @@ def _points(members: Sequence[TrialRecord]) -> list[dict[str, Any]]:
     if not any(curves):
         # All that diverged before the first point would be missing from the figure: they have one where the last ended.
         ends = [record.metrics.get("diverged_at_step") for record in members if record.status == "diverged"]
-        curves = [{max(end for end in ends if end is not None): math.inf}] * len(members) if any(ends) else curves
+        known = [end for end in ends if end is not None]
+        curves = [{max(known): math.inf}] * len(members) if known else curves
     points = []
     for step in sorted({step for curve in curves for step in curve}):
         # A trial that finished without this point (its history was kept otherwise) says nothing here.

@@ -13,7 +13,7 @@
     text: (value) => value,
     count: (value) => String(value),
     percent: (value) => `${(100 * value).toFixed(2)} %`,
-    number: (value) => String(Number(value.toPrecision(3))),
+    number: (value) => value.toPrecision(3),
     seconds: (value) => (value < 100 ? `${value.toFixed(2)} s` : `${(value / 60).toFixed(1)} min`),
   };
   const text = (value, column) => (value === null ? "–" : written[data.columns[column].kind](value));
