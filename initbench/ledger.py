@@ -40,7 +40,8 @@ class TrialRecord:
         initialization: what the initializer did (`InitializationRecord.to_json`).
         probes: ``{name, value, conditions}`` for each; the name carries arguments that differ from the defaults.
         environment: versions, processor, device. Not covered by "bitwise".
-        timing: seconds by stage, and ``ended_at`` in seconds since the epoch. Not covered by "bitwise".
+        timing: seconds by stage and of each probe (``<name>_probe_seconds``), and ``ended_at`` in seconds since the
+            epoch. Not covered by "bitwise".
         error: of a failed trial: ``{type, message, traceback}``.
         schema: the format's version.
     """

@@ -64,7 +64,7 @@ def plan(
         raise InitbenchError("--pilot and --seed-deviation go with --power")
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     statuses = Ledger(out / request.suite.name).statuses()
-    summary = {
+    summary: dict[str, Any] = {
         "suite": request.suite.name,
         "cells": _cells(request.plan, statuses),
         "incompatible": _incompatible(request.plan),

@@ -47,7 +47,8 @@ def report(
     A record that cannot be read is named and left out, and the exit code is then 1.
     """
     names = [_experiment(text) for text in experiments or []]
-    paths = [] if names and not folders else [suite_folder(path) for path in folders or [None]]
+    given: list[Path] | list[None] = folders or ([] if names else [None])
+    paths = [suite_folder(path) for path in given]
     if out is None and (names or len(paths) > 1):
         what = "an MLflow experiment has no folder" if names else "several ledgers make one report"
         raise InitbenchError(f"{what}: say where to write it, with --out FOLDER")

@@ -57,7 +57,11 @@ def run_trial(
         with _timed(timing, "initialization_seconds"):
             record = _initialize(spec, model, dataset)
         with _timed(timing, "probes_seconds"):
-            probes = [_measure(probe, spec, model, dataset) for probe in spec.probes]
+            probes = []
+            for probe in spec.probes:
+                label = _label(probe)
+                with _timed(timing, f"{label}_probe_seconds"):
+                    probes.append({"name": label} | _measure(probe, spec, model, dataset))
         with _timed(timing, "training_seconds"):
             result = train(
                 model,
@@ -147,19 +151,24 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
     )
 
 
-def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
-    component = PROBES.get(probe.name)
-    arguments = component.resolve(probe.arguments)
+def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset) -> dict[str, Any]:
     context = ProbeContext(
         seed=spec.seed,
         input_shape=dataset.input_shape,
         num_classes=dataset.num_classes,
         real_batches=partial(endless_batches, dataset.train),
     )
-    measurement = component.build(probe.arguments)(model, context)
+    measurement = PROBES.get(probe.name).build(probe.arguments)(model, context)
+    measured: dict[str, Any] = json_values({"value": measurement.value, "conditions": measurement.conditions})
+    return measured
+
+
+def _label(probe: ComponentSpec) -> str:
+    """Return a probe's name with the arguments that are not at their defaults: ``gradient_quotient[mode=train]``."""
+    component = PROBES.get(probe.name)
+    arguments = component.resolve(probe.arguments)
     changed = {a.name: arguments[a.name] for a in component.arguments if arguments[a.name] != a.default}
-    label = f"[{', '.join(f'{k}={v}' for k, v in changed.items())}]" if changed else ""
-    return json_values({"name": probe.name + label, "value": measurement.value, "conditions": measurement.conditions})
+    return probe.name + (f"[{', '.join(f'{k}={v}' for k, v in changed.items())}]" if changed else "")
 
 
 @contextmanager

@@ -92,15 +92,16 @@ def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
     return drawn(alt.layer(finished, diverged), marks)
 
 
-def drawn(chart: alt.LayerChart, marks: list[dict[str, Any]]) -> str:
+def drawn(chart: alt.LayerChart | alt.FacetChart, marks: list[dict[str, Any]], height: int = 220) -> str:
     """Return a panel as SVG, in the size and style of all panels.
 
     Args:
         chart: of the data named `MARKS`.
         marks: these data. They are put in at last: altair copies and checks again and again what a chart holds.
+        height: of the drawing without its axis, in pixels.
     """
     styled = (
-        chart.properties(width=300, height=220, background="transparent")
+        chart.properties(width=300, height=height, background="transparent")
         .configure_view(stroke="currentColor", strokeOpacity=0.25)
         .configure_axis(
             labelColor="currentColor",

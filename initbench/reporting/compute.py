@@ -19,7 +19,7 @@ def gradient_equivalents(cost: Mapping[str, int]) -> float:
     with B calls cost F · 3^(B/F) passes. A step of MetaInit (1 and 3) is thus 9 gradients; 9.5 to 10.7 were measured.
     """
     forward, backward = cost.get("forward", 0), cost.get("backward", 0)
-    return forward * 3 ** (backward / forward) / 3 if forward else backward * 2 / 3
+    return float(forward * 3 ** (backward / forward) / 3 if forward else backward * 2 / 3)
 
 
 def initialization_steps(record: TrialRecord) -> float:
@@ -30,5 +30,6 @@ def initialization_steps(record: TrialRecord) -> float:
     cost = record.initialization.get("cost")
     if not cost:
         return math.nan
-    trained = record.spec["recipe"]["batch_size"]
-    return gradient_equivalents(cost) * (record.spec["initializer"].get("batch_size") or trained) / trained
+    trained = float(record.spec["recipe"]["batch_size"])
+    own = float(record.spec["initializer"].get("batch_size") or trained)
+    return gradient_equivalents(cost) * own / trained

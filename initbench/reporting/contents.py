@@ -6,6 +6,10 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from initbench.reporting.answers.cost import cost_answers
+from initbench.reporting.answers.initializers import initializer_answers
+from initbench.reporting.answers.probe_results import measure
+from initbench.reporting.answers.probes import association_words, correlation_frame, probe_answers
 from initbench.reporting.charts import colours
 from initbench.reporting.conditions import conditions, differing, effective
 from initbench.reporting.curves import training_curves
@@ -13,9 +17,9 @@ from initbench.reporting.depth import depth_curves
 from initbench.reporting.figures import curve_figures, depth_figures, quotient_figures
 from initbench.reporting.frame import GQ
 from initbench.reporting.methods import methods
-from initbench.reporting.parts import Table
+from initbench.reporting.parts import Answer, Section, Table
 from initbench.reporting.trial_table import trial_table
-from initbench.reporting.verdicts import prediction, verdicts
+from initbench.reporting.verdicts import verdicts
 from initbench.suite.smoke import is_smoke
 
 if TYPE_CHECKING:
@@ -27,8 +31,9 @@ if TYPE_CHECKING:
     from initbench.reporting.source import Source
 
 _MAXIMUM_TRACEBACKS = 50
-_CURVE_COLUMNS = {
-    "initializer": ("Initializer", None),
+_DEPTH_COLUMNS = {
+    "family": ("Networks", "text"),
+    "initializer": ("Initializer", "text"),
     "depth": ("Depth", "count"),
     "seeds": ("Seeds", "count"),
     "diverged": ("Diverged", "count"),
@@ -38,20 +43,17 @@ _CURVE_COLUMNS = {
 }
 
 
-def contents(
-    source: Source, trials: pd.DataFrame, comparison: pd.DataFrame, correlation: pd.DataFrame
-) -> dict[str, Any]:
+def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> dict[str, Any]:
     """Return what a report says.
 
     Args:
         source: its records, and what is known of where they come from.
         trials: as from `comparison.comparable_trials`.
         comparison: as from `comparison.compare`.
-        correlation: as from `correlation.correlate`.
 
     Returns:
         In the order of the page: ``smoke`` (whether it is a smoke run's), ``skipped`` and ``notes`` (lines),
-        ``statuses`` (counts), ``questions`` (each with its ``answers``: where, and a sentence), ``groups`` (one per
+        ``statuses`` (counts), ``questions`` (question → its `Answer`), ``groups`` (one per
         comparison: ``name``, ``rows``, ``verdicts``, ``chart`` and ``curves`` as `Figure`, ...), ``colours`` of the
         initializers, ``depths`` (figures), ``parts`` (figures and tables that a section shows after what it always
         has, by the section's name), ``trials`` (the table of all trials), ``conditions``, ``differing``, ``facts``
@@ -64,6 +66,9 @@ def contents(
     palette = colours(list(trials["initializer"]))
     curves, depths = training_curves(trials, records), depth_curves(trials)
     charts, lines = quotient_figures(trials), curve_figures(curves, palette)
+    results = measure(trials, records)
+    correlation = correlation_frame(results)
+    relations = _relations(correlation)
     groups = []
     for group, table in comparison.groupby("group", sort=False):
         own_trials = trials[trials["group"] == group]
@@ -73,7 +78,7 @@ def contents(
             {
                 "name": group,
                 "rows": table.to_dict("records"),
-                "verdicts": verdicts(table),
+                "verdicts": verdicts(table, own_trials),
                 "recipe": _fields(own),
                 "parameters": table["parameters"].max(),
                 "failed": int(table["failed"].sum()),
@@ -81,22 +86,28 @@ def contents(
                 "undrawn": _undrawn(own_trials),
                 "chart": charts.get(str(group)),
                 "curves": lines.get(str(group), []),
-                "correlation": correlation[correlation["group"] == group].to_dict("records")[0],
+                "relation": relations.get(str(group), ""),
             }
         )
     failed = trials[trials["status"] == "failed"].to_dict("records")
     quotients = _quotient_conditions(records)
     table = conditions(records)
+    sections = {  # in the order of their questions
+        "comparison": initializer_answers(trials, palette, _by_workload(groups)),
+        "training": cost_answers(trials, records, palette),
+        "prediction": probe_answers(results),
+        "depth": Section(parts=_depth_table(depths)),
+    }
     return {
         "smoke": any(is_smoke(record.spec) for record in records),
         "skipped": list(source.skipped),
         "notes": list(source.notes),
         "statuses": {status: int((trials["status"] == status).sum()) for status in ("finished", "diverged", "failed")},
-        "questions": _questions(groups),
+        "questions": {q: answers for section in sections.values() for q, answers in section.questions.items()},
         "groups": groups,
         "colours": palette,
         "depths": [figure for figures in depth_figures(depths, palette).values() for figure in figures],
-        "parts": {"depth": _depth_tables(depths)},
+        "parts": {name: section.parts for name, section in sections.items()},
         "trials": trial_table(trials, records),
         "conditions": table,
         "differing": differing(table),
@@ -105,30 +116,26 @@ def contents(
         "methods": methods(records, trials, quotients),
         "failures": [trial | {"error": by_id[trial["trial_id"]].error or {}} for trial in failed[:_MAXIMUM_TRACEBACKS]],
         "failures_left": len(failed[_MAXIMUM_TRACEBACKS:]),
-        "tables": {"curves": curves, "depths": depths, "conditions": table},
+        "tables": {"correlation": correlation, "curves": curves, "conditions": table},
     }
 
 
-def _questions(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the verdicts: for each question one sentence per group."""
-    return [
-        {
-            "question": "Which initializer is better?",
-            "answers": [{"where": group["name"], "sentence": group["verdicts"][0]} for group in groups],
-        },
-        {
-            "question": "Does the gradient quotient at initialization predict the test error?",
-            "answers": [{"where": group["name"], "sentence": prediction(group["correlation"])} for group in groups],
-        },
-    ]
+def _by_workload(groups: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    """Return the verdict of each group, of those alone that compare something where there are any."""
+    compared = [group for group in groups if len(group["rows"]) > 1]
+    return [Answer(group["name"], group["verdicts"][0]) for group in compared or groups]
 
 
-def _depth_tables(depths: pd.DataFrame) -> list[Table]:
-    """Return one table per family; depths.csv has all of them."""
-    return [
-        Table(f"depths-{i}", f"Test error by depth: {family}", own, _CURVE_COLUMNS)
-        for i, (family, own) in enumerate(depths.groupby("family", sort=False))
-    ]
+def _relations(correlation: pd.DataFrame) -> dict[str, str]:
+    """Return for each group what it says of the gradient quotient by itself, saturated values left out."""
+    own = correlation[correlation["probe"] == GQ.removeprefix("probe.")].drop_duplicates("group")
+    return {str(row["group"]): association_words(row) for row in own.to_dict("records")}
+
+
+def _depth_table(depths: pd.DataFrame) -> list[Table]:
+    if not len(depths):
+        return []
+    return [Table("depths", "Test error by depth", depths, _DEPTH_COLUMNS)]
 
 
 def _facts(records: Sequence[TrialRecord], shared: set[str]) -> dict[str, str]:

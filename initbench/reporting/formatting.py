@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def percent(fraction: float, half_width: float = math.nan) -> str:
@@ -37,5 +41,54 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f}\N{NO-BREAK SPACE}s" if seconds < 100 else f"{seconds / 60:.1f}\N{NO-BREAK SPACE}min"
 
 
-FILTERS = {"percent": percent, "outcome": outcome, "quotient": quotient, "duration": duration, "count": count}
+def points(fraction: float) -> str:
+    """Return a difference of two fractions in percentage points, with its sign: ``+1.30``."""
+    if math.isinf(fraction):
+        return "∞" if fraction > 0 else "-∞"
+    return "–" if math.isnan(fraction) else f"{100 * fraction:+.2f}"
+
+
+def steps(value: float) -> str:
+    """Return a number of training steps, in words where it is +∞."""
+    return "not reached" if math.isinf(value) else count(value)
+
+
+def coefficient(value: float) -> str:
+    """Return a correlation with its sign and two digits."""
+    return "–" if math.isnan(value) else f"{value:+.2f}"
+
+
+def share(value: float) -> str:
+    """Return a share of 1 with two digits."""
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def probability(value: float) -> str:
+    """Return a p-value with two significant digits."""
+    return "–" if math.isnan(value) else f"{value:.2g}"
+
+
+def text(value: object) -> str:
+    """Return text as it is, an en dash for what is missing."""
+    return "–" if value is None or value != value or value == "" else str(value)  # noqa: PLR0124  # NaN alone
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "percent": percent,
+    "outcome": outcome,
+    "quotient": quotient,
+    "duration": duration,
+    "count": count,
+    "points": points,
+    "steps": steps,
+    "coefficient": coefficient,
+    "share": share,
+    "probability": probability,
+    "text": text,
+}
 """The names under which the pages' templates use them."""
+
+
+def written(value: Any, name: str) -> str:
+    """Return a value as the filter of that name writes it."""
+    return FILTERS[name](value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import escape
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MARKER = 'data-made-by="initbench report"'
 _MARGIN, _LINE, _TITLE = 12, 18, 30
+_PANEL = 420  # px: what is wider is not shrunk to the width of a panel
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Figure:
     alt: str
     drawing: str
     note: str = ""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it takes the room of two panels."""
+        return _size(self.drawing)[0] > _PANEL
 
     @property
     def inline(self) -> str:
@@ -79,21 +85,55 @@ class Table:
         name: unique in a report.
         title: what stands above it.
         frame: its rows; fractions are fractions.
-        columns: the columns that the page shows → their heading and the `formatting` filter of their values, or None
-            for text as it is.
+        columns: the columns that the page shows → their heading and the name of the `formatting.FILTERS` that writes
+            their values.
         note: what stands below the title, may be empty.
     """
 
     name: str
     title: str
     frame: pd.DataFrame
-    columns: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     note: str = ""
 
     @property
     def rows(self) -> list[dict[str, object]]:
         """The rows as plain data."""
         return [{str(key): value for key, value in row.items()} for row in self.frame.to_dict("records")]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence that stands where a figure or a table would: why it is not there."""
+
+    text: str
+
+
+class Answer(NamedTuple):
+    """A verdict.
+
+    Attributes:
+        where: what it holds for: all workloads, one of them, or a probe.
+        sentence: a number with its interval, or what is lacking.
+        is_detail: whether it stands behind the question's first answers, for who wants to know more.
+    """
+
+    where: str
+    sentence: str
+    is_detail: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one part of the report says.
+
+    Attributes:
+        questions: question → its answers; they stand at the top of the page.
+        parts: figures, tables and remarks, in the order of the page.
+    """
+
+    questions: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
+    parts: Sequence[Figure | Table | Remark] = ()
 
 
 def file_names(names: Sequence[str], prefix: str = "", taken: Sequence[str] = ()) -> dict[str, str]:

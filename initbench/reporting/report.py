@@ -11,11 +11,10 @@ from urllib.parse import quote
 from initbench.errors import InitbenchError
 from initbench.reporting.comparison import comparable_trials, compare
 from initbench.reporting.contents import contents
-from initbench.reporting.correlation import correlate
 from initbench.reporting.frame import results_frame
 from initbench.reporting.html import render
 from initbench.reporting.markdown import MARK, render_markdown
-from initbench.reporting.parts import MARKER, Figure
+from initbench.reporting.parts import MARKER, Figure, Table
 from initbench.reporting.source import Source, join, read_folder
 
 if TYPE_CHECKING:
@@ -45,8 +44,9 @@ def write_report(
     """Write a report and return its page; equal ledgers give equal files.
 
     Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``comparison.csv``, ``correlation.csv``,
-    ``curves.csv``, ``depths.csv``, ``conditions.csv``; and every figure of the page as ``figures/<name>.svg``. Each is
-    put in place by an atomic rename; figures of an earlier report that this one does not have are removed.
+    ``curves.csv``, ``conditions.csv`` and every table of the page as ``<name>.csv``; and every figure of the page as
+    ``figures/<name>.svg``. Each is put in place by an atomic rename; figures of an earlier report that this one does
+    not have are removed.
 
     Args:
         folders: a suite's folder, ``runs/<suite name>``, or several, which make one report.
@@ -63,7 +63,7 @@ def write_report(
     source = read_source(folders)
     tables, found = _read(source)
     page = render(
-        found,
+        found | {"files": list(tables)},
         _title(tables["results"]) if title is None else title,
         _description(source) if description is None else description,
     )
@@ -120,9 +120,9 @@ def _read(source: Source) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     frame = results_frame(source.records)
     trials = comparable_trials(frame)
     comparison = compare(trials)
-    correlation = correlate(comparison)
-    found = contents(source, trials, comparison, correlation)
-    return {"results": frame, "comparison": comparison, "correlation": correlation, **found["tables"]}, found
+    found = contents(source, trials, comparison)
+    shown = {part.name: part.frame for parts in found["parts"].values() for part in parts if isinstance(part, Table)}
+    return {"results": frame, "comparison": comparison, **found["tables"], **shown}, found
 
 
 def _write_figures(folder: Path, found: Mapping[str, Any]) -> None:

@@ -5,26 +5,33 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from initbench.reporting.comparison import MINIMUM_SEEDS
-from initbench.reporting.correlation import MINIMUM_INITIALIZERS
 from initbench.reporting.formatting import percent
+from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.statistics.paired import paired_estimate
+from initbench.reporting.statistics.verdicts import workload_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable
 
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 
-def verdicts(table: pd.DataFrame) -> list[str]:
+def verdicts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
     """Return sentences about one group: first who is best, then who diverged and whose quotient is saturated.
+
+    The best is compared with the next by their paired difference over seeds. Which two these are was seen in the same
+    trials, so the interval is simultaneous over all pairs of initializers.
 
     Args:
         table: the group's rows of `comparison.compare`.
+        trials: the group's, as from `comparison.comparable_trials`.
     """
     rows = table.to_dict("records")
     ranked = [row for row in rows if not math.isnan(row["test_error_median"])]
     trained = [row for row in ranked if math.isfinite(row["test_error_median"])]
-    sentences = [_best(trained, len(ranked))] if ranked else ["No trial has a result."]
+    sentences = [_best(trained, len(ranked), trials)] if ranked else ["No trial has a result."]
     sentences += [
         f"{row['initializer']}: {row['diverged']} of {_trials(row['seeds'])} diverged."
         for row in rows
@@ -38,25 +45,7 @@ def verdicts(table: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def prediction(correlation: Mapping[str, Any]) -> str:
-    """Return a sentence on whether the gradient quotient predicts the test error within one group.
-
-    Args:
-        correlation: a row of `correlation.correlate`.
-    """
-    n, left_out = correlation["n"], correlation["saturated"]
-    left = f" ({left_out} left out, GQ saturated)" if left_out else ""
-    if not correlation["remark"]:
-        return f"Spearman’s ρ = {correlation['rho']:.2f} over n = {n} initializers{left}."
-    if n < MINIMUM_INITIALIZERS:
-        return (
-            f"Not enough evidence: {n} initializer{'s' if n != 1 else ''} with an outcome and a GQ that is not "
-            f"saturated{left}; at least {MINIMUM_INITIALIZERS} are needed."
-        )
-    return f"Not enough evidence: {correlation['remark']}{left}."
-
-
-def _best(trained: list[dict[Hashable, Any]], compared: int) -> str:
+def _best(trained: list[dict[Hashable, Any]], compared: int, trials: pd.DataFrame) -> str:
     if not trained:
         return "No initializer has a finite median test error: at least half of the trials of each have diverged."
     lowest = trained[0]["test_error_median"]
@@ -70,13 +59,18 @@ def _best(trained: list[dict[Hashable, Any]], compared: int) -> str:
     if len(trained) == 1:
         return f"{text}; of each of the others, at least half of the trials diverged."
     first, second = trained[:2]
-    text += f"; next is {second['initializer']}, {percent(second['test_error_median'])}"
-    if any(math.isnan(row["test_error_interval"]) for row in (first, second)):
-        why = "a trial has diverged" if first["diverged"] or second["diverged"] else f"fewer than {MINIMUM_SEEDS} seeds"
-        return f"{text} (no intervals to compare: {why})."
-    distance = abs(first["test_error_mean"] - second["test_error_mean"])
-    overlap = distance <= first["test_error_interval"] + second["test_error_interval"]
-    return f"{text}; the 95 % intervals of their means {'overlap' if overlap else 'do not overlap'}."
+    pairs = compared * (compared - 1) // 2
+    labels = first["initializer"], second["initializer"]
+    estimate = paired_estimate(*_errors(trials, *labels), comparisons=pairs)
+    difference = workload_verdict(*labels, estimate, pairs)
+    return f"{text}; next is {second['initializer']}, {percent(second['test_error_median'])}. {difference}"
+
+
+def _errors(trials: pd.DataFrame, first: str, second: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the test errors of two initializers at the seeds that both have, +∞ for a diverged trial."""
+    outcomes = trial_outcomes(trials).pivot(index="seed", columns="initializer", values="outcome")  # noqa: PD010
+    both = outcomes[[first, second]].dropna()
+    return both[first].to_numpy(), both[second].to_numpy()
 
 
 def _trials(count: int) -> str:

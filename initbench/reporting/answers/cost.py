@@ -1,0 +1,149 @@
+"""What does initialization cost, and which initializer gets somewhere with the least compute in all?"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from initbench.reporting.compute import initialization_steps
+from initbench.reporting.formatting import percent
+from initbench.reporting.parts import Answer, Figure, Remark, Section, Table
+from initbench.reporting.profile_chart import profile_panel
+from initbench.reporting.statistics.cells import complete
+from initbench.reporting.statistics.cost import costs_to_target
+from initbench.reporting.statistics.intervals import wilson_estimate
+from initbench.reporting.statistics.profiles import performance_profiles, performance_ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initbench.ledger import TrialRecord
+
+_SMALLEST = 2
+
+
+def cost_answers(trials: pd.DataFrame, records: Sequence[TrialRecord], colours: Mapping[str, str]) -> Section:
+    """Return what initialization costs, and who reaches each workload's target with the least compute.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        records: of these trials, with their curves.
+        colours: as from `charts.colours`.
+    """
+    spent = initialization_costs(trials, records)
+    if not len(spent):
+        return Section()
+    answers = [_spent(spent)]
+    parts: list[Figure | Table | Remark] = []
+    costs, targets = costs_to_target(trials, {record.id: record for record in records})
+    whole = complete(costs).table
+    if whole.shape[0] >= _SMALLEST and whole.shape[1] >= _SMALLEST:
+        answers.append(_fastest(whole))
+        note = (
+            "On what share of the workloads an initializer reaches the target within a factor of the least compute, "
+            "its own passes included. A workload’s target is the median of its initializers’ final test errors."
+        )
+        drawing = profile_panel(
+            performance_profiles(whole), "compute over the least of the workload, log scale", colours
+        )
+        alt = f"{note} {answers[-1]}"
+        parts.append(Figure("profile-cost", "Performance profile: compute to a target", alt, drawing, note))
+    parts.append(_table(spent, costs, targets))
+    return Section({"What does initialization cost?": [Answer("over all workloads", text) for text in answers]}, parts)
+
+
+def initialization_costs(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> pd.DataFrame:
+    """Return for each workload and initializer the median over seeds of what it spent before training.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        records: of these trials.
+
+    Returns:
+        ``group, initializer, initialization_steps`` (in training steps of the same cost, NaN where it is not known),
+        ``training_steps`` (median; NaN where none finished), ``initialization_seconds``.
+    """
+    by_id = {record.id: record for record in records}
+    rows: list[dict[str, Any]] = []
+    for (group, initializer), cell in trials[trials["status"] != "failed"].groupby(
+        ["group", "initializer"], sort=False
+    ):
+        members = [by_id[i] for i in cell["trial_id"]]
+        steps = [record.metrics.get("steps") for record in members if record.status == "finished"]
+        seconds = [record.timing.get("initialization_seconds", math.nan) for record in members]
+        rows.append(
+            {
+                "group": group,
+                "initializer": initializer,
+                "initialization_steps": float(np.median([initialization_steps(record) for record in members])),
+                "training_steps": float(np.median([s for s in steps if s is not None] or [math.nan])),
+                "initialization_seconds": float(np.median(seconds)),
+            }
+        )
+    columns = ["group", "initializer", "initialization_steps", "training_steps", "initialization_seconds"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _spent(spent: pd.DataFrame) -> str:
+    known = spent.dropna(subset=["initialization_steps"])
+    own = known.groupby("initializer", sort=False)["initialization_steps"].agg(["min", "max"])
+    own = own[own["max"] > 0].sort_values("max", ascending=False)
+    if not len(known):
+        return "Not known: the records do not say what initializers spent."
+    if not len(own):
+        return "None spends a forward or a backward pass before training."
+    texts = []
+    for name, row in own.iterrows():
+        low, high = f"{row['min']:,.0f}", f"{row['max']:,.0f}"
+        texts.append(f"{name} as much as {low if low == high else f'{low} to {high}'}")
+    steps = known["training_steps"].dropna()
+    against = f"; training has {_range(steps)}" if len(steps) else ""
+    others = "; the others spend nothing" if len(own) < known["initializer"].nunique() else ""
+    return f"In training steps of the same cost: {', '.join(texts)}{others}{against}."
+
+
+def _range(values: pd.Series[float]) -> str:
+    low, high = f"{values.min():,.0f}", f"{values.max():,.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _fastest(costs: pd.DataFrame) -> str:
+    first = (performance_ratios(costs) == 1).sum().sort_values(ascending=False, kind="stable")
+    best, n = int(first.iloc[0]), len(costs)
+    names = [str(name) for name in first.index[first == best]]
+    if best == 0:
+        return "No initializer reaches the target of any workload."
+    rate = wilson_estimate(best, n)
+    share = f"{best} of {n} workloads (95 % interval {percent(rate.low)} to {percent(rate.high)} of such workloads)"
+    if len(names) > 1:
+        every = f"{', '.join(names[:-1])} and {names[-1]}"
+        return f"{every} each reach the target with the least compute, their own passes included, on {share}."
+    return f"{names[0]} reaches the target with the least compute, its own passes included, on {share}."
+
+
+def _table(spent: pd.DataFrame, costs: pd.DataFrame, targets: pd.Series[float]) -> Table:
+    to_target = (
+        costs.rename_axis("group").reset_index().melt("group", var_name="initializer", value_name="steps_to_target")
+    )
+    frame = spent.merge(to_target, how="left").assign(target=spent["group"].map(targets))
+    columns = {
+        "group": ("Workload", "text"),
+        "initializer": ("Initializer", "text"),
+        "initialization_steps": ("Initialization\n(training steps)", "count"),
+        "training_steps": ("Training\nsteps", "count"),
+        "target": ("Target\ntest error", "percent"),
+        "steps_to_target": ("Steps to the target,\ninitialization included", "steps"),
+        "initialization_seconds": ("Initialization\ntime", "duration"),
+    }
+    return Table(
+        "costs",
+        "What each initializer costs, and when it reaches the target",
+        frame,
+        columns,
+        "Medians over the seeds; a target that half of the seeds miss is not reached. Passes are counted as gradients: "
+        "F forward passes with B calls of autograd are F · 3^(B/F) / 3 gradients, for a derivative of a derivative "
+        "goes back through all that was computed so far.",
+    )

@@ -1,0 +1,189 @@
+"""Which initializer is better?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from initbench.reporting.forest import ForestRow, forest_panel
+from initbench.reporting.parts import Answer, Figure, Remark, Section, Table
+from initbench.reporting.profile_chart import profile_panel
+from initbench.reporting.statistics.cells import Complete, cells, complete, table
+from initbench.reporting.statistics.divergence import divergence_rate
+from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.paired import PairedComparison, compare_paired
+from initbench.reporting.statistics.profiles import performance_profiles
+from initbench.reporting.statistics.ranks import RankComparison, compare_ranks
+from initbench.reporting.statistics.variance import split_variance
+from initbench.reporting.statistics.verdicts import (
+    difference_verdict,
+    divergence_rate_verdict,
+    rank_verdict,
+    variance_verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+QUESTION = "Which initializer is better?"
+_EVERYWHERE = "over all workloads"
+_SMALLEST = 2  # initializers, or workloads, below which there is nothing to compare over
+
+
+def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_workload: Sequence[Answer]) -> Section:
+    """Return what the trials say of the initializers over all workloads together.
+
+    The differences, and the rates of divergence, are of every initializer against the one with the least mean rank.
+    That one was chosen from the same trials, so that the intervals are simultaneous over all pairs.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        colours: as from `charts.colours`.
+        by_workload: the verdict of each workload that compares something.
+    """
+    compared = cells(trials)
+    whole = complete(table(compared))
+    ranks = compare_ranks(whole.table)
+    over: list[Answer] = []
+    parts: list[Figure | Table | Remark] = []
+    if whole.table.shape[0] >= _SMALLEST and whole.table.shape[1] >= _SMALLEST:
+        names = [str(name) for name in ranks.mean_ranks.index]
+        pairs = len(names) * (len(names) - 1) // 2
+        against = {name: compare_paired(trials, name, names[0], comparisons=pairs) for name in names[1:]}
+        over = [
+            Answer(_EVERYWHERE, rank_verdict(ranks)),
+            Answer(_EVERYWHERE, difference_verdict(names[1], names[0], against[names[1]])),
+        ]
+        parts = [*_difference_forest(names[0], against), *_rank_forest(ranks)]
+        parts += _profile(whole.table, colours)
+        parts.append(_differences(names[0], against, ranks, compared))
+        if len(ranks.pairs):
+            parts.append(_pairs(ranks))
+    if left := _left_out(whole):
+        parts.append(Remark(left))
+    details = [answer._replace(is_detail=bool(over) or len(by_workload) > 1) for answer in by_workload]
+    questions = {
+        QUESTION: [*over, *details],
+        "Which initializers diverge?": _divergence(compared),
+        "What does the test error depend on?": [Answer(_EVERYWHERE, variance_verdict(split_variance(trials)))],
+    }
+    return Section({question: answers for question, answers in questions.items() if answers}, parts)
+
+
+def _divergence(compared: pd.DataFrame) -> list[Answer]:
+    rates = {str(name): divergence_rate(compared, str(name)) for name in dict.fromkeys(compared["initializer"])}
+    some = {name: rate for name, rate in rates.items() if rate.diverged}
+    if rates and not some:
+        return [Answer(_EVERYWHERE, f"None of the {sum(rate.trials for rate in rates.values())} trials diverged.")]
+    most = sorted(some, key=lambda name: (-some[name].workloads.value, -some[name].diverged))
+    return [Answer(name, divergence_rate_verdict(name, some[name]), i > 0) for i, name in enumerate(most)]
+
+
+def _difference_forest(reference: str, against: Mapping[str, PairedComparison]) -> list[Figure | Table | Remark]:
+    rows = []
+    for name, comparison in against.items():
+        estimate = comparison.difference
+        scaled = estimate._replace(value=100 * estimate.value, low=100 * estimate.low, high=100 * estimate.high)
+        rows.append(ForestRow(name, scaled, difference_verdict(name, reference, comparison)))
+    drawing = forest_panel(rows, f"test error less that of {reference} (percentage points)")
+    if drawing is None:
+        return [
+            Remark(f"On some workload a trial diverged of {reference} or of each other: no mean difference to draw.")
+        ]
+    missing = [row.label for row in rows if np.isnan(row.estimate.value)]
+    note = "Mean over the workloads of the paired differences, with simultaneous 95 % intervals over the workloads."
+    note += f" Not drawn, because a trial diverged: {', '.join(missing)}." if missing else ""
+    alt = " ".join(row.words for row in rows)
+    return [Figure("differences", f"Differences to {reference}, which ranks best", alt, drawing, note)]
+
+
+def _rank_forest(ranks: RankComparison) -> list[Figure | Table | Remark]:
+    if np.isnan(ranks.critical_difference):
+        return [Remark(f"No critical-difference diagram: {ranks.reason}.")] if ranks.reason else []
+    half = ranks.critical_difference / 2
+    rows = [
+        ForestRow(str(name), Estimate(mean, mean - half, mean + half, ranks.workloads), f"{name}: mean rank {mean:.2f}")
+        for name, mean in ranks.mean_ranks.items()
+    ]
+    drawing = forest_panel(rows, "mean rank (1 is best)", zero=None)
+    note = (
+        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, n = {ranks.workloads} workloads): two "
+        "initializers whose bars do not overlap differ by more than that."
+    )
+    alt = "; ".join(row.words for row in rows)
+    return [] if drawing is None else [Figure("mean-ranks", "Critical-difference diagram", alt, drawing, note)]
+
+
+def _profile(outcomes: pd.DataFrame, colours: Mapping[str, str]) -> list[Figure | Table | Remark]:
+    profiles = performance_profiles(outcomes)
+    best = "; ".join(f"{name} is the best on {100 * share:.0f} %" for name, share in profiles.iloc[0].items())
+    note = "On what share of the workloads the median test error is within a factor of the lowest; diverged is a miss."
+    drawing = profile_panel(profiles, "test error over the lowest of the workload, log scale", colours)
+    return [Figure("profile-error", "Performance profile: test error", f"{note} {best}.", drawing, note)]
+
+
+def _differences(
+    reference: str, against: Mapping[str, PairedComparison], ranks: RankComparison, compared: pd.DataFrame
+) -> Table:
+    rows = []
+    for name, mean_rank in ranks.mean_ranks.items():
+        rate = divergence_rate(compared, str(name))
+        row = {"initializer": name, "mean_rank": mean_rank, "workloads": rate.workloads.n}
+        row |= {"rate": rate.workloads.value, "rate_low": rate.workloads.low, "rate_high": rate.workloads.high}
+        row |= {"trials": rate.trials, "trials_diverged": rate.diverged}
+        if comparison := against.get(str(name)):
+            difference, chance = comparison.difference, comparison.probability_of_improvement
+            row |= {
+                "difference": difference.value,
+                "difference_low": difference.low,
+                "difference_high": difference.high,
+            }
+            row |= {"improvement": chance.value, "improvement_low": chance.low, "improvement_high": chance.high}
+        rows.append(row)
+    columns = {
+        "initializer": ("Initializer", "text"),
+        "mean_rank": ("Mean rank", "share"),
+        "difference": (f"Test error less\nthat of {reference}", "points"),
+        "difference_low": ("from", "points"),
+        "difference_high": ("to", "points"),
+        "improvement": ("Probability of\nimprovement", "share"),
+        "improvement_low": ("from", "share"),
+        "improvement_high": ("to", "share"),
+        "workloads": ("Workloads", "count"),
+        "rate": ("Diverged on", "percent"),
+        "rate_low": ("from", "percent"),
+        "rate_high": ("to", "percent"),
+    }
+    frame = pd.DataFrame(rows)
+    return Table(
+        "differences",
+        f"Every initializer against {reference} over the workloads",
+        frame.reindex(columns=list(dict.fromkeys([*columns, *frame.columns]))),
+        columns,
+        "Differences in percentage points, and the probability that a run has a lower error than one of "
+        f"{reference}; intervals are simultaneous 95 % intervals over the workloads. Diverged: on what share of the "
+        "workloads at least one seed did, with Wilson's 95 % interval.",
+    )
+
+
+def _pairs(ranks: RankComparison) -> Table:
+    columns = {
+        "first": ("Initializer", "text"),
+        "second": ("behind it", "text"),
+        "difference": ("Difference of\nmean ranks", "share"),
+        "pvalue": ("p (Holm)", "probability"),
+    }
+    return Table("rank_pairs", "Pairs of initializers by mean rank", ranks.pairs, columns)
+
+
+def _left_out(whole: Complete) -> str:
+    """Return what the comparison over workloads lacks, empty where nothing was left out."""
+    left = [f"workloads {', '.join(whole.workloads)}"] if whole.workloads else []
+    left += [f"initializers {', '.join(whole.initializers)}"] if whole.initializers else []
+    if not left:
+        return ""
+    return (
+        f"Left out where workloads are put together, because not every initializer ran everywhere: {'; '.join(left)}."
+    )

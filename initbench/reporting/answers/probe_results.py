@@ -1,0 +1,151 @@
+"""What each probe tells of the outcomes: every statistic of it, for the page and the table to choose from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initbench.reporting.frame import GQ, natural
+from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
+from initbench.reporting.statistics.association import associations
+from initbench.reporting.statistics.cells import cells, table
+from initbench.reporting.statistics.divergence import DivergencePrediction, predict_divergence
+from initbench.reporting.statistics.gain import Gain, gain
+from initbench.reporting.statistics.permutation import PermutationTest, permutation_test
+from initbench.reporting.statistics.pooled import Pooled, crossed, pool
+from initbench.reporting.statistics.selection import Selection, selection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from initbench.ledger import TrialRecord
+    from initbench.reporting.statistics.intervals import Estimate
+
+TRIVIAL = {
+    "parameters": "the parameter count",
+    "architecture.depth": "depth",
+    "probe.initial_loss": "the initial loss",
+    "probe.gradient_norm": "the gradient norm",
+    "first_epoch_accuracy": "first-epoch accuracy",
+}
+"""Column → words: what a probe has to add something to; it costs nothing, or is known soon."""
+ALL_VALUES, UNSATURATED = "all values", "without saturated values"
+_WORDS = {"probe.gradient_quotient": "the gradient quotient"} | TRIVIAL
+_PICKED = (1, 3)
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What one probe tells of the outcomes.
+
+    Attributes:
+        column: of the trials, such as ``probe.gradient_quotient``.
+        form: `ALL_VALUES`, or `UNSATURATED` where some are saturated.
+        by_workload: as from `association.associations`.
+        saturated: by workload, how many initializers are saturated.
+        test: the joint permutation test.
+        rho: the mean ρ with its interval over initializers.
+        pooled: by random effects over workloads.
+        chosen: picking k initializers by it, by k.
+        gain: over trivial predictors.
+        divergence: foretold.
+        agreement: between seeds.
+        spread: between batches.
+        seconds: median over trials of what measuring it took, NaN where that was not recorded.
+    """
+
+    column: str
+    form: str
+    by_workload: pd.DataFrame
+    saturated: pd.Series[int]
+    test: PermutationTest
+    rho: Estimate
+    pooled: Pooled
+    chosen: dict[int, Selection]
+    gain: Gain
+    divergence: DivergencePrediction
+    agreement: Estimate
+    spread: Estimate
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """The probe, as a sentence has it."""
+        return _WORDS.get(self.column, self.column.removeprefix("probe."))
+
+
+def probe_columns(trials: pd.DataFrame) -> list[str]:
+    """Return the columns of the probes that some trial has, the gradient quotient first."""
+    found = [
+        str(column)
+        for column in trials.columns
+        if str(column).startswith("probe.") and not str(column).endswith(".saturated") and trials[column].notna().any()
+    ]
+    return sorted(found, key=lambda column: (column != GQ, natural(column)))
+
+
+def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeResult]:
+    """Return what each probe tells, in both forms where some of its values are saturated.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        records: of these trials.
+    """
+    columns = probe_columns(trials)
+    # A trial that diverged in its first epoch has learned nothing in it.
+    early = trials["first_epoch_accuracy"].mask(
+        (trials["status"] == "diverged") & trials["first_epoch_accuracy"].isna(), 0.0
+    )
+    trials = trials.assign(first_epoch_accuracy=early)
+    trivial = [column for column in TRIVIAL if column in trials]
+    compared = cells(trials, list(dict.fromkeys([*columns, *trivial])))
+    outcome, diverged = table(compared), table(compared, "diverged")
+    tables = {column: table(compared, column) for column in trivial}
+    results = []
+    for column in columns:
+        values, saturated = table(compared, column), table(compared, f"{column}.saturated") > 0
+        forms = {ALL_VALUES: values}
+        if saturated.to_numpy().any():
+            forms = {UNSATURATED: values.mask(saturated)} | forms
+        lower = True if column == GQ else None
+        for form, own in forms.items():
+            by_workload = associations(own, outcome)
+            results.append(
+                ProbeResult(
+                    column,
+                    form,
+                    by_workload,
+                    (saturated & outcome.notna()).sum(axis="columns"),
+                    permutation_test(own, outcome),
+                    crossed(own, outcome),
+                    pool(by_workload["rho"], by_workload["n"]),
+                    {k: selection(own, outcome, k, lower_is_better=lower) for k in _PICKED},
+                    gain(own, outcome, {TRIVIAL[name]: other for name, other in tables.items() if name != column}),
+                    predict_divergence(own, diverged),
+                    mean_seed_agreement(seed_agreement(trials, column)),
+                    batch_spread(_batches(records, column)),
+                    _seconds(records, column),
+                )
+            )
+    return results
+
+
+def _batches(records: Sequence[TrialRecord], column: str) -> list[list[float]]:
+    name, found = column.removeprefix("probe."), []
+    for record in records:
+        for probe in record.probes:
+            values = (probe.get("conditions") or {}).get("per_batch")
+            if probe["name"] == name and isinstance(values, list):
+                found.append([math.nan if value is None else float(value) for value in values])
+    return found
+
+
+def _seconds(records: Sequence[TrialRecord], column: str) -> float:
+    key = f"{column.removeprefix('probe.')}_probe_seconds"
+    values = [float(record.timing[key]) for record in records if key in record.timing]
+    return float(np.median(values)) if values else math.nan

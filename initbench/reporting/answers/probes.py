@@ -1,0 +1,212 @@
+"""Does a measurement at initialization predict the outcome?"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from initbench.reporting.answers.probe_results import ALL_VALUES, TRIVIAL
+from initbench.reporting.forest import ForestRow, forest_panel
+from initbench.reporting.parts import Answer, Figure, Remark, Section, Table
+from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.multiplicity import adjust
+from initbench.reporting.statistics.verdicts import (
+    agreement_verdict,
+    divergence_verdict,
+    gain_verdict,
+    prediction_verdict,
+    regret_verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from initbench.reporting.answers.probe_results import ProbeResult
+
+
+def probe_answers(results: Sequence[ProbeResult]) -> Section:
+    """Return the verdicts on the probes, the forest plot of the first, and a table of all.
+
+    Args:
+        results: as from `measure`.
+    """
+    if not results:
+        return Section(parts=[Remark("No trial has a probe.")])
+    holm = adjust([result.test.pvalue for result in results], "holm")
+    false_discovery = adjust([result.test.pvalue for result in results], "benjamini-hochberg")
+    first = results[0]
+    corrected = [None if math.isnan(p) or len(results) == 1 else float(p) for p in holm]
+    results_of_all_values = [result for result in results if result.form == ALL_VALUES]
+    answers = {
+        "Does a measurement at initialization predict the test error?": [
+            Answer(_where(result), prediction_verdict(result.name, result.test, result.rho, p), result is not first)
+            for result, p in zip(results, corrected, strict=True)
+        ],
+        "What does it cost to pick an initializer by it?": [
+            Answer(_where(result), regret_verdict(result.name, result.chosen[1]), result is not first)
+            for result in results
+        ],
+        "Does it add anything to what is known without it?": [
+            Answer(_where(result), gain_verdict(result.name, result.gain), result is not first) for result in results
+        ],
+        "Does it foretell divergence?": [
+            Answer(_where(result), divergence_verdict(result.name, result.divergence), result is not first)
+            for result in results
+            if result.divergence.pairs
+        ],
+        "Does it agree with itself?": [
+            Answer(result.column.removeprefix("probe."), agreement_verdict(result.name, result.agreement), i > 0)
+            for i, result in enumerate(results_of_all_values)
+        ],
+    }
+    figures = [figure for result in results[:2] if result.column == results[0].column and (figure := _forest(result))]
+    parts: list[Figure | Table | Remark] = [*figures, _table(results, holm, false_discovery)]
+    return Section({question: own for question, own in answers.items() if own}, parts)
+
+
+def correlation_frame(results: Sequence[ProbeResult]) -> pd.DataFrame:
+    """Return one row per probe, form and workload: ``probe, form``, what `association.associations` has, ``saturated``.
+
+    Args:
+        results: as from `measure`.
+    """
+    columns = ["probe", "form", "group", "n", "rho", "rho_low", "rho_high", "tau", "tau_low", "tau_high", "remark"]
+    frames = [
+        result.by_workload.assign(
+            probe=result.column.removeprefix("probe."),
+            form=result.form,
+            saturated=result.saturated.reindex(result.by_workload["group"]).to_numpy(),
+        )
+        for result in results
+    ]
+    if not frames:
+        return pd.DataFrame(columns=[*columns, "saturated"])
+    return pd.concat(frames, ignore_index=True)[[*columns, "saturated"]]
+
+
+def association_words(row: Mapping[Hashable, Any]) -> str:
+    """Return what one workload says of a probe: ρ with its interval and n, or why there is none.
+
+    Args:
+        row: of `correlation_frame`.
+    """
+    left = f"; {row['saturated']} left out, saturated" if row["saturated"] and row["form"] != ALL_VALUES else ""
+    if row["remark"]:
+        return f"Spearman’s ρ: {row['remark']}{left}"
+    return (
+        f"Spearman’s ρ = {row['rho']:+.2f} (95 % interval {row['rho_low']:+.2f} to {row['rho_high']:+.2f}, "
+        f"n = {row['n']} initializers){left}"
+    )
+
+
+def _where(result: ProbeResult) -> str:
+    name = result.column.removeprefix("probe.")
+    return name if result.form == ALL_VALUES and not result.saturated.any() else f"{name}, {result.form}"
+
+
+def _forest(result: ProbeResult) -> Figure | None:
+    rows = [
+        ForestRow(
+            row["group"], _estimate(row), f"{row['group']}: {association_words({**row, 'saturated': 0, 'form': ''})}"
+        )
+        for row in result.by_workload.to_dict("records")
+    ]
+    note = "Spearman’s ρ over the initializers of each workload, with its 95 % interval."
+    drawn = sum(math.isfinite(row.estimate.value) for row in rows)
+    if math.isfinite(result.rho.value) and drawn > 1:
+        rows.append(ForestRow("mean, over initializers", result.rho, f"mean ρ {result.rho.value:+.2f}", pooled=True))
+        pooled = result.pooled
+        if pooled.rho.has_interval:
+            words = f"pooled ρ {pooled.rho.value:+.2f}"
+            rows.append(ForestRow("pooled, over workloads", pooled.rho, words, pooled=True))
+            note += (
+                f" Pooled by random effects (Hartung and Knapp): I² = {100 * pooled.i_squared:.0f} %, τ² = "
+                f"{pooled.tau_squared:.2f}; its interval is about more workloads for these initializers. The other "
+                "diamond’s is about more initializers, and is what the verdict uses."
+            )
+    if drawn < len(result.by_workload):
+        note += f" {len(result.by_workload) - drawn} workload(s) without a ρ are not drawn."
+    drawing = forest_panel(rows, "Spearman’s ρ", domain=(-1.0, 1.0))
+    if drawing is None:
+        return None
+    suffix = "" if result.form == ALL_VALUES and not result.saturated.any() else f", {result.form}"
+    alt = " ".join(f"{row.words}." for row in rows if math.isfinite(row.estimate.value))
+    name = "forest" if result.form != ALL_VALUES or not suffix else "forest-all-values"
+    return Figure(name, f"Test error against {result.name}{suffix}", alt, drawing, note)
+
+
+def _estimate(row: Mapping[Hashable, Any]) -> Estimate:
+    return Estimate(row["rho"], row["rho_low"], row["rho_high"], row["n"])
+
+
+def _table(results: Sequence[ProbeResult], holm: NDArray[np.float64], false_discovery: NDArray[np.float64]) -> Table:
+    rows = []
+    for result, family_wise, discovery in zip(results, holm, false_discovery, strict=True):
+        row: dict[str, Any] = {
+            "probe": result.column.removeprefix("probe."),
+            "form": result.form,
+            "rho": result.rho.value,
+            "rho_low": result.rho.low,
+            "rho_high": result.rho.high,
+            "initializers": result.rho.n,
+            "workloads": result.test.workloads,
+            "tau": float(result.by_workload["tau"].astype(float).mean()),
+            "pvalue": result.test.pvalue,
+            "pvalue_holm": family_wise,
+            "pvalue_benjamini_hochberg": discovery,
+            "pooled_rho": result.pooled.rho.value,
+            "pooled_rho_low": result.pooled.rho.low,
+            "pooled_rho_high": result.pooled.rho.high,
+            "i_squared": result.pooled.i_squared,
+        }
+        for k, chosen in result.chosen.items():
+            row |= {f"regret_{k}": chosen.regret.value, f"precision_{k}": chosen.precision.value}
+        row |= {
+            "regret_at_random": result.chosen[1].regret_at_random.value,
+            "gain": result.gain.gain.value,
+            "gain_pvalue": result.gain.pvalue,
+            "auroc": result.divergence.auroc.value,
+            "auroc_low": result.divergence.auroc.low,
+            "auroc_high": result.divergence.auroc.high,
+            "seed_agreement": result.agreement.value,
+            "batch_spread": result.spread.value,
+            "seconds": result.seconds,
+        }
+        rows.append(row)
+    columns = {
+        "probe": ("Probe", "text"),
+        "form": ("Values", "text"),
+        "rho": ("Mean ρ", "coefficient"),
+        "rho_low": ("from", "coefficient"),
+        "rho_high": ("to", "coefficient"),
+        "initializers": ("Initializers", "count"),
+        "workloads": ("Workloads", "count"),
+        "tau": ("Mean τ-b", "coefficient"),
+        "pvalue_holm": ("p (Holm)", "probability"),
+        "pvalue_benjamini_hochberg": ("p (BH)", "probability"),
+        "precision_1": ("Precision@1", "share"),
+        "regret_1": ("Regret@1,\npoints", "points"),
+        "regret_3": ("Regret@3,\npoints", "points"),
+        "regret_at_random": ("at random,\npoints", "points"),
+        "gain": ("Gain in rank,\npoints", "points"),
+        "auroc": ("AUROC,\ndivergence", "share"),
+        "seed_agreement": ("ρ between\nseeds", "coefficient"),
+        "batch_spread": ("Spread between\nbatches", "percent"),
+        "seconds": ("Time to\nmeasure", "duration"),
+    }
+    return Table(
+        "probes",
+        "Every probe",
+        pd.DataFrame(rows),
+        columns,
+        "Mean ρ: over workloads, its interval over initializers; p-values permute the initializers’ labels jointly "
+        "over all workloads and are corrected for the number of rows by Holm, or Benjamini and Hochberg. Precision@k "
+        "and regret@k: taking the k initializers with the best values (for GQ the lowest; for others the direction is "
+        "learned from the other workloads). Gain: by how much the predicted rank is nearer on workloads that were left "
+        f"out than without the probe, knowing {', '.join(TRIVIAL.values())}.",
+    )

@@ -1,0 +1,53 @@
+"""Performance profiles as SVG: one step line per initializer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import altair as alt
+
+from initbench.reporting.charts import MARKS, drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+
+def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]) -> str:
+    """Return performance profiles as SVG.
+
+    Args:
+        profiles: as from `statistics.profiles.performance_profiles`.
+        title: of the horizontal axis, which is logarithmic.
+        colours: of all initializers, as from `charts.colours`.
+    """
+    # The lines go on to the right of the last step: there they stand at the share that is ever reached.
+    end = max(float(profiles.index.max()) * 1.15, 1.5)
+    marks = [
+        {
+            "tau": tau,
+            "share": 100 * share,
+            "initializer": name,
+            "words": f"{name}: within a factor of {tau:.3g} of the best on {100 * share:.0f} % of the workloads",
+        }
+        for name in profiles.columns
+        for tau, share in [*profiles[name].items(), (end, profiles[name].iloc[-1])]
+    ]
+    paint = alt.Scale(domain=list(colours), range=list(colours.values()))
+    base = alt.Chart(alt.NamedData(MARKS)).encode(
+        x=alt.X(
+            "tau:Q",
+            title=title,
+            scale=alt.Scale(type="log", domain=[1, end], nice=False, padding=6),
+            axis=alt.Axis(tickCount=5, format="~g"),
+        ),
+        y=alt.Y("share:Q", title="share of the workloads (%)", scale=alt.Scale(domain=[0, 100], padding=4)),
+    )
+    lines = base.mark_line(interpolate="step-after", strokeWidth=2, aria=False).encode(
+        stroke=alt.Stroke("initializer:N", scale=paint, legend=None)
+    )
+    points = base.mark_point(filled=True, size=24, opacity=1).encode(
+        fill=alt.Fill("initializer:N", scale=paint, legend=None), description="words:N"
+    )
+    return drawn(alt.layer(lines, points), marks)
