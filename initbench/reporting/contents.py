@@ -17,7 +17,7 @@ from initbench.reporting.depth import depth_curves
 from initbench.reporting.figures import curve_figures, depth_figures, quotient_figures
 from initbench.reporting.frame import GQ
 from initbench.reporting.methods import methods
-from initbench.reporting.parts import Answer, Section, Table
+from initbench.reporting.parts import Answer, Column, Section, Table
 from initbench.reporting.trial_table import trial_table
 from initbench.reporting.verdicts import verdicts
 from initbench.suite.smoke import is_smoke
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from initbench.reporting.source import Source
 
 _MAXIMUM_TRACEBACKS = 50
-_DEPTH_COLUMNS = {
-    "family": ("Networks", "text"),
-    "initializer": ("Initializer", "text"),
-    "depth": ("Depth", "count"),
-    "seeds": ("Seeds", "count"),
-    "diverged": ("Diverged", "count"),
-    "test_error_median": ("Test error,\nmedian", "outcome"),
-    "test_error_smallest": ("smallest", "outcome"),
-    "test_error_largest": ("largest", "outcome"),
-}
+_DEPTH_COLUMNS = [
+    Column("Networks", "text", "family"),
+    Column("Initializer", "text", "initializer"),
+    Column("Depth", "count", "depth"),
+    Column("Seeds", "count", "seeds"),
+    Column("Diverged", "count", "diverged"),
+    Column("Test error,\nmedian", "outcome", "test_error_median"),
+    Column("smallest", "outcome", "test_error_smallest"),
+    Column("largest", "outcome", "test_error_largest"),
+]
 
 
 def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,8 +87,3 @@ FILTERS: dict[str, Callable[..., str]] = {
     "text": text,
 }
 """The names under which the pages' templates use them."""
-
-
-def written(value: Any, name: str) -> str:
-    """Return a value as the filter of that name writes it."""
-    return FILTERS[name](value)

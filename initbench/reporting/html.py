@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from initbench.reporting.charts import KINDS
-from initbench.reporting.formatting import FILTERS, written
+from initbench.reporting.formatting import FILTERS
 from initbench.reporting.trial_table import as_json
 
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ def render(contents: Mapping[str, Any], title: str, description: str) -> str:
         lstrip_blocks=True,
     )
     # The drawings are ours and escape their own text.
-    environment.filters |= FILTERS | {"written": written, "drawn": Markup, "as_json": as_json}
+    environment.filters |= FILTERS | {"drawn": Markup, "as_json": as_json}
     page = environment.get_template("page.html")
     return page.render(contents, title=title, description=description, kinds=KINDS)

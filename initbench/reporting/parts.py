@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import escape
+
+from initbench.reporting.formatting import FILTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,6 +80,31 @@ class Figure:
         )
 
 
+class Column(NamedTuple):
+    """A column of a table as the page shows it.
+
+    Attributes:
+        heading: its lines.
+        form: the name of the `formatting.FILTERS` that writes its values.
+        value: the frame's column.
+        low: that of the lower end of an interval, which then follows in parentheses; empty for none.
+        high: that of the upper end.
+    """
+
+    heading: str
+    form: str
+    value: str
+    low: str = ""
+    high: str = ""
+
+    def cell(self, row: Mapping[str, Any]) -> str:
+        """Return what stands in a row: ``+1.30 (+0.40 to +2.20)``."""
+        value = FILTERS[self.form](row[self.value])
+        if not self.low or math.isnan(row[self.low]):
+            return value
+        return f"{value} ({FILTERS[self.form](row[self.low])} to {FILTERS[self.form](row[self.high])})"
+
+
 @dataclass(frozen=True)
 class Table:
     """A table: shown in the page, and written whole as ``<name>.csv`` beside it.
@@ -85,21 +113,21 @@ class Table:
         name: unique in a report.
         title: what stands above it.
         frame: its rows; fractions are fractions.
-        columns: the columns that the page shows → their heading and the name of the `formatting.FILTERS` that writes
-            their values.
+        columns: what the page shows of them.
         note: what stands below the title, may be empty.
     """
 
     name: str
     title: str
     frame: pd.DataFrame
-    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    columns: Sequence[Column] = ()
     note: str = ""
 
     @property
-    def rows(self) -> list[dict[str, object]]:
-        """The rows as plain data."""
-        return [{str(key): value for key, value in row.items()} for row in self.frame.to_dict("records")]
+    def cells(self) -> list[list[str]]:
+        """The cells as the page shows them, by row."""
+        rows = [{str(key): value for key, value in row.items()} for row in self.frame.to_dict("records")]
+        return [[column.cell(row) for column in self.columns] for row in rows]
 
 
 @dataclass(frozen=True)

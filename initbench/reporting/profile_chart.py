@@ -29,10 +29,14 @@ def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]
             "tau": tau,
             "share": 100 * share,
             "initializer": name,
+            "rises": rises,
             "words": f"{name}: within a factor of {tau:.3g} of the best on {100 * share:.0f} % of the workloads",
         }
-        for name in profiles.columns
-        for tau, share in [*profiles[name].items(), (end, profiles[name].iloc[-1])]
+        for name, profile in profiles.items()
+        for tau, share, rises in [
+            *zip(profile.index, profile, profile.diff() != 0, strict=True),
+            (end, profile.iloc[-1], False),
+        ]
     ]
     paint = alt.Scale(domain=list(colours), range=list(colours.values()))
     base = alt.Chart(alt.NamedData(MARKS)).encode(
@@ -47,7 +51,9 @@ def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]
     lines = base.mark_line(interpolate="step-after", strokeWidth=2, aria=False).encode(
         stroke=alt.Stroke("initializer:N", scale=paint, legend=None)
     )
-    points = base.mark_point(filled=True, size=24, opacity=1).encode(
-        fill=alt.Fill("initializer:N", scale=paint, legend=None), description="words:N"
+    points = (
+        base.transform_filter("datum.rises")
+        .mark_point(filled=True, size=24, opacity=1)
+        .encode(fill=alt.Fill("initializer:N", scale=paint, legend=None), description="words:N")
     )
     return drawn(alt.layer(lines, points), marks)

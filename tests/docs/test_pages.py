@@ -23,7 +23,7 @@ EXCEPTIONS = {
     "how_to/run_on_a_ray_cluster.md": (["yaml", "python", *["sh"] * 5], "test_ray_cluster.py runs it on two hosts"),
     "index.md": ([], "there is no block"),
     "initializers_on_models.md": (["", "python"], "minutes of models; tests/docs/test_initializers_on_models.py"),
-    "reading_a_report.md": (["", ""], "its runs take 20 minutes; tests/reporting and tests/tracking run the commands"),
+    "reading-a-report.md": (["", ""], "its runs take 20 minutes; tests/reporting and tests/tracking run the commands"),
     "reference.md": ([], "there is no block"),
     "results/digits_initializers.md": ([""] * 2, "it takes too long; CI smoke-runs the suite"),
     "results/digits_normalization.md": ([""], "it takes too long; CI smoke-runs the suite"),

@@ -32,14 +32,15 @@ LEDGERS = {
         cells((KAIMING, [0.1]), (DELTA_1, [0.2])),
         [
             "kaiming has the lowest median test error, 10.00",
-            "no intervals to compare: fewer than 3 seeds",
+            "n = 1 seed; an interval takes 3",
             "with 1 seed",
         ],
         ["±\N{NO-BREAK SPACE}", "1 seeds"],
     ),
     "one architecture": (
-        cells((KAIMING, [0.1, 0.11, 0.12]), (DELTA_1, [0.5, 0.51, 0.52])),
-        ["<b>1</b>comparison<", "do not overlap", "No architecture has results at more than one depth"],
+        cells((KAIMING, [0.1, 0.11, 0.12]), (DELTA_1, [0.51, 0.51, 0.51])),
+        # 40 ± t(.975, 2) · 1 / √3 points
+        ["<b>1</b>comparison<", "(95 % interval 37.52 to 42.48 points, n = 3 seeds)", "No architecture has results at more than one depth"],
         ["<b>1</b>comparisons"],
     ),
     "one initializer": (
@@ -69,7 +70,7 @@ LEDGERS = {
     ),
     "missing probes": (
         without_probes(cells((KAIMING, [0.1, 0.2, 0.3]), (DELTA_1, [0.3, 0.4, 0.5]))),
-        ["No trial has a gradient quotient to draw", "Not enough evidence: 0 initializers with an outcome and a GQ"],
+        ["No trial has a gradient quotient to draw", "No trial has a probe."],
         ["The gradient quotient (Dauphin", "GQ is saturated for"],
     ),
     "one trial": (

@@ -16,7 +16,6 @@ import initbench.reporting
 from initbench.errors import InitbenchError
 from initbench.reporting.charts import PALETTE, colours, panels
 from initbench.reporting.comparison import comparable_trials, compare
-from initbench.reporting.correlation import correlate
 from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import write_report
@@ -26,7 +25,7 @@ SCRIPT = Path(initbench.reporting.__file__).parent / "templates" / "script.js"
 HOSTILE = "\"><script>alert('x')</script>&<img src=http://example.org/a.png>"
 
 
-TABLES = ("results", "comparison", "correlation", "curves", "depths", "conditions")
+TABLES = ("results", "comparison", "correlation", "curves", "conditions", "differences", "costs", "probes")
 
 
 def files(folder):
@@ -55,7 +54,8 @@ def cell(errors, initializer=KAIMING, **options):
 
 
 def sentences(*cells):
-    return verdicts(compare(comparable_trials(results_frame([record for c in cells for record in c]))))
+    trials = comparable_trials(results_frame([record for c in cells for record in c]))
+    return verdicts(compare(trials), trials)
 
 
 def marks(svg):
@@ -76,7 +76,7 @@ def test_the_files_of_a_report(tmp_path):
     names = {path.name for path in page.parent.iterdir()}
     assert names == {"index.html", "figures", *(f"{name}.csv" for name in TABLES)}
     frame = load_results(tmp_path)
-    tables = {"results": frame, "comparison": compare(frame), "correlation": correlate(compare(frame))}
+    tables = {"results": frame, "comparison": compare(frame)}
     for name, table in tables.items():
         read = pd.read_csv(page.parent / f"{name}.csv")
         pd.testing.assert_frame_equal(read, table, check_dtype=False)
@@ -108,7 +108,7 @@ def test_the_page_shows_what_ran_and_what_came_of_it(tmp_path):
         "369,498 parameters</p>",  # on wrn
         "torch 2.13.0",
         "gradient_quotient with ε 1e-05 · batch size 32 · batches 4 · data random · mode eval",
-        "not enough initializers (n = 2); 2 left out, GQ saturated",
+        "not enough initializers (n = 2); 2 left out, saturated",
     ):
         assert shown in text
     assert "betas" not in text  # Adam's, and the optimizer is SGD
@@ -212,23 +212,30 @@ def test_different_seeds_are_pointed_out(tmp_path):
     assert unpaired in report(tmp_path / "b", [*cell([0.1, 0.2]), *cell([0.1, 0.2, 0.3], DELTA_1)])
 
 
-def test_verdict_names_the_best_and_says_whether_intervals_overlap():
-    apart = sentences(cell([0.01, 0.011, 0.012]), cell([0.05, 0.051, 0.052], METAINIT))
+def test_verdict_names_the_best_and_compares_it_with_the_next_by_seed():
+    apart = sentences(cell([0.01, 0.011, 0.012]), cell([0.051, 0.051, 0.051], METAINIT))
+    # The differences are 4.1, 4.0 and 3.9 points: t(.975, 2) s / √3 = 4.303 · 0.1 / 1.732 = 0.25.
     assert apart[0] == (
         f"kaiming has the lowest median test error, {percent(0.011)}; next is metainit(delta_orthogonal), "
-        f"{percent(0.051)}; the 95 % intervals of their means do not overlap."
+        f"{percent(0.051)}. kaiming has 4.00 points less test error than metainit(delta_orthogonal) "
+        "(95 % interval 3.75 to 4.25 points, n = 3 seeds)."
     )
-    # Half-widths are 2.48 s: 2.48 % each, and the means are 4.5 % apart.
-    overlapping = sentences(cell([0.01, 0.02, 0.03]), cell([0.055, 0.065, 0.075], METAINIT))
-    assert overlapping[0].endswith("the 95 % intervals of their means overlap.")
+
+
+def test_verdict_on_the_best_of_three_holds_for_all_pairs():
+    cells = cell([0.01, 0.02, 0.03]), cell([0.06, 0.06, 0.06], METAINIT)
+    # 4 ± 2.48 points; over three pairs t(1 - .05 / 6, 2) = 7.649, and 7.649 · 1 / √3 = 4.42 points.
+    assert "(95 % interval 1.52 to 6.48 points" in sentences(*cells)[0]
+    three = sentences(*cells, cell([0.9, 0.9, 0.91], DELTA_1))[0]
+    assert "Not enough evidence that kaiming and metainit(delta_orthogonal) differ" in three
+    assert "simultaneous over 3 comparisons, -8.42 to 0.42 points" in three
 
 
 def test_verdict_compares_no_intervals_that_do_not_exist():
-    assert sentences(cell([0.1, 0.1]), cell([0.2, 0.2], METAINIT))[0].endswith(
-        "(no intervals to compare: fewer than 3 seeds)."
-    )
+    few = sentences(cell([0.1, 0.1]), cell([0.2, 0.2], METAINIT))[0]
+    assert few.endswith("differ: n = 2 seeds; an interval takes 3.")
     diverged = sentences(cell([0.1, 0.1, None]), cell([0.2, 0.2, 0.2], METAINIT))
-    assert diverged[0].endswith("(no intervals to compare: a trial has diverged).")
+    assert diverged[0].endswith("diverged, so that there is no mean difference (n = 3 seeds).")
     assert diverged[1] == "kaiming: 1 of 3 trials diverged."
 
 

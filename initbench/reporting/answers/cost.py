@@ -10,7 +10,7 @@ import pandas as pd
 
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.formatting import percent
-from initbench.reporting.parts import Answer, Figure, Remark, Section, Table
+from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
 from initbench.reporting.profile_chart import profile_panel
 from initbench.reporting.statistics.cells import complete
 from initbench.reporting.statistics.cost import costs_to_target
@@ -94,7 +94,7 @@ def _spent(spent: pd.DataFrame) -> str:
     if not len(known):
         return "Not known: the records do not say what initializers spent."
     if not len(own):
-        return "None spends a forward or a backward pass before training."
+        return "No initializer spends a forward or a backward pass before training."
     texts = []
     for name, row in own.iterrows():
         low, high = f"{row['min']:,.0f}", f"{row['max']:,.0f}"
@@ -129,15 +129,15 @@ def _table(spent: pd.DataFrame, costs: pd.DataFrame, targets: pd.Series[float]) 
         costs.rename_axis("group").reset_index().melt("group", var_name="initializer", value_name="steps_to_target")
     )
     frame = spent.merge(to_target, how="left").assign(target=spent["group"].map(targets))
-    columns = {
-        "group": ("Workload", "text"),
-        "initializer": ("Initializer", "text"),
-        "initialization_steps": ("Initialization\n(training steps)", "count"),
-        "training_steps": ("Training\nsteps", "count"),
-        "target": ("Target\ntest error", "percent"),
-        "steps_to_target": ("Steps to the target,\ninitialization included", "steps"),
-        "initialization_seconds": ("Initialization\ntime", "duration"),
-    }
+    columns = [
+        Column("Workload", "text", "group"),
+        Column("Initializer", "text", "initializer"),
+        Column("Initialization\n(training steps)", "count", "initialization_steps"),
+        Column("Training\nsteps", "count", "training_steps"),
+        Column("Target\ntest error", "percent", "target"),
+        Column("Steps to the target,\ninitialization included", "steps", "steps_to_target"),
+        Column("Initialization\ntime", "duration", "initialization_seconds"),
+    ]
     return Table(
         "costs",
         "What each initializer costs, and when it reaches the target",

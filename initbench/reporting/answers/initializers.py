@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.forest import ForestRow, forest_panel
-from initbench.reporting.parts import Answer, Figure, Remark, Section, Table
+from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
 from initbench.reporting.profile_chart import profile_panel
 from initbench.reporting.statistics.cells import Complete, cells, complete, table
 from initbench.reporting.statistics.divergence import divergence_rate
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 QUESTION = "Which initializer is better?"
 _EVERYWHERE = "over all workloads"
+_DIFFERENCES = [
+    *("initializer", "mean_rank", "difference", "difference_low", "difference_high"),
+    *("improvement", "improvement_low", "improvement_high"),
+    *("workloads", "rate", "rate_low", "rate_high", "trials", "trials_diverged"),
+]
 _SMALLEST = 2  # initializers, or workloads, below which there is nothing to compare over
 
 
@@ -76,7 +81,7 @@ def _divergence(compared: pd.DataFrame) -> list[Answer]:
     rates = {str(name): divergence_rate(compared, str(name)) for name in dict.fromkeys(compared["initializer"])}
     some = {name: rate for name, rate in rates.items() if rate.diverged}
     if rates and not some:
-        return [Answer(_EVERYWHERE, f"None of the {sum(rate.trials for rate in rates.values())} trials diverged.")]
+        return [Answer(_EVERYWHERE, f"No trial diverged, of {sum(rate.trials for rate in rates.values())}.")]
     most = sorted(some, key=lambda name: (-some[name].workloads.value, -some[name].diverged))
     return [Answer(name, divergence_rate_verdict(name, some[name]), i > 0) for i, name in enumerate(most)]
 
@@ -84,7 +89,7 @@ def _divergence(compared: pd.DataFrame) -> list[Answer]:
 def _difference_forest(reference: str, against: Mapping[str, PairedComparison]) -> list[Figure | Table | Remark]:
     rows = []
     for name, comparison in against.items():
-        estimate = comparison.difference
+        estimate = comparison.difference.clipped(-1, 1)
         scaled = estimate._replace(value=100 * estimate.value, low=100 * estimate.low, high=100 * estimate.high)
         rows.append(ForestRow(name, scaled, difference_verdict(name, reference, comparison)))
     drawing = forest_panel(rows, f"test error less that of {reference} (percentage points)")
@@ -134,7 +139,7 @@ def _differences(
         row |= {"rate": rate.workloads.value, "rate_low": rate.workloads.low, "rate_high": rate.workloads.high}
         row |= {"trials": rate.trials, "trials_diverged": rate.diverged}
         if comparison := against.get(str(name)):
-            difference, chance = comparison.difference, comparison.probability_of_improvement
+            difference, chance = comparison.difference.clipped(-1, 1), comparison.probability_of_improvement
             row |= {
                 "difference": difference.value,
                 "difference_low": difference.low,
@@ -142,25 +147,19 @@ def _differences(
             }
             row |= {"improvement": chance.value, "improvement_low": chance.low, "improvement_high": chance.high}
         rows.append(row)
-    columns = {
-        "initializer": ("Initializer", "text"),
-        "mean_rank": ("Mean rank", "share"),
-        "difference": (f"Test error less\nthat of {reference}", "points"),
-        "difference_low": ("from", "points"),
-        "difference_high": ("to", "points"),
-        "improvement": ("Probability of\nimprovement", "share"),
-        "improvement_low": ("from", "share"),
-        "improvement_high": ("to", "share"),
-        "workloads": ("Workloads", "count"),
-        "rate": ("Diverged on", "percent"),
-        "rate_low": ("from", "percent"),
-        "rate_high": ("to", "percent"),
-    }
+    columns = [
+        Column("Initializer", "text", "initializer"),
+        Column("Mean rank", "share", "mean_rank"),
+        Column(f"Test error less\nthat of {reference}", "points", "difference", "difference_low", "difference_high"),
+        Column("Probability of\nimprovement", "share", "improvement", "improvement_low", "improvement_high"),
+        Column("Workloads", "count", "workloads"),
+        Column("Diverged on", "percent", "rate", "rate_low", "rate_high"),
+    ]
     frame = pd.DataFrame(rows)
     return Table(
         "differences",
         f"Every initializer against {reference} over the workloads",
-        frame.reindex(columns=list(dict.fromkeys([*columns, *frame.columns]))),
+        frame.reindex(columns=_DIFFERENCES),
         columns,
         "Differences in percentage points, and the probability that a run has a lower error than one of "
         f"{reference}; intervals are simultaneous 95 % intervals over the workloads. Diverged: on what share of the "
@@ -169,12 +168,12 @@ def _differences(
 
 
 def _pairs(ranks: RankComparison) -> Table:
-    columns = {
-        "first": ("Initializer", "text"),
-        "second": ("behind it", "text"),
-        "difference": ("Difference of\nmean ranks", "share"),
-        "pvalue": ("p (Holm)", "probability"),
-    }
+    columns = [
+        Column("Initializer", "text", "first"),
+        Column("behind it", "text", "second"),
+        Column("Difference of\nmean ranks", "share", "difference"),
+        Column("p (Holm)", "probability", "pvalue"),
+    ]
     return Table("rank_pairs", "Pairs of initializers by mean rank", ranks.pairs, columns)
 
 

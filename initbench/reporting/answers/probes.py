@@ -9,7 +9,7 @@ import pandas as pd
 
 from initbench.reporting.answers.probe_results import ALL_VALUES, TRIVIAL
 from initbench.reporting.forest import ForestRow, forest_panel
-from initbench.reporting.parts import Answer, Figure, Remark, Section, Table
+from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.multiplicity import adjust
 from initbench.reporting.statistics.verdicts import (
@@ -144,61 +144,58 @@ def _estimate(row: Mapping[Hashable, Any]) -> Estimate:
     return Estimate(row["rho"], row["rho_low"], row["rho_high"], row["n"])
 
 
+def _columns(name: str, estimate: Estimate) -> dict[str, float]:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
 def _table(results: Sequence[ProbeResult], holm: NDArray[np.float64], false_discovery: NDArray[np.float64]) -> Table:
     rows = []
     for result, family_wise, discovery in zip(results, holm, false_discovery, strict=True):
         row: dict[str, Any] = {
             "probe": result.column.removeprefix("probe."),
             "form": result.form,
-            "rho": result.rho.value,
-            "rho_low": result.rho.low,
-            "rho_high": result.rho.high,
+            **_columns("rho", result.rho),
             "initializers": result.rho.n,
             "workloads": result.test.workloads,
             "tau": float(result.by_workload["tau"].astype(float).mean()),
             "pvalue": result.test.pvalue,
             "pvalue_holm": family_wise,
             "pvalue_benjamini_hochberg": discovery,
-            "pooled_rho": result.pooled.rho.value,
-            "pooled_rho_low": result.pooled.rho.low,
-            "pooled_rho_high": result.pooled.rho.high,
+            **_columns("pooled_rho", result.pooled.rho),
             "i_squared": result.pooled.i_squared,
         }
         for k, chosen in result.chosen.items():
-            row |= {f"regret_{k}": chosen.regret.value, f"precision_{k}": chosen.precision.value}
+            row |= _columns(f"regret_{k}", chosen.regret) | _columns(f"precision_{k}", chosen.precision)
         row |= {
             "regret_at_random": result.chosen[1].regret_at_random.value,
-            "gain": result.gain.gain.value,
+            **_columns("gain", result.gain.gain),
             "gain_pvalue": result.gain.pvalue,
-            "auroc": result.divergence.auroc.value,
-            "auroc_low": result.divergence.auroc.low,
-            "auroc_high": result.divergence.auroc.high,
-            "seed_agreement": result.agreement.value,
+            **_columns("auroc", result.divergence.auroc),
+            "auroc_pvalue": result.divergence.pvalue,
+            **_columns("seed_agreement", result.agreement),
             "batch_spread": result.spread.value,
             "seconds": result.seconds,
         }
         rows.append(row)
-    columns = {
-        "probe": ("Probe", "text"),
-        "form": ("Values", "text"),
-        "rho": ("Mean ρ", "coefficient"),
-        "rho_low": ("from", "coefficient"),
-        "rho_high": ("to", "coefficient"),
-        "initializers": ("Initializers", "count"),
-        "workloads": ("Workloads", "count"),
-        "tau": ("Mean τ-b", "coefficient"),
-        "pvalue_holm": ("p (Holm)", "probability"),
-        "pvalue_benjamini_hochberg": ("p (BH)", "probability"),
-        "precision_1": ("Precision@1", "share"),
-        "regret_1": ("Regret@1,\npoints", "points"),
-        "regret_3": ("Regret@3,\npoints", "points"),
-        "regret_at_random": ("at random,\npoints", "points"),
-        "gain": ("Gain in rank,\npoints", "points"),
-        "auroc": ("AUROC,\ndivergence", "share"),
-        "seed_agreement": ("ρ between\nseeds", "coefficient"),
-        "batch_spread": ("Spread between\nbatches", "percent"),
-        "seconds": ("Time to\nmeasure", "duration"),
-    }
+    columns = [
+        Column("Probe", "text", "probe"),
+        Column("Values", "text", "form"),
+        Column("Mean ρ", "coefficient", "rho", "rho_low", "rho_high"),
+        Column("Initializers", "count", "initializers"),
+        Column("Workloads", "count", "workloads"),
+        Column("Mean τ-b", "coefficient", "tau"),
+        Column("p (Holm)", "probability", "pvalue_holm"),
+        Column("p (BH)", "probability", "pvalue_benjamini_hochberg"),
+        Column("Precision@1", "share", "precision_1", "precision_1_low", "precision_1_high"),
+        Column("Regret@1,\npoints", "points", "regret_1", "regret_1_low", "regret_1_high"),
+        Column("Regret@3,\npoints", "points", "regret_3", "regret_3_low", "regret_3_high"),
+        Column("at random,\npoints", "points", "regret_at_random"),
+        Column("Gain in rank,\npoints", "points", "gain", "gain_low", "gain_high"),
+        Column("AUROC,\ndivergence", "share", "auroc", "auroc_low", "auroc_high"),
+        Column("ρ between\nseeds", "coefficient", "seed_agreement", "seed_agreement_low", "seed_agreement_high"),
+        Column("Spread between\nbatches", "percent", "batch_spread"),
+        Column("Time to\nmeasure", "duration", "seconds"),
+    ]
     return Table(
         "probes",
         "Every probe",
