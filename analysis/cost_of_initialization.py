@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 from answering import answer, parser, records_of, trials_of
 
 from initbench.errors import InitbenchError
+from initbench.reporting.compute import initialization_steps
 from initbench.reporting.formatting import percent
-from initbench.reporting.statistics.cost import cost_to_target, initialization_gradients
+from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
+from initbench.reporting.statistics.profiles import performance_profiles
 
 
 def main() -> None:
-    """Print for each workload and initializer the gradients used before training and until a target is met."""
+    """Print for each workload and initializer the steps until a target is met, and who is the cheapest how often."""
     options = parser(str(__doc__))
     options.add_argument("--target", type=float, help="test error as a fraction; default: each workload's median")
     arguments = options.parse_args()
@@ -25,22 +26,46 @@ def main() -> None:
     if trials.empty:
         raise InitbenchError(f"{arguments.folder}: no trial has a result")
     records = records_of(arguments.folder)
+    costs, targets = costs_to_target(trials, records)
+    print("Training steps, with those that the initializer cost; medians over seeds.")
     for group, own in trials.groupby("group", sort=False):
-        target = own["test_error"].median() if arguments.target is None else arguments.target
+        target = targets[group] if arguments.target is None else arguments.target
         if math.isnan(target):
-            print(f"{group}: every trial diverged")
+            print(f"{group}: no initializer has a finite median test error")
             continue
-        print(f"{group}, until a test error of {percent(target)}, medians over seeds in gradients:")
+        print(f"{group}, until a test error of {percent(target)}:")
         for initializer, seeds in own.groupby("initializer", sort=False):
-            costs = [cost_to_target(records[i], target) for i in seeds["trial_id"]]
-            begun = [initialization_gradients(records[i]) for i in seeds["trial_id"]]
-            missed = int(np.isinf(costs).sum())
-            total = float(np.median(costs))
-            text = "not reached" if math.isinf(total) else f"{total:,.0f}"
-            note = f", missed by {missed} of {len(costs)}" if missed else ""
-            spent = float(pd.Series(begun).median())
-            spent_text = "an unknown number" if math.isnan(spent) else f"{spent:,.0f}"
-            print(f"  {initializer}: {text}, of them {spent_text} before training{note} (n = {len(costs)} seeds)")
+            each = [cost_to_target(records[i], target) for i in seeds["trial_id"]]
+            begun = float(np.median([initialization_steps(records[i]) for i in seeds["trial_id"]]))
+            print(f"  {initializer}: {cost_text(each, begun)}")
+    if arguments.target is None:
+        # A workload on which one initializer alone has run compares nothing.
+        compared = costs[costs.notna().sum(axis="columns") > 1].dropna(axis="columns", how="all")
+        profiles = performance_profiles(compared)
+        for initializer in profiles.columns:
+            shares = [profiles[initializer][profiles.index <= factor].iloc[-1] for factor in (1, 2, math.inf)]
+            first, twice, ever = (round(share * len(compared)) for share in shares)
+            print(
+                f"{initializer}: the cheapest on {first} of {len(compared)} workloads, "
+                f"within twice the least cost on {twice}, reaches the target on {ever}"
+            )
+
+
+def cost_text(costs: list[float], begun: float) -> str:
+    """Return the median cost of a cell, what of it was before training, and how many seeds missed the target.
+
+    Args:
+        costs: of its seeds, in training steps, +∞ for a miss, NaN where not known.
+        begun: steps that the initializer cost, NaN where not known.
+    """
+    missed = sum(math.isinf(cost) for cost in costs)
+    before = "an unknown number" if math.isnan(begun) else f"{begun:,.0f}"
+    total = float(np.median(costs))
+    if math.isinf(total):
+        return f"not reached by {missed} of {len(costs)} seeds ({before} before training)"
+    number = "an unknown number" if math.isnan(total) else f"{total:,.0f}"
+    note = f", {missed} of {len(costs)} seeds missed it" if missed else f", n = {len(costs)} seeds"
+    return f"{number} ({before} before training{note})"
 
 
 if __name__ == "__main__":

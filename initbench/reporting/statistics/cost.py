@@ -1,70 +1,66 @@
-"""What a trial cost, in gradients of its training, with what its initializer used."""
+"""What it costs to reach a test error, in training steps, with what the initializer used."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-import pandas as pd
+import numpy as np
+
+from initbench.reporting.compute import initialization_steps
+from initbench.reporting.frame import natural
+from initbench.reporting.statistics.cells import cells, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
+
+    import pandas as pd
 
     from initbench.ledger import TrialRecord
 
 
-def initialization_gradients(record: TrialRecord) -> float:
-    """Return what the initializer used, in gradients of a training batch; NaN for a record that does not say.
-
-    (f + 2 b) / 3 · B₀ / B: f forward and b backward passes over batches of B₀ samples, training batches having B. One
-    gradient is a forward and a backward pass, and a backward pass counts as two forward passes, as it takes twice the
-    multiplications. B₀ is the batch that the initializer recorded, else that of its spec, else B.
-
-    Args:
-        record: with its `initialization`, as from `Ledger.records`.
-    """
-    cost = record.initialization.get("cost")
-    if not cost:
-        return math.nan
-    batch = float(record.spec["recipe"]["batch_size"])
-    shape = record.initialization.get("conditions", {}).get("batch_shape")
-    own = shape[0] if shape else record.spec["initializer"].get("batch_size") or batch
-    return (cost["forward"] + 2 * cost["backward"]) / 3 * own / batch
-
-
 def cost_to_target(record: TrialRecord, target: float) -> float:
-    """Return the gradients until the test error is first at most a target, with those of the initializer; +∞ if never.
+    """Return the steps until the test error is first at most a target, with those of the initializer; +∞ if never.
+
+    The initializer's are `compute.initialization_steps`; where the record does not say what it used, the cost of a
+    target that is met is NaN.
 
     Args:
         record: with its history, as from `Ledger.records`. Where that is per epoch, so is the answer.
         target: test error as a fraction.
     """
-    begun = initialization_gradients(record)
     for entry in record.history:
         error = entry.get("test_error")
         if error is not None and error <= target:
-            return begun + entry["step"]
+            return initialization_steps(record) + float(entry["step"])
     return math.inf
 
 
-def cost_curves(records: Sequence[TrialRecord]) -> pd.DataFrame:
-    """Return the test error of each trial against total compute.
+def costs_to_target(trials: pd.DataFrame, records: Mapping[str, TrialRecord]) -> tuple[pd.DataFrame, pd.Series[float]]:
+    """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
+
+    The target of a workload is the median over its initializers of their outcomes (`cells.cells`: the median test error
+    over seeds at the end), without those of +∞. A cell's cost is the median over its seeds of `cost_to_target`, so that
+    it is +∞ where at least half of them miss.
 
     Args:
-        records: with histories.
+        trials: as from `comparison.comparable_trials`.
+        records: with histories, by trial id.
 
     Returns:
-        One row per entry of a history that has a test error: ``trial_id``, ``gradients`` (initialization and steps up
-        to there), ``test_error``.
+        The costs in training steps, workloads × initializers, +∞ for a miss, NaN for a cell that was not run or whose
+        initializer's cost is not known; and the targets by workload, fractions, NaN where no outcome is finite, which
+        all miss.
     """
-    rows = [
-        {
-            "trial_id": record.id,
-            "gradients": initialization_gradients(record) + entry["step"],
-            "test_error": entry["test_error"],
-        }
-        for record in records
-        for entry in record.history
-        if entry.get("test_error") is not None
+    compared = cells(trials)
+    finite = compared[np.isfinite(compared["outcome"])]
+    groups = sorted(set(compared["group"]), key=natural)
+    targets = finite.groupby("group")["outcome"].median().reindex(groups).rename("target")
+    results = trials[trials["status"] != "failed"]
+    each = [
+        cost_to_target(records[trial], targets[group])
+        for trial, group in zip(results["trial_id"], results["group"], strict=True)
     ]
-    return pd.DataFrame(rows, columns=["trial_id", "gradients", "test_error"])
+    by_cell = results.assign(cost=each).groupby(["group", "initializer"], sort=False)["cost"]
+    costs = by_cell.agg(lambda seeds: float(np.median(seeds))).reset_index()
+    return table(costs, "cost"), targets

@@ -2,27 +2,27 @@ import math
 from dataclasses import replace
 
 import pytest
-from ledgers import KAIMING, METAINIT, make_record, make_spec
+from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec
 
-from initbench.reporting.statistics.cost import cost_curves, cost_to_target, initialization_gradients
+from initbench.reporting.comparison import comparable_trials
+from initbench.reporting.frame import results_frame
+from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
+from initbench.reporting.statistics.profiles import performance_profiles
 
 
-def record(initializer=METAINIT, cost=None, conditions=None, errors=(0.5, 0.2, 0.1)):
-    made = make_record(make_spec(initializer, recipe={"batch_size": 64}))
-    initialization = {"cost": cost} if cost else {}
+def record(initializer=METAINIT, cost=None, errors=(0.5, 0.2, 0.1), architecture=PLAIN, seed=0, status="finished"):
+    """Return a record with a test error every 10 steps, the last of them its result."""
+    spec = make_spec(initializer, architecture, seed, recipe={"batch_size": 64})
+    made = make_record(spec, errors[-1], status=status)
     history = [{"step": 10 * (i + 1), "epoch": i + 1, "test_error": e} for i, e in enumerate(errors)]
-    return replace(made, initialization=initialization | {"conditions": conditions or {}}, history=history)
+    return replace(made, initialization={"cost": cost} if cost else {}, history=history)
 
 
-def test_gradients_of_the_initializer_in_training_batches():
-    # 100 steps of MetaInit: (100 + 2 · 300) / 3 gradients, each of 32 in place of 64 samples.
+def test_an_initializers_steps_are_those_of_the_report():
+    # 100 steps of MetaInit, 1 forward and 3 backward passes each, are 900 gradients, each of 32 in place of 64 samples.
     own = record(cost={"forward": 100, "backward": 300})
-    assert initialization_gradients(own) == pytest.approx(700 / 3 / 2)
-    noted = record(cost={"forward": 3, "backward": 0}, conditions={"batch_shape": [128, 3, 8, 8]})
-    assert initialization_gradients(noted) == pytest.approx(2)
-    plain = record(KAIMING, {"forward": 1, "backward": 1})
-    assert initialization_gradients(plain) == 1
-    assert math.isnan(initialization_gradients(record(KAIMING)))
+    assert cost_to_target(own, 0.5) == pytest.approx(450 + 10)
+    assert math.isnan(cost_to_target(record(KAIMING), 0.5))
 
 
 def test_cost_to_a_target_counts_both():
@@ -32,8 +32,35 @@ def test_cost_to_a_target_counts_both():
     assert cost_to_target(record(KAIMING, {"forward": 0, "backward": 0}), 0.5) == 10
 
 
-def test_curves_have_one_row_per_measured_error():
-    own = record(KAIMING, {"forward": 2, "backward": 2}, errors=(0.5, None, 0.1))
-    curves = cost_curves([own])
-    assert list(curves["gradients"]) == [12, 32]
-    assert list(curves["test_error"]) == [0.5, 0.1]
+def test_the_table_of_costs_by_hand():
+    free, tuned = {"forward": 0, "backward": 0}, {"forward": 10, "backward": 10}
+    records = [
+        # On plain the medians at the end are 0.1 and 0.3; the target is 0.2, which the second misses at 2 of 3 seeds.
+        *(record(KAIMING, free, (0.2, 0.1), seed=seed) for seed in (0, 1)),
+        record(KAIMING, free, (0.3, 0.2), seed=2),
+        *(record(DELTA_1, tuned, (0.4, 0.3), seed=seed) for seed in (0, 1)),
+        record(DELTA_1, tuned, (0.2, 0.2), seed=2),
+        # On wrn the first diverged: the target is the second's own 0.5, and the median of 10 + 10 and 10 + 20 steps.
+        *(record(KAIMING, free, (0.9, 0.9), WRN, seed, "diverged") for seed in (0, 1)),
+        record(DELTA_1, tuned, (0.5, 0.5), WRN, 0),
+        record(DELTA_1, tuned, (0.6, 0.5), WRN, 1),
+    ]
+    costs, targets = costs_to_target(comparable_trials(results_frame(records)), {made.id: made for made in records})
+    assert list(targets) == pytest.approx([0.2, 0.5])
+    assert list(costs.index) == list(targets.index)
+    assert dict(costs.iloc[0]) == {"kaiming": 10, "delta_orthogonal": math.inf}
+    assert dict(costs.iloc[1]) == {"kaiming": math.inf, "delta_orthogonal": 25}
+    assert list(performance_profiles(costs)["kaiming"]) == [0.5]
+
+
+def test_a_workload_where_all_diverge_has_no_target_and_all_miss():
+    records = [record(KAIMING, {"forward": 0, "backward": 0}, (0.5, 0.5), status="diverged")]
+    costs, targets = costs_to_target(comparable_trials(results_frame(records)), {made.id: made for made in records})
+    assert math.isnan(targets.iloc[0])
+    assert costs.to_numpy().tolist() == [[math.inf]]
+
+
+def test_a_cell_that_was_not_run_and_a_cost_that_is_not_known_are_missing():
+    records = [record(KAIMING, None, (0.5, 0.5)), record(DELTA_1, {"forward": 0, "backward": 0}, (0.5, 0.5), WRN)]
+    costs, _ = costs_to_target(comparable_trials(results_frame(records)), {made.id: made for made in records})
+    assert costs.isna().to_numpy().sum() == 3
