@@ -1,4 +1,4 @@
-"""Estimates with 95 % intervals: Student's t for means, Wilson's for rates."""
+"""Estimates with 95 % intervals: Student's t for means, Wilson's for rates; of several at once, if asked for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy import stats
 
-from initbench.reporting.comparison import CONFIDENCE, t_interval
+from initbench.reporting.comparison import CONFIDENCE, MINIMUM_SEEDS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,20 +40,72 @@ class Estimate(NamedTuple):
         return self._replace(low=float(ends[0]), high=float(ends[1]))
 
 
-def mean_estimate(values: ArrayLike) -> Estimate:
-    """Return the mean of independent values with Student's interval ē ± t₀.₉₇₅,ₙ₋₁ · s / √n.
+def mean_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
+    """Return the mean of independent values with Student's interval ē ± t₁₋α/₂ₘ,ₙ₋₁ · s / √n, α = 5 %.
 
     There is no interval below 3 values: with 2 it is 12.7 standard errors to each side, and says nothing. There is
     neither mean nor interval where a value is infinite or NaN.
 
     Args:
         values: shape (n,), in any unit.
+        comparisons: m, how many such intervals are to hold all at once with 95 % (Bonferroni).
     """
     x = np.asarray(values, dtype=float)
     if not len(x) or not np.isfinite(x).all():
         return Estimate(math.nan, math.nan, math.nan, len(x))
-    mean, half = float(x.mean()), t_interval(x)
+    mean = float(x.mean())
+    half = t_multiplier(len(x), comparisons) * float(np.std(x, ddof=1)) if len(x) >= MINIMUM_SEEDS else math.nan
     return Estimate(mean, mean - half, mean + half, len(x))
+
+
+def share_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
+    """Return the mean of values from 0 to 1, such as probabilities, with an interval that is no point at 0 and 1.
+
+    Where a few values are all 1, or all 0, they have no spread, and Student's interval would be a point. One more value
+    is therefore added, half of it 0 and half 1, as Jeffreys' prior does for a rate (Brown, Cai and DasGupta, Stat. Sci.
+    16 (2001) 101-133, section 3.1.3): with m̃ = (Σ x + ½) / (n + 1) and ṽ = (Σ x² + ½) / (n + 1) - m̃² the interval is
+    m̃ ± t √(ṽ / n), t as for `mean_estimate`, within 0 to 1. What it does is in docs/statistics.md.
+
+    Args:
+        values: shape (n,), each from 0 to 1; no interval below 3.
+        comparisons: as for `mean_estimate`.
+    """
+    x = np.asarray(values, dtype=float)
+    plain = mean_estimate(x, comparisons)
+    if not plain.has_interval:
+        return plain
+    n = len(x)
+    centre = (float(x.sum()) + 0.5) / (n + 1)
+    variance = (float(np.sum(x**2)) + 0.5) / (n + 1) - centre**2
+    half = t_multiplier(n, comparisons) * math.sqrt(variance)
+    return Estimate(plain.value, centre - half, centre + half, n).clipped(0, 1)
+
+
+def t_multiplier(n: int, comparisons: int = 1) -> float:
+    """Return t₁₋α/₂ₘ,ₙ₋₁ / √n, the half-width of the interval of `mean_estimate` in standard deviations of the values.
+
+    Args:
+        n: number of values, at least 2.
+        comparisons: m, as for `mean_estimate`.
+
+    Raises:
+        ValueError: comparisons is less than 1.
+    """
+    if comparisons < 1:
+        raise ValueError(f"comparisons must be at least 1, got {comparisons}")
+    return float(stats.t.isf((1 - CONFIDENCE) / 2 / comparisons, n - 1)) / math.sqrt(n)
+
+
+def values_deviation(estimate: Estimate, comparisons: int = 1) -> float:
+    """Return the standard deviation of the values behind an estimate of `mean_estimate`, NaN without an interval.
+
+    Args:
+        estimate: not clipped.
+        comparisons: with which it was made.
+    """
+    if not estimate.has_interval:
+        return math.nan
+    return (estimate.high - estimate.low) / 2 / t_multiplier(estimate.n, comparisons)
 
 
 def wilson_estimate(count: int, n: int) -> Estimate:

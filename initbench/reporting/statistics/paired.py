@@ -9,33 +9,33 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.statistics.cells import trial_outcomes
-from initbench.reporting.statistics.intervals import Estimate, mean_estimate
+from initbench.reporting.statistics.intervals import Estimate, mean_estimate, share_estimate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 class PairedComparison(NamedTuple):
     """An initializer against a reference.
 
     Attributes:
-        by_workload: one row per workload that has both: ``group``; ``difference``, ``low``, ``high``: the mean over
-            seeds of the initializer's test error less the reference's, as a fraction, with Student's interval (none
-            below 3 seeds, neither mean nor interval where a trial diverged); ``median``: of the differences, where
-            both diverged 0, where one did ±∞; ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one
-            or two diverged trials.
+        by_workload: one row per workload that has both: ``group``; ``difference``, ``low``, ``high``: as from
+            `paired_estimate`; ``median``: of the differences, where both diverged 0, where one did ±∞;
+            ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one or two diverged trials.
         difference: the mean over workloads of their mean differences; the interval is over workloads, of which these
             are taken as a sample. None of it where a trial diverged.
         probability_of_improvement: that a run of the initializer has a lower error than a run of the reference on the
-            same workload, averaged over workloads; the interval is over workloads.
+            same workload, averaged over workloads; the interval is over workloads (`intervals.share_estimate`).
+        comparisons: how many comparisons each kind of interval is to hold for at once.
     """
 
     by_workload: pd.DataFrame
     difference: Estimate
     probability_of_improvement: Estimate
+    comparisons: int = 1
 
 
-def compare_paired(trials: pd.DataFrame, initializer: str, reference: str) -> PairedComparison:
+def compare_paired(trials: pd.DataFrame, initializer: str, reference: str, comparisons: int = 1) -> PairedComparison:
     """Return an initializer against a reference, on the workloads and seeds where both have a result.
 
     Two initializers at one seed see the same data in the same order, so their difference is free of that noise. Seeds
@@ -45,6 +45,9 @@ def compare_paired(trials: pd.DataFrame, initializer: str, reference: str) -> Pa
         trials: as from `comparison.comparable_trials`.
         initializer: a label in them.
         reference: another.
+        comparisons: how many are made: k - 1 where all of k are compared with one that was named beforehand, and
+            k (k - 1) / 2 where that one was picked by the same errors, for then any pair might have come up. All
+            intervals have the level 1 - 5 % / comparisons.
     """
     results = trial_outcomes(trials)
     both = results[results["initializer"].isin([initializer, reference])]
@@ -53,15 +56,14 @@ def compare_paired(trials: pd.DataFrame, initializer: str, reference: str) -> Pa
     rows = []
     for group, own in wide.groupby(level="group", sort=False):
         first, second = own[initializer].to_numpy(), own[reference].to_numpy()
-        differences = paired_differences(first, second)
-        mean = mean_estimate(differences if np.isfinite([first, second]).all() else [math.nan])
+        mean = paired_estimate(first, second, comparisons)
         rows.append(
             {
                 "group": group,
                 "difference": mean.value,
                 "low": mean.low,
                 "high": mean.high,
-                "median": float(np.median(differences)),
+                "median": float(np.median(paired_differences(first, second))),
                 "probability_of_improvement": probability_of_improvement(first, second),
                 "seeds": len(own),
                 "diverged": int((np.isinf(first) | np.isinf(second)).sum()),
@@ -71,9 +73,31 @@ def compare_paired(trials: pd.DataFrame, initializer: str, reference: str) -> Pa
     by_workload = pd.DataFrame(rows, columns=columns)
     return PairedComparison(
         by_workload,
-        mean_estimate(by_workload["difference"].to_numpy(dtype=float)),
-        mean_estimate(by_workload["probability_of_improvement"].to_numpy(dtype=float)).clipped(0, 1),
+        mean_estimate(by_workload["difference"].to_numpy(dtype=float), comparisons),
+        share_estimate(by_workload["probability_of_improvement"].to_numpy(dtype=float), comparisons),
+        comparisons,
     )
+
+
+def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -> Estimate:
+    """Return the mean over the seeds of one workload of the difference first - second, with Student's interval.
+
+    No interval below 3 seeds, neither mean nor interval where a trial diverged; n counts the seeds.
+
+    Args:
+        first: shape (seeds,), test errors as fractions, +∞ for a diverged trial.
+        second: likewise, at the same seeds.
+        comparisons: how many such intervals are to hold at once, as for `intervals.mean_estimate`.
+
+    Raises:
+        ValueError: they have not the same number of seeds.
+    """
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if x.shape != y.shape:
+        raise ValueError(f"both must have the same seeds, got {len(x)} and {len(y)}")
+    differences = paired_differences(x, y)
+    # Two that diverged are a tie for the median, but no mean.
+    return mean_estimate(np.where(np.isfinite(x) & np.isfinite(y), differences, math.nan), comparisons)
 
 
 def paired_differences(errors: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.statistics.association import aligned
-from initbench.reporting.statistics.intervals import Estimate, mean_estimate
+from initbench.reporting.statistics.intervals import Estimate, mean_estimate, share_estimate
+from initbench.reporting.statistics.permutation import scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,20 +24,23 @@ class Selection(NamedTuple):
 
     Attributes:
         by_workload: one row per workload with more than k initializers: ``group``, ``regret``, ``regret_at_random``,
-            ``precision``, ``precision_at_random`` (k / n), ``n`` (initializers).
+            ``precision``, ``precision_at_random`` (k / n), ``n`` (initializers), ``lower_is_better`` (the direction
+            that was used there).
         regret: mean over workloads, in fractions of error, with Student's interval over them; +∞ where on some workload
             every choice may have diverged.
         regret_at_random: of choosing k at random.
-        precision: mean over workloads, interval within 0 to 1.
+        precision: mean over workloads (`intervals.share_estimate`).
+        learned: whether the direction was learned on the other workloads.
     """
 
     by_workload: pd.DataFrame
     regret: Estimate
     regret_at_random: Estimate
     precision: Estimate
+    learned: bool = False
 
 
-def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, *, lower_is_better: bool = True) -> Selection:
+def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, lower_is_better: bool | None = True) -> Selection:
     """Return precision@k and regret@k of taking the k initializers with the best values of a probe.
 
     With K the set chosen and o the outcomes of a workload, regret@k = min over K of o - min over all of o: what is lost
@@ -49,7 +53,12 @@ def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, *, lower_i
         outcome: likewise, test errors as fractions, +∞ for a diverged cell.
         k: how many are chosen.
         lower_is_better: whether a low value of the probe is to be chosen, as for GQ. It is to be said beforehand: found
-            from the same outcomes it would flatter the probe.
+            from the same outcomes it would flatter the probe. None for a probe of which that is not known: for each
+            workload it is the sign of Σ (n - 1) ρ over the *other* workloads, n initializers and Spearman's ρ of each,
+            as in `permutation.permutation_test`. A workload for which that is 0, or that has no others with 3
+            initializers, is left out. The answer is for a further workload and the *same* initializers: what is
+            peculiar to an initializer is known from the others, so that even a probe that means nothing beats a random
+            choice where workloads agree on the initializers (docs/statistics.md).
 
     Raises:
         ValueError: k is less than 1.
@@ -57,11 +66,15 @@ def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, *, lower_i
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
     values, errors = aligned(probe, outcome)
+    if lower_is_better is None:
+        directions = _learned_directions(values, errors)
+    else:
+        directions = np.full(len(values), 1.0 if lower_is_better else -1.0)
     rows = []
-    for group, x, y in zip(outcome.index, values if lower_is_better else -values, errors, strict=True):
+    for group, x, y, direction in zip(outcome.index, directions[:, None] * values, errors, directions, strict=True):
         known = ~np.isnan(x)
         n = int(known.sum())
-        if n <= k or not np.isfinite(y[known]).any():
+        if n <= k or not np.isfinite(y[known]).any() or direction == 0:
             continue
         chosen = list(_best_sets(x[known], k))
         best = list(_best_sets(y[known], k))
@@ -74,16 +87,35 @@ def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, *, lower_i
                 "precision": float(np.mean([len(set(a) & set(b)) / k for a in chosen for b in best])),
                 "precision_at_random": k / n,
                 "n": n,
+                "lower_is_better": bool(direction > 0),
             }
         )
-    columns = ["group", "regret", "regret_at_random", "precision", "precision_at_random", "n"]
+    columns = ["group", "regret", "regret_at_random", "precision", "precision_at_random", "n", "lower_is_better"]
     by_workload = pd.DataFrame(rows, columns=columns)
     return Selection(
         by_workload,
         _over_workloads(by_workload["regret"]),
         _over_workloads(by_workload["regret_at_random"]),
-        mean_estimate(by_workload["precision"].to_numpy(dtype=float)).clipped(0, 1),
+        share_estimate(by_workload["precision"].to_numpy(dtype=float)),
+        lower_is_better is None,
     )
+
+
+def _learned_directions(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each workload 1 where a low value goes with a low error on the others, -1 where a high one does.
+
+    Args:
+        x: shape (workloads, initializers), the probe.
+        y: likewise, the outcome.
+
+    Returns:
+        Shape (workloads,); 0 where the others do not tell.
+    """
+    ranks_x, ranks_y, weights = scores(x, y)
+    each = weights * np.einsum("ai,ai->a", ranks_x, ranks_y)
+    others = each.sum() - each
+    # What is 0 differs from it by rounding.
+    return np.where(np.abs(others) < 1e-9, 0.0, np.sign(others))
 
 
 def _over_workloads(regrets: pd.Series[float]) -> Estimate:

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from initbench.reporting.statistics.intervals import mean_estimate, wilson_estimate
+from initbench.reporting.comparison import t_interval
+from initbench.reporting.statistics.intervals import (
+    mean_estimate,
+    share_estimate,
+    t_multiplier,
+    values_deviation,
+    wilson_estimate,
+)
 
 
 def test_mean_and_interval_are_scipys():
@@ -12,6 +19,26 @@ def test_mean_and_interval_are_scipys():
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
     estimate = mean_estimate(values)
     assert estimate == pytest.approx((np.mean(values), expected.low, expected.high, 5), rel=1e-12)
+
+
+def test_the_interval_is_that_of_the_tables():
+    values = np.array([0.3, 0.1, 0.4, 0.15])
+    assert mean_estimate(values).high - mean_estimate(values).value == pytest.approx(t_interval(values), rel=1e-12)
+
+
+@pytest.mark.parametrize("comparisons", [1, 6, 45])
+def test_simultaneous_intervals_have_the_level_of_bonferroni(comparisons):
+    values = [0.3, 0.1, 0.4, 0.15, 0.9]
+    expected = stats.ttest_1samp(values, 0).confidence_interval(1 - 0.05 / comparisons)
+    estimate = mean_estimate(values, comparisons)
+    assert estimate == pytest.approx((np.mean(values), expected.low, expected.high, 5), rel=1e-12)
+    assert values_deviation(estimate, comparisons) == pytest.approx(np.std(values, ddof=1))
+
+
+def test_comparisons_are_at_least_one():
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        mean_estimate([1.0, 2.0, 3.0], 0)
+    assert math.isnan(values_deviation(mean_estimate([1.0])))
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0]])
@@ -49,3 +76,29 @@ def test_wilson_without_trials_and_with_impossible_counts():
 def test_clipping_moves_the_ends_and_not_the_value():
     assert mean_estimate([0.0, 0.0, 0.3]).clipped(0, 1).low == 0
     assert math.isnan(mean_estimate([0.5]).clipped(0, 1).low)
+
+
+def test_the_interval_of_shares_by_hand():
+    # One value more, half 0 and half 1: the mean 2.5 / 4, of the squares 1.75 / 4.
+    estimate = share_estimate([0.5, 0.5, 1.0])
+    half = t_multiplier(3) * math.sqrt(2 / 4 - (2.5 / 4) ** 2)
+    assert estimate == pytest.approx((2 / 3, max(0, 2.5 / 4 - half), min(1, 2.5 / 4 + half), 3))
+
+
+@pytest.mark.parametrize("comparisons", [1, 10])
+@pytest.mark.parametrize("n", [3, 5, 10, 100])
+def test_shares_that_are_all_one_have_an_interval_around_them(n, comparisons):
+    certain = share_estimate([1.0] * n, comparisons)
+    assert certain.value == certain.high == 1
+    assert (certain.low > 0) == (n > 3 or comparisons == 1)
+    assert certain.low < 1
+    mirrored = share_estimate([0.0] * n, comparisons)
+    assert mirrored[:3] == pytest.approx((0, 0, 1 - certain.low))
+    # By the sign test 4 workloads say nothing at 5 %, and with 5 it is 6 %.
+    assert (certain.low > 0.5) == (n >= 5 if comparisons == 1 else n >= 10)
+
+
+def test_shares_without_an_interval():
+    assert share_estimate([0.2, 0.4])[:1] == pytest.approx((0.3,))
+    assert not share_estimate([0.2, 0.4]).has_interval
+    assert math.isnan(share_estimate([]).value)

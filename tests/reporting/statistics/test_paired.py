@@ -2,11 +2,12 @@ import math
 
 import numpy as np
 import pandas as pd
+import pingouin
 import pytest
 from scipy import stats
 from worlds import frame
 
-from initbench.reporting.statistics.paired import compare_paired, probability_of_improvement
+from initbench.reporting.statistics.paired import compare_paired, paired_estimate, probability_of_improvement
 
 inf = math.inf
 
@@ -23,6 +24,41 @@ def test_differences_within_a_workload_are_scipys_paired_t_test():
     [row] = result.by_workload.to_dict("records")
     assert (row["difference"], row["low"], row["high"]) == pytest.approx((-0.075, expected.low, expected.high))
     assert not result.difference.has_interval  # one workload
+
+
+def test_the_paired_estimate_is_scipys_and_pingouins():
+    generator = np.random.default_rng(2)
+    first, second = generator.uniform(size=(2, 6))
+    for comparisons in (1, 6):
+        level = 1 - 0.05 / comparisons
+        expected = stats.ttest_rel(first, second).confidence_interval(level)
+        estimate = paired_estimate(first, second, comparisons)
+        assert estimate == pytest.approx((np.mean(first - second), expected.low, expected.high, 6))
+        oracle = pingouin.ttest(first, second, paired=True, confidence=level).iloc[0]
+        rounded = next(value for name, value in oracle.items() if str(name).startswith("CI"))
+        assert (estimate.low, estimate.high) == pytest.approx(tuple(rounded), abs=0.005)
+
+
+@pytest.mark.parametrize("bad", [inf, math.nan])
+def test_a_diverged_seed_leaves_no_mean(bad):
+    estimate = paired_estimate([0.1, bad, 0.3, 0.2], [0.2, bad, 0.3, 0.1])
+    assert math.isnan(estimate.value)
+    assert (estimate.n, estimate.has_interval) == (4, False)
+    with pytest.raises(ValueError, match="the same seeds, got 2 and 3"):
+        paired_estimate([0.1, 0.2], [0.1, 0.2, 0.3])
+
+
+def test_simultaneous_comparisons_widen_every_interval():
+    generator = np.random.default_rng(3)
+    trials = outcomes(generator.uniform(size=(4, 5)), generator.uniform(size=(4, 5)))
+    one, many = compare_paired(trials, "i0", "i1"), compare_paired(trials, "i0", "i1", 10)
+    assert (one.comparisons, many.comparisons) == (1, 10)
+    ratio = stats.t.isf(0.0025, 3) / stats.t.isf(0.025, 3)
+    assert many.difference.high - many.difference.low == pytest.approx(
+        ratio * (one.difference.high - one.difference.low)
+    )
+    assert (many.by_workload["low"] < one.by_workload["low"]).all()
+    assert many.probability_of_improvement.low < one.probability_of_improvement.low
 
 
 def test_over_workloads_the_workload_is_the_unit_not_the_seed():
