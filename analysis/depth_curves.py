@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from answering import answer, parser, trials_of
 
@@ -10,6 +11,9 @@ from initbench.errors import InitbenchError
 from initbench.reporting.formatting import percent
 from initbench.reporting.statistics.cells import trial_outcomes
 from initbench.reporting.statistics.intervals import mean_estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEPTH = "architecture.depth"
 
@@ -21,21 +25,27 @@ def main() -> None:
     if DEPTH not in trials or trials[DEPTH].nunique() < 2:
         raise InitbenchError(f"{arguments.folder}: its architectures do not differ in depth")
     outcomes = trial_outcomes(trials).dropna(subset=[DEPTH])
-    # The workload without its depth: the other arguments of the architecture, and the scheme.
-    others = [c for c in trials.columns if c.startswith("architecture.") and c != DEPTH and trials[c].nunique() > 1]
-    for keys, own in outcomes.groupby(["architecture", "scheme", *others, "dataset", "initializer"], dropna=False):
-        parts = []
-        for depth, seeds in own.groupby(DEPTH):
-            estimate = mean_estimate(seeds["outcome"].to_numpy())
-            diverged = int((seeds["status"] == "diverged").sum())
-            half = (estimate.high - estimate.low) / 2
-            mean = (
-                f"{diverged} of {len(seeds)} diverged" if math.isnan(estimate.value) else percent(estimate.value, half)
-            )
-            parts.append(f"depth {depth:g}: {mean}")
+    # The workload without its depth: the other arguments of the architecture, the scheme and the data.
+    varied = [column for column in trials.columns if trials[column].nunique() >= 2]
+    others = [column for column in varied if column.startswith("architecture.") and column != DEPTH]
+    named = [column for column in ("scheme", "dataset") if column in varied]
+    print("Mean test error over seeds, with its 95 % interval in parentheses")
+    for _, own in outcomes.groupby(["architecture", *others, "scheme", "dataset", "initializer"], dropna=False):
         first = own.iloc[0]
-        names = [first["architecture"], *[f"{c.partition('.')[2]}={first[c]}" for c in others], str(keys[-1])]
+        names = [str(first["architecture"]), *[f"{c.partition('.')[2]}={first[c]}" for c in others]]
+        names += [str(first[c]) for c in named] + [str(first["initializer"])]
+        parts = [f"depth {depth:g}: {error_text(seeds)}" for depth, seeds in own.groupby(DEPTH)]
         print(f"{', '.join(names)} (n = {own['seed'].nunique()} seeds): {'; '.join(parts)}")
+
+
+def error_text(seeds: pd.DataFrame) -> str:
+    """Return the mean test error of one cell's seeds with its interval, or how many of them diverged."""
+    estimate = mean_estimate(seeds["outcome"].to_numpy()).clipped(0, 1)
+    if math.isnan(estimate.value):
+        return f"{(seeds['status'] == 'diverged').sum()} of {len(seeds)} diverged"
+    if not estimate.has_interval:
+        return percent(estimate.value)
+    return f"{percent(estimate.value)} ({100 * estimate.low:.2f} to {100 * estimate.high:.2f})"
 
 
 if __name__ == "__main__":

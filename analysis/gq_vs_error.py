@@ -24,9 +24,11 @@ def main() -> None:
     compared = cells(trials, [column])
     outcome, probe = table(compared), table(compared, column)
     saturated = table(compared, f"{column}.saturated") > 0
-    for title, values in (("all values", probe), ("without saturated values", probe.mask(saturated))):
-        if title != "all values" and not saturated.to_numpy().any():
-            continue
+    number = int(saturated.to_numpy().sum())
+    titles = {"All values": probe}
+    if number:
+        titles |= {f"Without the {number} saturated of {len(compared)} values": probe.mask(saturated)}
+    for title, values in titles.items():
         print(f"{title}:")
         for row in associations(values, outcome).to_dict("records"):
             text = row["remark"]

@@ -35,9 +35,19 @@ def main() -> None:
         name, values = probe.removeprefix("probe."), table(compared, probe)
         corrected = None if math.isnan(holm[probe]) else float(holm[probe])
         print(prediction_verdict(name, tests[probe], crossed(values, outcome), corrected))
-        others = {column: table(compared, column) for column in trivial if column != probe}
+        saturated = table(compared, f"{probe}.saturated") > 0
+        if saturated.to_numpy().any():
+            left = values.mask(saturated)
+            alone = prediction_verdict(name, permutation_test(left, outcome), crossed(left, outcome))
+            print(f"  Without the {int(saturated.to_numpy().sum())} saturated of {len(compared)} values: {alone}")
+        others = {short_name(column): table(compared, column) for column in trivial if column != probe}
         print("  " + gain_verdict(name, gain(values, outcome, others)))
         print("  " + agreement_verdict(name, mean_seed_agreement(seed_agreement(trials, probe))))
+
+
+def short_name(column: str) -> str:
+    """Return the name of a predictor as a reader knows it: ``depth``, ``gradient norm``."""
+    return column.rpartition(".")[2].replace("_", " ")
 
 
 if __name__ == "__main__":

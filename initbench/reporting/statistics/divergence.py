@@ -1,4 +1,4 @@
-"""Whether a probe tells beforehand which initializers will diverge."""
+"""How often an initializer diverges, and whether a probe tells beforehand which will."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from initbench.reporting.statistics.association import aligned
-from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.intervals import Estimate, wilson_estimate
 from initbench.reporting.statistics.jackknife import jackknife
 from initbench.reporting.statistics.permutation import (
     PERMUTATIONS,
@@ -22,6 +22,33 @@ from initbench.reporting.statistics.permutation import (
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+
+class DivergenceRate(NamedTuple):
+    """How often an initializer diverges.
+
+    Attributes:
+        workloads: share of its workloads on which one seed or more diverged, with Wilson's interval over workloads. It
+            is larger with more seeds.
+        diverged: number of its trials that diverged; seeds of one workload are not independent trials, so no interval.
+        trials: number of its trials that have a result.
+    """
+
+    workloads: Estimate
+    diverged: int
+    trials: int
+
+
+def divergence_rate(cells: pd.DataFrame, initializer: str) -> DivergenceRate:
+    """Return how often an initializer diverges, by the unit of analysis, the workload.
+
+    Args:
+        cells: as from `cells.cells`.
+        initializer: a label in them; one that they lack has no workload.
+    """
+    own = cells[cells["initializer"] == initializer]
+    on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own))
+    return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()))
 
 
 class DivergencePrediction(NamedTuple):

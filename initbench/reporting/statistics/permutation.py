@@ -112,7 +112,7 @@ def share_as_extreme(permuted: NDArray[np.float64], observed: float, *, exhausti
     """
     # Equal statistics are summed in another order: they differ by rounding.
     count = float(np.sum(permuted >= observed - 1e-9))
-    number = permuted.shape[-1]
+    number = int(permuted.shape[-1])
     return count / number if exhaustive else (count + 1) / (number + 1)
 
 

@@ -48,10 +48,9 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     range's quantile q (Nemenyi; the same section), is given from 5 workloads on, and where the largest difference that
     there can be, k - 1, exceeds it.
 
-    Friedman's test takes all initializers to vary alike between workloads; where some vary more it fires too often (in
-    7.2 % of null worlds in place of 5 %, with 10 initializers and 6 workloads; docs/statistics.md). The p-value is therefore corrected by
-    Box's ε, as in the analysis of variance: it is that of ε χ² with ε (k - 1) degrees of freedom (`sphericity`), and
-    never below Friedman's own.
+    Friedman's test takes all initializers to vary alike between workloads; where some vary more it fires too often
+    (docs/statistics.md). The p-value is therefore corrected by Box's ε, as in the analysis of variance: it is that of
+    ε χ² with ε (k - 1) degrees of freedom (`sphericity`), and never below Friedman's own.
 
     Workloads count as independent. Those that differ in depth alone are less than that.
 
@@ -102,7 +101,7 @@ def sphericity(ranks: NDArray[np.float64]) -> float:
     estimate = float(np.trace(covariance)) ** 2 / ((k - 1) * squares)
     left = n - 1 - (k - 1) * estimate
     corrected = (n * (k - 1) * estimate - 2) / ((k - 1) * left) if left > 1e-9 else 1.0
-    return min(1.0, max(estimate, corrected))
+    return float(min(1.0, max(estimate, corrected)))
 
 
 def _pairs(ranks: NDArray[np.float64], names: list[str]) -> pd.DataFrame:

@@ -10,13 +10,13 @@ import math
 from typing import TYPE_CHECKING
 
 from initbench.reporting.formatting import percent
-from initbench.reporting.statistics.power import correlation_initializers, seeds_needed
+from initbench.reporting.statistics.intervals import Estimate, values_deviation
+from initbench.reporting.statistics.power import MAXIMUM_SEEDS, correlation_initializers, seeds_needed
 from initbench.reporting.statistics.ranks import ALPHA
 
 if TYPE_CHECKING:
-    from initbench.reporting.statistics.divergence import DivergencePrediction
+    from initbench.reporting.statistics.divergence import DivergencePrediction, DivergenceRate
     from initbench.reporting.statistics.gain import Gain
-    from initbench.reporting.statistics.intervals import Estimate
     from initbench.reporting.statistics.paired import PairedComparison
     from initbench.reporting.statistics.permutation import PermutationTest
     from initbench.reporting.statistics.ranks import RankComparison
@@ -24,52 +24,57 @@ if TYPE_CHECKING:
     from initbench.reporting.statistics.variance import VarianceSplit
 
 NOT_ENOUGH = "Not enough evidence"
-FIVE = ", which takes 5 initializers that run on the same workloads"
+FIVE = "; that takes 5 initializers with values on the same workloads"
 
 
 def difference_verdict(initializer: str, reference: str, comparison: PairedComparison) -> str:
     """Return whether an initializer has a lower test error than a reference over the workloads.
 
-    What would be enough is the number of workloads that find a difference of the size seen with a chance of 80 %.
+    What would be enough is the number of workloads that find a difference of the size seen with a chance of 80 %. With
+    one workload alone it is the verdict over its seeds.
     """
-    both, found = f"{initializer} and {reference}", comparison.difference
+    found, m = comparison.difference, comparison.comparisons
     workloads, diverged = len(comparison.by_workload), int(comparison.by_workload["diverged"].sum())
     if workloads == 0:
-        return f"{NOT_ENOUGH} about {both}: there is no workload and seed where both have a result."
+        return (
+            f"{NOT_ENOUGH} about {initializer} and {reference}: there is no workload and seed where both have a result."
+        )
     if math.isnan(found.value):
         chance = comparison.probability_of_improvement
+        lower = f"a run of {initializer} has the lower error with probability {chance.value:.2f}"
+        size = f"{_ends(chance, '{:.2f}', comparisons=m)}, {_n(workloads)}"
+        why = f"{_trials(diverged)} diverged, so that there is no mean difference"
+        if chance.has_interval and not chance.low <= 0.5 <= chance.high:
+            return f"Of {initializer} and {reference}, {lower} ({size}); {why}."
         return (
-            f"{_trials(diverged)} of {both} diverged, so that there is no mean difference; a run of {initializer} has "
-            f"the lower error with probability {chance.value:.2f}{_interval(chance, '{:.2f}')} ({_n(workloads)})."
+            f"{NOT_ENOUGH} that {initializer} and {reference} differ: {lower} ({size}), and {why}; "
+            "more workloads would tell."
         )
-    sign = "less" if found.value < 0 else "more"
-    size = f"{initializer} has {points(abs(found.value))} {sign} test error than {reference}"
-    if not found.has_interval:
-        [*_, row] = comparison.by_workload.to_dict("records")
-        if workloads == 1 and not math.isnan(row["low"]):
-            low, high = sorted([abs(row["low"]), abs(row["high"])]) if row["low"] * row["high"] > 0 else (0.0, 0.0)
-            if high:
-                interval = f"95 % interval {points(low, unit=False)} to {points(high)}"
-                return f"{size} ({interval}, n = {row['seeds']} seeds of one workload)."
-            ends = f"95 % interval {points(row['low'], unit=False)} to {points(row['high'])}"
-            return (
-                f"{NOT_ENOUGH} that {both} differ: {points(row['difference'])} of test error "
-                f"({ends}, n = {row['seeds']} seeds of one workload); more seeds or workloads would tell."
-            )
-        return f"{NOT_ENOUGH} that {both} differ: {_n(workloads)}; an interval takes 3."
-    if found.low > 0 or found.high < 0:
-        low, high = sorted([abs(found.low), abs(found.high)])
-        return f"{size} (95 % interval {points(low, unit=False)} to {points(high)}, {_n(found.n)})."
-    # Student's interval is the mean and a multiple of the standard deviation over workloads: that is recovered here.
-    spread = float(comparison.by_workload["difference"].std())
-    needed = seeds_needed(found.value, spread) if found.value else None
-    enough = (
-        f"a difference of this size takes about {needed} workloads" if needed else "no number of workloads would do"
-    )
-    interval = f"95 % interval {points(found.low, unit=False)} to {points(found.high)}"
-    return (
-        f"{NOT_ENOUGH} that {both} differ: {points(found.value)} of test error ({interval}, {_n(found.n)}); {enough}."
-    )
+    if workloads == 1:
+        [row] = comparison.by_workload.to_dict("records")
+        seeds = Estimate(row["difference"], row["low"], row["high"], row["seeds"])
+        return _difference(initializer, reference, seeds, m, "seed", " of one workload")
+    return _difference(initializer, reference, found, m, "workload")
+
+
+def workload_verdict(first: str, second: str, estimate: Estimate, comparisons: int = 1) -> str:
+    """Return whether an initializer has a lower test error than another on one workload.
+
+    What would be enough is the number of seeds that find a difference of the size seen with a chance of 80 %. The
+    spread between seeds that this takes is recovered from the interval, which is a known multiple of it.
+
+    Args:
+        first: label of the one.
+        second: label of the other.
+        estimate: of the difference first - second, as from `paired.paired_estimate`.
+        comparisons: with which that was made.
+    """
+    if estimate.n == 0:
+        return f"{NOT_ENOUGH} about {first} and {second}: there is no seed where both have a result."
+    if math.isnan(estimate.value):
+        n = _count(estimate.n, "seed")
+        return f"A trial of {first} or {second} diverged, so that there is no mean difference (n = {n})."
+    return _difference(first, second, estimate, comparisons, "seed")
 
 
 def rank_verdict(ranks: RankComparison) -> str:
@@ -92,18 +97,16 @@ def rank_verdict(ranks: RankComparison) -> str:
     return f"{best} is first ({means}), ahead of {names} by more than chance (Holm over {len(ranks.pairs)} pairs)."
 
 
-def divergence_rate_verdict(initializer: str, rate: Estimate) -> str:
-    """Return how often an initializer diverges.
-
-    Args:
-        initializer: its label.
-        rate: as from `intervals.wilson_estimate`.
-    """
-    if rate.n == 0:
+def divergence_rate_verdict(initializer: str, rate: DivergenceRate) -> str:
+    """Return on how many of its workloads an initializer diverges, and in how many trials."""
+    on = rate.workloads
+    if on.n == 0:
         return f"{NOT_ENOUGH} how often {initializer} diverges: no trial has a result."
-    count = round(rate.value * rate.n)
-    interval = f"95 % interval {percent(rate.low)} to {percent(rate.high)}"
-    return f"{initializer}: {count} of {_trials(rate.n)} diverged, {percent(rate.value)} ({interval})."
+    size = f"{percent(on.value)}, 95 % interval over workloads {percent(on.low)} to {percent(on.high)}"
+    return (
+        f"{initializer} diverged on {round(on.value * on.n)} of {_workloads(on.n)} at one seed or more ({size}), "
+        f"in {rate.diverged} of {_trials(rate.trials)}."
+    )
 
 
 def variance_verdict(split: VarianceSplit) -> str:
@@ -111,14 +114,14 @@ def variance_verdict(split: VarianceSplit) -> str:
     if split.reason:
         return f"{NOT_ENOUGH} to say what the outcome depends on: {split.reason}."
     shares = {
-        "the initializer": split.initializer,
-        "the workload": split.workload,
-        "which initializer meets which workload": split.interaction,
-        "the seed": split.seed,
+        "between initializers": split.initializer,
+        "between workloads": split.workload,
+        "in which initializer meets which workload": split.interaction,
+        "between seeds": split.seed,
     }
-    parts = ", ".join(f"{100 * share:.0f} % to {name}" for name, share in sorted(shares.items(), key=lambda s: -s[1]))
+    parts = ", ".join(f"{100 * share:.0f} % is {name}" for name, share in sorted(shares.items(), key=lambda s: -s[1]))
     a, i, s = split.shape
-    size = f"n = {a} workloads, {i} initializers, {s} seeds; moments, without interval"
+    size = f"n = {a} workloads, {i} initializers, {s} seeds; estimated by moments, without interval"
     return f"Of the variance of the {split.unit}, {parts} ({size})."
 
 
@@ -134,7 +137,7 @@ def prediction_verdict(probe: str, test: PermutationTest, rho: Estimate, pvalue:
     claim = f"that {probe} predicts the test error"
     if math.isnan(test.statistic):
         return f"{NOT_ENOUGH} {claim}: {test.reason}."
-    size = f"mean ρ = {test.statistic:+.2f}{_interval(rho, '{:+.2f}')}"
+    size = f"mean ρ = {test.statistic:+.2f} ({_ends(rho, '{:+.2f}')})"
     n = f"n = {test.initializers} initializers on {_workloads(test.workloads)}"
     if math.isnan(test.pvalue):
         return f"{NOT_ENOUGH} {claim}: {size}, {n}; {test.reason}{FIVE}."
@@ -151,17 +154,18 @@ def prediction_verdict(probe: str, test: PermutationTest, rho: Estimate, pvalue:
 def regret_verdict(probe: str, chosen: Selection) -> str:
     """Return what it costs to pick the one initializer with the best value of a probe."""
     regret, random = chosen.regret, chosen.regret_at_random
+    by = f"by {probe}" + (", its direction learned on the other workloads," if chosen.learned else "")
     if regret.n == 0:
-        return f"{NOT_ENOUGH} on what picking by {probe} costs: no workload leaves a choice."
-    against = "some that diverged" if math.isinf(random.value) else points(random.value)
+        lacking = " and has others to tell the direction" if chosen.learned else ""
+        return f"{NOT_ENOUGH} on what picking {by} costs: no workload leaves a choice{lacking}."
     if math.isinf(regret.value):
         bad = int((chosen.by_workload["regret"] == math.inf).sum())
-        return f"Picking by {probe} takes an initializer that diverged on {bad} of {_workloads(regret.n)}."
-    lacking = "" if regret.has_interval else "; an interval takes 3 workloads"
-    ends = f", 95 % interval {points(regret.low, unit=False)} to {points(regret.high)}" if regret.has_interval else ""
+        return f"Picking {by} takes an initializer that diverged on {bad} of {_workloads(regret.n)}."
+    against = "takes one that diverged on some" if math.isinf(random.value) else f"costs {points(random.value)}"
+    ends = f"{_ends(regret, '{:.2f}', 100)} points" if regret.has_interval else "an interval takes 3 workloads"
     return (
-        f"Picking by {probe} costs {points(regret.value)} of test error against the best "
-        f"({_n(regret.n)}{ends}{lacking}); picking at random costs {against}."
+        f"Picking {by} costs {points(regret.value)} of test error against the best ({ends}, {_n(regret.n)}); "
+        f"picking at random {against}."
     )
 
 
@@ -173,8 +177,8 @@ def gain_verdict(probe: str, gain: Gain) -> str:
         return f"{NOT_ENOUGH} {claim}: {gain.reason}."
     size = (
         f"on a workload that was left out the predicted rank is off by {percent(gain.without)} of all ranks without it "
-        f"and {percent(gain.with_probe)} with it (gain {points(gain.gain.value)}"
-        f"{_interval(gain.gain, '{:.2f}', 100)}, {_n(gain.gain.n)}"
+        f"and {percent(gain.with_probe)} with it (gain {points(gain.gain.value)}, "
+        f"{_ends(gain.gain, '{:.2f}', 100)}, {_n(gain.gain.n)}"
     )
     if math.isnan(gain.pvalue):
         return f"{NOT_ENOUGH} {claim}: {size}); {gain.reason}{FIVE}."
@@ -189,7 +193,7 @@ def divergence_verdict(probe: str, prediction: DivergencePrediction) -> str:
     area, claim = prediction.auroc, f"that {probe} foretells divergence"
     if math.isnan(area.value):
         return f"{NOT_ENOUGH} {claim}: {prediction.reason}."
-    size = f"AUROC {area.value:.2f}{_interval(area, '{:.2f}')}, n = {area.n} initializers, {prediction.pairs} pairs"
+    size = f"AUROC {area.value:.2f} ({_ends(area, '{:.2f}')}), n = {area.n} initializers, {prediction.pairs} pairs"
     if math.isnan(prediction.pvalue):
         return f"{NOT_ENOUGH} {claim}: {size}; {prediction.reason}."
     size += f", permutation p = {prediction.pvalue:.2g}"
@@ -208,20 +212,54 @@ def agreement_verdict(probe: str, agreement: Estimate) -> str:
     if math.isnan(agreement.value):
         return f"{NOT_ENOUGH} whether {probe} agrees with itself: it takes 2 seeds and 3 initializers."
     return (
-        f"Between two seeds {probe} orders the initializers with a mean ρ of {agreement.value:+.2f}"
-        f"{_interval(agreement, '{:+.2f}')} ({_n(agreement.n)})."
+        f"Between two seeds {probe} orders the initializers with a mean ρ of {agreement.value:+.2f} "
+        f"({_ends(agreement, '{:+.2f}')}, {_n(agreement.n)})."
     )
 
 
-def points(fraction: float, *, unit: bool = True) -> str:
-    """Return a difference of two fractions in percentage points: ``1.30 points``, or ``1.30`` alone."""
-    return f"{100 * fraction:.2f}{' points' if unit else ''}"
+def points(fraction: float) -> str:
+    """Return a difference of two fractions in percentage points: ``1.30 points``."""
+    return f"{100 * fraction:.2f} points"
 
 
-def _interval(estimate: Estimate, form: str, scale: float = 1.0) -> str:
+def _difference(first: str, second: str, found: Estimate, comparisons: int, unit: str, where: str = "") -> str:
+    """Return the sentence on a mean difference first - second.
+
+    Args:
+        first: label of the one.
+        second: label of the other.
+        found: over the units, as from `intervals.mean_estimate`.
+        comparisons: with which it was made.
+        unit: what n counts: ``seed`` or ``workload``.
+        where: added to n.
+    """
+    n = f"n = {_count(found.n, unit)}{where}"
+    if not found.has_interval:
+        return f"{NOT_ENOUGH} that {first} and {second} differ: {n}; an interval takes 3."
+    if found.low > 0 or found.high < 0:
+        size = found if found.low > 0 else Estimate(-found.value, -found.high, -found.low, found.n)
+        ends = _ends(size.clipped(-1, 1), "{:.2f}", 100, comparisons)
+        than = "more" if found.low > 0 else "less"
+        return f"{first} has {points(size.value)} {than} test error than {second} ({ends} points, {n})."
+    needed = seeds_needed(found.value, values_deviation(found, comparisons), comparisons)
+    enough = (
+        f"a difference of this size takes about {needed} {unit}s"
+        if needed
+        else f"a difference of this size takes more than {MAXIMUM_SEEDS:,} {unit}s"
+    )
+    # No two test errors differ by more than 100 points.
+    ends = _ends(found.clipped(-1, 1), "{:.2f}", 100, comparisons)
+    return (
+        f"{NOT_ENOUGH} that {first} and {second} differ: {points(found.value)} of test error ({ends} points, {n}); "
+        f"{enough}."
+    )
+
+
+def _ends(estimate: Estimate, form: str, scale: float = 1.0, comparisons: int = 1) -> str:
     if not estimate.has_interval:
-        return " without interval"
-    return f" (95 % interval {form.format(scale * estimate.low)} to {form.format(scale * estimate.high)})"
+        return "no interval"
+    level = "95 % interval" + (f", simultaneous over {comparisons} comparisons," if comparisons > 1 else "")
+    return f"{level} {form.format(scale * estimate.low)} to {form.format(scale * estimate.high)}"
 
 
 def _n(workloads: int) -> str:
@@ -229,8 +267,12 @@ def _n(workloads: int) -> str:
 
 
 def _workloads(count: int) -> str:
-    return f"{count} workload{'s' if count != 1 else ''}"
+    return _count(count, "workload")
 
 
 def _trials(count: int) -> str:
-    return f"{count} trial{'s' if count != 1 else ''}"
+    return _count(count, "trial")
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'s' if number != 1 else ''}"

@@ -6,13 +6,14 @@ import pytest
 from worlds import Setting, frame, null_worlds, related_worlds, simpson_worlds, table
 
 from initbench.reporting.statistics.agreement import mean_seed_agreement, seed_agreement
-from initbench.reporting.statistics.divergence import predict_divergence
+from initbench.reporting.statistics.cells import cells
+from initbench.reporting.statistics.divergence import divergence_rate, predict_divergence
 from initbench.reporting.statistics.gain import gain
-from initbench.reporting.statistics.intervals import wilson_estimate
-from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.paired import compare_paired, paired_estimate
 from initbench.reporting.statistics.permutation import permutation_test
 from initbench.reporting.statistics.pooled import crossed
-from initbench.reporting.statistics.power import correlation_initializers, detectable_correlation
+from initbench.reporting.statistics.power import correlation_initializers, detectable_correlation, seeds_needed
 from initbench.reporting.statistics.ranks import compare_ranks
 from initbench.reporting.statistics.selection import selection
 from initbench.reporting.statistics.variance import split_variance
@@ -27,6 +28,7 @@ from initbench.reporting.statistics.verdicts import (
     rank_verdict,
     regret_verdict,
     variance_verdict,
+    workload_verdict,
 )
 
 
@@ -38,13 +40,16 @@ def every_sentence(outcome, probe):
     return [
         difference_verdict("i0", "i1", compare_paired(trials, "i0", "i1")),
         rank_verdict(compare_ranks(y)),
-        divergence_rate_verdict("i0", wilson_estimate(int(np.isinf(outcome[:, 0]).sum()), outcome[:, 0].size)),
+        divergence_rate_verdict("i0", divergence_rate(cells(trials), "i0")),
         variance_verdict(split_variance(trials)),
         prediction_verdict("GQ", permutation_test(x, y), crossed(x, y)),
         regret_verdict("GQ", selection(x, y)),
         gain_verdict("GQ", gain(x, y, {}, permutations=99)),
         divergence_verdict("GQ", predict_divergence(x, diverged)),
         agreement_verdict("GQ", mean_seed_agreement(seed_agreement(trials, "probe.p"))),
+        difference_verdict("i0", "i1", compare_paired(trials, "i0", "i1", 10)),
+        workload_verdict("i0", "i1", paired_estimate(outcome[0, 0], outcome[0, -1], 3), 3),
+        regret_verdict("GQ", selection(x, y, lower_is_better=None)),
     ]
 
 
@@ -67,7 +72,7 @@ def test_every_verdict_is_one_readable_sentence(workloads, initializers, seeds, 
 
 def test_ties_everywhere_are_no_evidence():
     for sentence in every_sentence(np.ones((6, 6, 3)), np.ones((6, 6, 3))):
-        claims = ("costs 0.00 points", "0 of 18 trials diverged", NOT_ENOUGH)
+        claims = ("costs 0.00 points", "diverged on 0 of 6 workloads", NOT_ENOUGH)
         assert any(claim in sentence for claim in claims), sentence
 
 
@@ -97,6 +102,77 @@ def test_differences_in_points_with_their_sign():
     )
     other = difference_verdict("i1", "i0", compare_paired(frame(outcome), "i1", "i0"))
     assert other.startswith("i1 has 2.20 points more test error than i0")
+
+
+def test_simultaneous_intervals_say_so():
+    outcome = np.zeros((4, 2, 3)) + np.array([[[0.1], [0.12]]])
+    outcome[:, 0] -= np.array([0.001, 0.002, 0.003, 0.002])[:, None]
+    comparison = compare_paired(frame(outcome), "i0", "i1", 6)
+    low, high = -100 * comparison.difference.high, -100 * comparison.difference.low
+    assert difference_verdict("i0", "i1", comparison) == (
+        "i0 has 2.20 points less test error than i1 "
+        f"(95 % interval, simultaneous over 6 comparisons, {low:.2f} to {high:.2f} points, n = 4 workloads)."
+    )
+    assert high - low > 26 / 100  # wider than the plain one, of 2.07 to 2.33
+
+
+def test_two_initializers_on_one_workload():
+    first, second = np.array([0.010, 0.012, 0.015, 0.011, 0.014]), np.array([0.024, 0.025, 0.027, 0.026, 0.025])
+    assert re.fullmatch(
+        r"kaiming has 1\.30 points less test error than xavier \(95 % interval, simultaneous over 6 comparisons, "
+        r"\d\.\d\d to \d\.\d\d points, n = 5 seeds\)\.",
+        workload_verdict("kaiming", "xavier", paired_estimate(first, second, 6), 6),
+    )
+    assert "xavier has 1.30 points more test error" in workload_verdict(
+        "xavier", "kaiming", paired_estimate(second, first)
+    )
+    near = second + np.array([0.004, -0.004, 0.002, -0.003, 0.002])
+    deviation = float(np.std(near - second, ddof=1))
+    for comparisons in (1, 6):
+        sentence = workload_verdict("a", "b", paired_estimate(near, second, comparisons), comparisons)
+        assert sentence.startswith(f"{NOT_ENOUGH} that a and b differ: 0.02 points of test error (95 % interval")
+        needed = seeds_needed(float(np.mean(near - second)), deviation, comparisons)
+        assert sentence.endswith(f"n = 5 seeds); a difference of this size takes about {needed} seeds.")
+
+
+def test_one_workload_without_an_interval():
+    none = Estimate(math.nan, math.nan, math.nan, 0)
+    assert workload_verdict("a", "b", none) == f"{NOT_ENOUGH} about a and b: there is no seed where both have a result."
+    assert workload_verdict("a", "b", none._replace(n=3)) == (
+        "A trial of a or b diverged, so that there is no mean difference (n = 3 seeds)."
+    )
+    assert workload_verdict("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3])) == (
+        f"{NOT_ENOUGH} that a and b differ: n = 2 seeds; an interval takes 3."
+    )
+    equal = workload_verdict("a", "b", paired_estimate([0.1] * 3, [0.1] * 3))
+    assert equal.endswith("n = 3 seeds); a difference of this size takes more than 10,000 seeds.")
+
+
+def test_a_ledger_of_one_workload_is_judged_by_its_seeds():
+    values = 0.1 + 0.001 * np.random.default_rng(1).standard_normal((1, 2, 5))
+    values[0, 1] += 0.05
+    comparison = compare_paired(frame(values), "i0", "i1")
+    over_seeds = workload_verdict("i0", "i1", paired_estimate(values[0, 0], values[0, 1]))
+    assert difference_verdict("i0", "i1", comparison) == over_seeds.replace("5 seeds", "5 seeds of one workload")
+
+
+def test_divergence_is_counted_by_workload():
+    outcome = np.full((5, 2, 3), 0.1)
+    outcome[0, 0] = outcome[1, 0, 1] = math.inf
+    sentence = divergence_rate_verdict("i0", divergence_rate(cells(frame(outcome)), "i0"))
+    # Wilson's interval of 2 of 5, whatever the number of seeds.
+    assert sentence.replace("\N{NO-BREAK SPACE}", " ") == (
+        "i0 diverged on 2 of 5 workloads at one seed or more "
+        "(40.00 %, 95 % interval over workloads 11.76 % to 76.93 %), in 4 of 15 trials."
+    )
+    assert divergence_rate(cells(frame(outcome)), "absent").workloads.n == 0
+
+
+def test_a_learned_direction_is_named():
+    related = related_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1, strength=-3.0)
+    assert every_sentence(related.outcome[0], related.probe[0])[-1].startswith(
+        "Picking by GQ, its direction learned on the other workloads, costs"
+    )
 
 
 def test_what_would_be_enough_is_said():
