@@ -40,7 +40,7 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
     )
     trained = f"was trained with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
     diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
-    intervals = f"Intervals are Student's t 95 % intervals of the mean over seeds, from {MINIMUM_SEEDS} seeds on"
+    intervals = f"Intervals are 95 % intervals by Student's t, from {MINIMUM_SEEDS} values on"
     sentences = [
         f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
         f"Each combination of architecture, dataset, recipe and initializer (a cell) {trained}.",
@@ -49,8 +49,19 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
         "Outcomes are test errors after the last epoch; nothing was chosen by them.",
         "A cell's outcome is the median over its seeds.",
         f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
-        f"{intervals}, without correction for the number of comparisons.",
+        f"{intervals}; those of differences hold for all pairs of initializers at once (Bonferroni).",
     ]
+    if len(set(trials["group"])) > 1:
+        sentences.append(
+            "Over workloads, the combinations of architecture, scheme, dataset and recipe, initializers were compared by "
+            "Friedman's test, corrected for unequal variances (Huynh and Feldt, 1976), and pairs of mean ranks by Holm; "
+            "workloads, not seeds, are the sample."
+        )
+    if any(record.probes for record in records):
+        sentences.append(
+            "Probes were tested against outcomes by permuting the initializers' labels jointly over all workloads, the "
+            "statistic being the mean of Spearman's ρ over workloads, corrected by Holm for the number of probes."
+        )
     if statuses["failed"]:
         sentences.append(f"{statuses['failed']} further trials ended with an error and are in no statistic.")
     if quotients:

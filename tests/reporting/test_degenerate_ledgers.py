@@ -40,7 +40,11 @@ LEDGERS = {
     "one architecture": (
         cells((KAIMING, [0.1, 0.11, 0.12]), (DELTA_1, [0.51, 0.51, 0.51])),
         # 40 ± t(.975, 2) · 1 / √3 points
-        ["<b>1</b>comparison<", "(95 % interval 37.52 to 42.48 points, n = 3 seeds)", "No architecture has results at more than one depth"],
+        [
+            "<b>1</b>comparison<",
+            "(95 % interval 37.52 to 42.48 points, n = 3 seeds)",
+            "No architecture has results at more than one depth",
+        ],
         ["<b>1</b>comparisons"],
     ),
     "one initializer": (

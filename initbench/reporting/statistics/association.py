@@ -10,11 +10,11 @@ import pandas as pd
 from scipy import stats
 
 from initbench.reporting.comparison import CONFIDENCE
-from initbench.reporting.correlation import MINIMUM_INITIALIZERS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+MINIMUM_INITIALIZERS = 5
 # Variances of Fisher's z of Spearman's ρ and of Kendall's τ (Fieller, Hartley and Pearson, Biometrika 44 (1957)
 # 470-481): 1.06 / (n - 3) and 0.437 / (n - 4).
 SPEARMAN, KENDALL = (1.06, 3), (0.437, 4)
