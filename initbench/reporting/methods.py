@@ -53,9 +53,9 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
     ]
     if len(set(trials["group"])) > 1:
         sentences.append(
-            "Over workloads, the combinations of architecture, scheme, dataset and recipe, initializers were compared by "
-            "Friedman's test, corrected for unequal variances (Huynh and Feldt, 1976), and pairs of mean ranks by Holm; "
-            "workloads, not seeds, are the sample."
+            "Over workloads, the combinations of architecture, scheme, dataset and recipe, initializers were compared "
+            "by Friedman's test, corrected for unequal variances (Huynh and Feldt, 1976), and pairs of mean ranks by "
+            "Holm; workloads, not seeds, are the sample."
         )
     if any(record.probes for record in records):
         sentences.append(

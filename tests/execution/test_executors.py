@@ -131,6 +131,14 @@ def test_a_diverged_trial_says_where(in_process):
         assert "step 0" in record.metrics["test_error_reason"]
 
 
+def test_every_probe_is_timed_by_itself(in_process):
+    for record in Ledger(in_process / "runs/faults").records():
+        if record.status != "failed":
+            own = [record.timing[f"{probe['name']}_probe_seconds"] for probe in record.probes]
+            assert own
+            assert 0 < sum(own) <= record.timing["probes_seconds"] <= record.timing["total_seconds"]
+
+
 def test_nothing_leaks_from_one_trial_to_the_next(in_process, tmp_path):
     """`fault[kind=leak]` changes default dtype, threads, seeds and grad mode; without it, the others are the same."""
     shutil.copy(in_process / "suite.yaml", tmp_path)
