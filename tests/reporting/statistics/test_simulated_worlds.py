@@ -1,91 +1,37 @@
-"""What the tests and intervals do on simulated worlds with known truth.
+"""What the tests and intervals on probes do on simulated worlds with known truth.
 
 The slow ones print the tables of docs/statistics.md:
 
-    pytest -m slow -s tests/reporting/statistics/test_simulated_worlds.py
+    pytest -m slow -s tests/reporting/statistics
+
+Comparisons of initializers stand in test_simulated_initializers.py, coverage and power in test_simulated_intervals.py.
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
-from worlds import Setting, frame, noise, null_worlds, related_worlds, simpson_worlds, table
+from simulations import (
+    ALPHA,
+    KINDS,
+    WORLDS,
+    areas,
+    joint_pvalues,
+    limit,
+    percent,
+    show,
+    within_workload_pvalues,
+)
+from worlds import Setting, null_worlds, prone_worlds, simpson_worlds, table, unrelated_probes
 
 from initbench.reporting.statistics.association import associations
 from initbench.reporting.statistics.divergence import predict_divergence
 from initbench.reporting.statistics.gain import gain
-from initbench.reporting.statistics.intervals import mean_estimate
-from initbench.reporting.statistics.permutation import (
-    label_permutations,
-    permutation_test,
-    permuted_statistics,
-    scores,
-)
+from initbench.reporting.statistics.multiplicity import adjust
+from initbench.reporting.statistics.permutation import permutation_test
 from initbench.reporting.statistics.pooled import crossed, pool
-from initbench.reporting.statistics.power import detectable_difference, pilot_spread, power, stated_spread
-from initbench.reporting.statistics.ranks import compare_ranks, sphericity
-
-WORLDS = 1000
-ALPHA = 0.05
-KINDS = {
-    "light tails": {},
-    "heavy tails": {"heavy": True},
-    "unequal variances": {"unequal": True},
-    "10% diverged": {"diverged": 0.1},
-}
-
-
-def limit(worlds=WORLDS):
-    """Return α and three standard errors of a share of so many worlds: 7.07 % of 1,000."""
-    return ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / worlds)
-
-
-def joint_pvalues(x, y):
-    """Return the p-value of `permutation_test` for many worlds at once, (worlds, workloads, initializers) each."""
-    ranks_x, ranks_y, weights = scores(x, y)
-    products = np.einsum("wai,waj,wa->wij", ranks_x, ranks_y, weights)
-    permutations, number = label_permutations(np.ones(x.shape[1:], dtype=bool), draws=999)
-    extreme = np.abs(permuted_statistics(products, permutations))
-    observed = np.abs(np.einsum("wii->w", products))[:, None]
-    count = (extreme >= observed - 1e-9).sum(axis=1)
-    return count / number if number == len(permutations) else (count + 1) / (len(permutations) + 1)
-
-
-def within_workload_pvalues(x, y):
-    """The negative control: labels permuted within each workload by itself. Never used by the report.
-
-    Without ties and gaps its null is the same for all worlds: means of independent ρ of random orders.
-    """
-    _, workloads, initializers = x.shape
-    generator = np.random.default_rng(0)
-    order = generator.permuted(np.tile(np.arange(float(initializers)), (9999, workloads, 1)), axis=2)
-    centred = np.arange(initializers) - (initializers - 1) / 2
-    null = np.abs((order @ centred / np.sum(centred**2)).mean(axis=1))
-    ranks_x, ranks_y, weights = scores(x, y)
-    observed = np.abs(np.einsum("wai,wai,wa->w", ranks_x, ranks_y, weights))
-    return (1 + np.sum(null >= observed[:, None] - 1e-9, axis=1)) / 10_000
-
-
-def rank_pvalues(y):
-    """Return the p-value of `compare_ranks` for many worlds at once, and Friedman's."""
-    ranks = stats.rankdata(y, axis=2)
-    friedman = stats.friedmanchisquare(*np.moveaxis(ranks, 2, 0), axis=1)
-    epsilon = np.array([sphericity(own) for own in ranks])
-    corrected = stats.chi2.sf(epsilon * friedman.statistic, epsilon * (y.shape[2] - 1))
-    return np.maximum(friedman.pvalue, corrected), friedman.pvalue
-
-
-def percent(share):
-    return f"{100 * share:.1f}"
-
-
-def show(title, head, rows):
-    print(f"\n{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
-    for row in rows:
-        print(f"| {' | '.join(map(str, row))} |")
-
+from initbench.reporting.statistics.selection import selection
 
 # The fast ones.
 
@@ -95,6 +41,24 @@ def test_the_vectorized_test_is_the_reports():
     y, x = worlds.cells()
     expected = [permutation_test(table(a), table(b)).pvalue for a, b in zip(x, y, strict=True)]
     assert joint_pvalues(x, y) == pytest.approx(expected)
+
+
+def test_the_vectorized_areas_are_the_reports():
+    x, positive = prone_worlds(Setting(4, 6, 3, shared=0.5), 5, seed=2)
+    area, half, pvalues = areas(x, positive)
+    for i, (a, b) in enumerate(zip(x, positive, strict=True)):
+        found = predict_divergence(table(a), table(b))
+        assert found.auroc.value == pytest.approx(area[i])
+        assert found.pvalue == pytest.approx(pvalues[i])
+        assert found.auroc.low == pytest.approx(max(0, area[i] - half[i]))
+
+
+def test_the_vectorized_corrections_are_the_reports():
+    pvalues = np.random.default_rng(0).uniform(size=(5, 200)) ** 2
+    holm, discovery = corrected_rejections(pvalues)
+    for i in range(200):
+        assert holm[i] == (adjust(pvalues[:, i], "holm") <= ALPHA).any()
+        assert discovery[i] == (adjust(pvalues[:, i], "benjamini-hochberg") <= ALPHA).any()
 
 
 @pytest.mark.parametrize("workloads", [3, 12])
@@ -119,26 +83,6 @@ def test_simpsons_world_is_pooled_with_the_sign_within_workloads():
         own = associations(table(a), table(b))
         assert pool(own["rho"], own["n"]).rho.low > 0
         assert crossed(table(a), table(b)).low > 0
-
-
-def test_the_t_interval_covers_what_it_says_with_light_tails():
-    generator = np.random.default_rng(4)
-    for n in (3, 10):
-        covered = [e.low <= 0 <= e.high for e in map(mean_estimate, generator.standard_normal((WORLDS, n)))]
-        assert np.mean(covered) >= 0.93
-
-
-@pytest.mark.parametrize("seeds", [3, 6, 10])
-def test_power_is_what_was_promised(seeds):
-    spread = stated_spread(0.5).difference
-    difference = detectable_difference(spread, 5)  # the same difference at each number of seeds: power grows
-    fired = paired_t_fires(Setting(1, 2, seeds), difference, 2 * WORLDS)
-    assert fired == pytest.approx(power(difference, spread, seeds), abs=0.07)
-
-
-def paired_t_fires(setting, difference, number):
-    values = null_worlds(setting, number, seed=setting.seeds, effects=0.0).outcome[:, 0]
-    return float(np.mean(stats.ttest_rel(values[:, 0] + difference, values[:, 1], axis=1).pvalue < ALPHA))
 
 
 # The slow ones.
@@ -198,41 +142,6 @@ def test_the_negative_controls_fail():
 
 
 @pytest.mark.slow
-def test_friedman_and_the_pairs_find_nothing_where_all_are_equal():
-    rows, highest = [], 0.0
-    for kind, options in KINDS.items():
-        for workloads in (3, 6, 12):
-            row = [kind, workloads]
-            for initializers in (3, 5, 10):
-                setting = Setting(workloads, initializers, 5, **options)
-                y, _ = null_worlds(setting, WORLDS, seed=4, effects=0.0).cells()
-                pvalues, uncorrected = rank_pvalues(y)
-                rate = float(np.mean(pvalues < ALPHA))
-                assert compare_ranks(table(y[0])).pvalue == pytest.approx(pvalues[0])
-                # One initializer is better than all: the others' pairs are tested under a partial null.
-                y[:, :, 0] -= 100
-                some = [i for i, p in enumerate(rank_pvalues(y)[0]) if p < ALPHA]
-                wrong = sum(_rejects_others(y[i]) for i in some) / WORLDS
-                highest = max(highest, rate, wrong)
-                row += [percent(rate), percent(np.mean(uncorrected < ALPHA)), percent(wrong)]
-            rows.append(row)
-    names = [f"{i} init., {test}" for i in (3, 5, 10) for test in ("Friedman corrected", "uncorrected", "a wrong pair")]
-    show("Ranks: % of worlds in which equal initializers are told apart", ["noise", "workloads", *names], rows)
-    assert highest <= limit()
-
-
-def _rejects_others(y):
-    """Whether a pair without i0 is rejected; the pairs' z and Holm's procedure as in `compare_ranks`, in numpy."""
-    n, k = y.shape
-    means = stats.rankdata(y, axis=1).mean(axis=0)
-    first, second = np.triu_indices(k, 1)
-    p = 2 * stats.norm.sf(np.abs(means[first] - means[second]) / math.sqrt(k * (k + 1) / (6 * n)))
-    order = np.argsort(p)
-    holm = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    return bool(((holm < ALPHA) & (first[order] > 0)).any())
-
-
-@pytest.mark.slow
 def test_a_probe_of_nothing_but_the_parameter_count_gains_nothing():
     rows = []
     for workloads, initializers, shared in ((3, 5, 0.0), (3, 5, 0.8), (6, 5, 0.8), (6, 7, 0.8)):
@@ -253,91 +162,65 @@ def test_a_probe_of_nothing_but_the_parameter_count_gains_nothing():
 
 @pytest.mark.slow
 def test_a_probe_unrelated_to_divergence_foretells_none():
-    rows, number = [], WORLDS
-    for workloads, initializers, shared in ((3, 6, 0.0), (6, 6, 0.8), (6, 10, 0.8)):
-        generator = np.random.default_rng(6)
-        _, x = null_worlds(Setting(workloads, initializers, 3, shared=shared), number, seed=6).cells()
-        # Some initializers diverge more often, on all workloads.
-        prone = generator.uniform(0, 0.6, (number, 1, initializers))
-        diverged = (generator.uniform(size=x.shape) < prone).astype(float)
-        results = [predict_divergence(table(a), table(d)) for a, d in zip(x[:300], diverged[:300], strict=True)]
-        pvalues = np.array([r.pvalue for r in results])
-        covered = [r.auroc.low <= 0.5 <= r.auroc.high for r in results if r.auroc.has_interval]
-        rows.append([workloads, initializers, shared, percent(np.mean(pvalues <= ALPHA)), percent(np.mean(covered))])
-    show(
-        "AUROC for divergence, null worlds (300 each)",
-        ["workloads", "initializers", "shared", "% with p ≤ 5 %", "% of intervals that hold 0.5"],
-        rows,
-    )
-    assert max(float(row[3]) for row in rows) <= 100 * limit(300)
+    rows, highest = [], 0.0
+    for kind in ("light tails", "heavy tails", "unequal variances"):
+        for workloads in (3, 6, 12):
+            row = [kind, workloads]
+            for initializers in (5, 10):
+                for shared in (0.0, 0.5, 0.8):
+                    setting = Setting(workloads, initializers, 5, shared=shared, **KINDS[kind])
+                    area, half, pvalues = areas(*prone_worlds(setting, WORLDS, seed=6))
+                    rate, known = float(np.mean(pvalues <= ALPHA)), np.isfinite(half)
+                    highest = max(highest, rate)
+                    row += [percent(rate), percent(np.mean(np.abs(area - 0.5)[known] <= half[known]))]
+            rows.append(row)
+    names = [f"{i} init., shared {s}{what}" for i in (5, 10) for s in (0, 0.5, 0.8) for what in ("", ": 0.5 held")]
+    show("AUROC for divergence: % of null worlds with p ≤ 5 %, % of intervals", ["noise", "workloads", *names], rows)
+    assert highest <= limit()
 
 
 @pytest.mark.slow
-def test_coverage_of_intervals_for_means():
-    generator = np.random.default_rng(7)
-    draws = {
-        "normal": generator.standard_normal,
-        "Student's t, 3 degrees of freedom": lambda shape: noise(Setting(heavy=True), shape, generator),
-        "lognormal": lambda shape: np.exp(generator.standard_normal(shape)) - math.exp(0.5),
-    }
+def test_five_unrelated_probes_after_correction():
+    rows, highest = [], 0.0
+    for kind, options in KINDS.items():
+        for workloads in (3, 6, 12):
+            row = [kind, workloads]
+            for initializers, shared in ((5, 0.5), (10, 0.0), (10, 0.5), (10, 0.8)):
+                setting = Setting(workloads, initializers, 5, shared=shared, **options)
+                y, _ = null_worlds(setting, WORLDS, seed=10).cells()
+                for correlation in (0.0, 0.8):
+                    probes = unrelated_probes(setting, WORLDS, 11, 5, correlation)
+                    rejected = corrected_rejections(np.stack([joint_pvalues(x, y, draws=499) for x in probes]))
+                    rates = [float(np.mean(any_rejected)) for any_rejected in rejected]
+                    highest = max(highest, *rates)
+                    row.append(" / ".join(map(percent, rates)))
+            rows.append(row)
+    sizes = ((5, 0.5), (10, 0.0), (10, 0.5), (10, 0.8))
+    names = [f"{i} init., shared {s}{what}" for i, s in sizes for what in ("", ", correlated")]
+    title = "Five unrelated probes: % of worlds in which Holm / Benjamini-Hochberg reject any"
+    show(title, ["noise", "workloads", *names], rows)
+    assert highest <= limit()
+
+
+def corrected_rejections(pvalues):
+    """Whether anything is rejected after Holm, and after Benjamini and Hochberg; (probes, worlds)."""
+    ordered = np.sort(pvalues, axis=0)
+    steps = np.arange(1, len(pvalues) + 1)[:, None] / len(pvalues)
+    return ordered[0] * len(pvalues) <= ALPHA, (ordered <= ALPHA * steps).any(axis=0)
+
+
+@pytest.mark.slow
+def test_a_direction_learned_on_workloads_that_agree_flatters_a_probe():
     rows = []
-    for name, draw in draws.items():
-        row = [name]
-        for n in (3, 5, 10):
-            covered = [e.low <= 0 <= e.high for e in map(mean_estimate, draw((2 * WORLDS, n)))]
-            row.append(percent(np.mean(covered)))
-        rows.append(row)
-    show("Student's 95 % interval: % of 2,000 that hold the mean", ["values", "n = 3", "n = 5", "n = 10"], rows)
-    assert min(map(float, rows[0][1:])) >= 93
-
-
-@pytest.mark.slow
-def test_coverage_of_intervals_for_the_pooled_correlation():
-    rows, number = [], 200
-    for workloads, initializers, strength in ((3, 6, 0), (6, 10, 0), (6, 10, 1), (12, 10, 1)):
-        for shared in (0.0, 0.8):
-            setting = Setting(workloads, initializers, 3, shared=shared)
-            y, x = related_worlds(setting, 2 * WORLDS, 8, strength=strength).cells()
-            ranks_x, ranks_y, weights = scores(x, y)
-            truth = float(np.einsum("wai,wai,wa->w", ranks_x, ranks_y, weights).mean())
-            over, hartung = 0, 0
-            for a, b in zip(x[:number], y[:number], strict=True):
-                estimate = crossed(table(a), table(b))
-                over += estimate.low <= truth <= estimate.high
-                own = associations(table(a), table(b))
-                pooled = pool(own["rho"], own["n"]).rho
-                hartung += pooled.low <= truth <= pooled.high
-            rows.append(
-                [workloads, initializers, shared, f"{truth:+.2f}", percent(over / number), percent(hartung / number)]
-            )
-    head = ["workloads", "initializers", "shared", "mean ρ", "over initializers (jackknife)", "over workloads (H.-K.)"]
-    show("Intervals for the mean ρ: % of 200 that hold the mean over 2,000 worlds", head, rows)
-    # Three standard errors of a share of 200 below 93 %.
-    assert min(float(row[4]) for row in rows) >= 100 * (0.93 - 3 * math.sqrt(0.93 * 0.07 / number))
-
-
-@pytest.mark.slow
-def test_power_grows_with_seeds_as_promised():
-    rows, worst = [], 0.0
-    spread = stated_spread(0.5).difference
-    difference = detectable_difference(spread, 5)
-    for seeds in (3, 4, 5, 6, 8, 10):
-        promised = power(difference, spread, seeds)
-        fired = paired_t_fires(Setting(1, 2, seeds), difference, 2 * WORLDS)
-        pilots = null_worlds(Setting(4, 4, 3), 50, seed=9).outcome
-        spreads = [pilot_spread(frame(pilot)).difference for pilot in pilots]
-        from_pilots = float(np.mean([power(difference, s, seeds) for s in spreads]))
-        heavy = replace(Setting(1, 2, seeds), heavy=True)
-        # Noise of 3 degrees of freedom has √3 times the deviation: the difference grows with it.
-        tails = paired_t_fires(heavy, difference * math.sqrt(3), 2 * WORLDS)
-        rows.append([seeds, *map(percent, (promised, from_pilots, fired, tails))])
-        worst = max(worst, abs(fired - promised), abs(fired - from_pilots))
-    head = [
-        "seeds",
-        "promised, %",
-        "promised by pilots of 4 × 4 × 3, %",
-        "found, light tails, %",
-        "found, heavy tails, %",
-    ]
-    show("Power of the paired t test", head, rows)
-    assert worst <= 0.07
+    for shared in (0.0, 0.5, 0.8):
+        y, x = null_worlds(Setting(6, 6, 5, shared=shared), 300, seed=12).cells()
+        pairs = [(table(a), table(b)) for a, b in zip(x, y, strict=True)]
+        for name, direction in (("named", True), ("learned", None)):
+            found = [selection(*pair, lower_is_better=direction) for pair in pairs]
+            excess = np.array([f.regret.value - f.regret_at_random.value for f in found])
+            error = np.std(excess, ddof=1) / math.sqrt(len(excess))
+            rows.append([shared, name, f"{excess.mean():+.3f}", f"{error:.3f}"])
+    show("Regret of an unrelated probe less that of a random choice", ["shared", "direction", "mean", "s. e."], rows)
+    for shared, name, mean, error in rows:
+        flattered = name == "learned" and shared > 0
+        assert (float(mean) < -3 * float(error)) == flattered

@@ -18,6 +18,8 @@ class Setting:
             outcome and in probe alike.
         heavy: Student's t with 3 degrees of freedom in place of normal noise.
         unequal: each initializer's noise between seeds has its own size, from a fourth of the usual to four times it.
+        common: share of the noise's variance that all initializers of a workload have in common at a seed, as they
+            see the same data in the same order.
         diverged: share of the runs that diverge, whatever their initializer.
     """
 
@@ -27,6 +29,7 @@ class Setting:
     shared: float = 0.0
     heavy: bool = False
     unequal: bool = False
+    common: float = 0.0
     diverged: float = 0.0
 
     def __str__(self):
@@ -75,6 +78,28 @@ def simpson_worlds(setting, number, seed):
     return Worlds(worlds.outcome + level, worlds.probe - level)
 
 
+def prone_worlds(setting, number, seed):
+    """Return a probe, and 1 where a cell diverged, both of shape (worlds, workloads, initializers).
+
+    Some initializers diverge more often than others, and the probe knows nothing of it.
+    """
+    _, x = null_worlds(setting, number, seed).cells()
+    generator = np.random.default_rng([seed, 1])
+    prone = generator.uniform(0, 0.6, (number, 1, setting.initializers))
+    return x, (generator.uniform(size=x.shape) < prone).astype(float)
+
+
+def unrelated_probes(setting, number, seed, probes, correlation):
+    """Return the cells of several probes, shape (probes, worlds, workloads, initializers), unrelated to any outcome.
+
+    With a correlation the probes have that share of their variance in common.
+    """
+    generator = np.random.default_rng(seed)
+    calm = replace(setting, diverged=0.0)
+    base, *own = (np.median(_values(calm, number, generator, 1.0), axis=-1) for _ in range(probes + 1))
+    return np.sqrt(correlation) * base + np.sqrt(1 - correlation) * np.stack(own)
+
+
 def noise(setting, shape, generator):
     """Return noise with standard deviation 1 where it has light tails."""
     return generator.standard_t(3, shape) if setting.heavy else generator.standard_normal(shape)
@@ -90,6 +115,9 @@ def _values(setting, number, generator, effects):
     if setting.unequal:
         scale = 0.5 * 4 ** generator.uniform(-1, 1, (number, 1, setting.initializers, 1))
     between = scale * noise(setting, (*shape, setting.seeds), generator)
+    if setting.common:
+        shared = 0.5 * noise(setting, (number, setting.workloads, 1, setting.seeds), generator)
+        between = np.sqrt(1 - setting.common) * between + np.sqrt(setting.common) * shared
     values = (level + effect)[..., None] + between
     if setting.diverged:
         values[generator.uniform(size=values.shape) < setting.diverged] = np.inf
