@@ -43,7 +43,8 @@ def difference_verdict(initializer: str, reference: str, comparison: PairedCompa
         chance = comparison.probability_of_improvement
         lower = f"a run of {initializer} has the lower error with probability {chance.value:.2f}"
         size = f"{_ends(chance, '{:.2f}', comparisons=m)}, {_n(workloads)}"
-        why = f"{_trials(diverged)} diverged, so that there is no mean difference"
+        pairs = int(comparison.by_workload["seeds"].sum())
+        why = f"one or both diverged at {diverged} of {_count(pairs, 'seed')}, so that there is no mean difference"
         if chance.has_interval and not chance.low <= 0.5 <= chance.high:
             return f"Of {initializer} and {reference}, {lower} ({size}); {why}."
         return (
@@ -138,7 +139,9 @@ def prediction_verdict(probe: str, test: PermutationTest, rho: Estimate, pvalue:
     if math.isnan(test.statistic):
         return f"{NOT_ENOUGH} {claim}: {test.reason}."
     size = f"mean ρ = {test.statistic:+.2f} ({_ends(rho, '{:+.2f}')})"
-    n = f"n = {test.initializers} initializers on {_workloads(test.workloads)}"
+    # Where there are gaps, only initializers with the same ones are exchanged.
+    gaps = " that can be exchanged," if test.initializers < rho.n else ""
+    n = f"n = {_count(test.initializers, 'initializer')}{gaps} on {_workloads(test.workloads)}"
     if math.isnan(test.pvalue):
         return f"{NOT_ENOUGH} {claim}: {size}, {n}; {test.reason}{FIVE}."
     p = test.pvalue if pvalue is None else pvalue

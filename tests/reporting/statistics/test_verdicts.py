@@ -168,6 +168,32 @@ def test_divergence_is_counted_by_workload():
     assert divergence_rate(cells(frame(outcome)), "absent").workloads.n == 0
 
 
+def test_where_a_trial_diverged_the_probability_of_improvement_decides():
+    outcome = np.full((8, 2, 3), 0.1) + np.arange(2)[:, None] / 10
+    outcome[0, :, 0] = outcome[1, 1, 1] = math.inf
+    sentence = difference_verdict("i0", "i1", compare_paired(frame(outcome), "i0", "i1"))
+    assert re.fullmatch(
+        r"Of i0 and i1, a run of i0 has the lower error with probability 0\.\d\d "
+        r"\(95 % interval 0\.\d\d to 1\.00, n = 8 workloads\); "
+        r"one or both diverged at 2 of 24 seeds, so that there is no mean difference\.",
+        sentence,
+    )
+    few = difference_verdict("i0", "i1", compare_paired(frame(outcome[:3]), "i0", "i1"))
+    assert few.startswith(f"{NOT_ENOUGH} that i0 and i1 differ: a run of i0 has the lower error with probability")
+    assert few.endswith("; more workloads would tell.")
+
+
+def test_gaps_leave_fewer_initializers_to_exchange():
+    x = np.tile(np.arange(7.0), (3, 1))
+    x[:2, 6] = x[2, :6] = math.nan  # one runs on a workload of its own
+    sentence = prediction_verdict("GQ", permutation_test(table(x), table(x)), crossed(table(x), table(x)))
+    assert "n = 6 initializers that can be exchanged, on 2 workloads, permutation p" in sentence
+    whole = table(x[:2, :6])
+    assert "n = 6 initializers on 2 workloads" in prediction_verdict(
+        "GQ", permutation_test(whole, whole), crossed(whole, whole)
+    )
+
+
 def test_a_learned_direction_is_named():
     related = related_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1, strength=-3.0)
     assert every_sentence(related.outcome[0], related.probe[0])[-1].startswith(
