@@ -41,7 +41,7 @@ def compare(trials: pd.DataFrame) -> pd.DataFrame:
     - ``test_error_median``: the median, a diverged trial counting as +∞; ``rank`` is by it, equal ones share the least;
     - ``test_error_mean``: ē = Σ eᵢ / n, missing where a trial has diverged;
     - ``test_error_interval``: the half-width t₀.₉₇₅,ₙ₋₁ · s / √n of Student's 95 % interval around ē, with
-      s² = Σ (eᵢ - ē)² / (n - 1); missing below 3 seeds and where a trial has diverged;
+      s² = Σ (eᵢ - ē)² / (n - 1); missing below 3 seeds, where all are equal, and where a trial has diverged;
     - ``first_epoch_accuracy_mean``: the mean over the n trials, missing where one has none;
     - ``gradient_quotient_median``: over the n trials; ``gradient_quotient_saturated``: in how many of them it is;
     - ``initialization_seconds_mean``: the mean over the n trials;
@@ -65,9 +65,12 @@ def compare(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def t_interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """Return the half-width of Student's 95 % interval around the mean, NaN below 3 values; see `compare`."""
+    """Return the half-width of Student's 95 % interval around the mean; see `compare`.
+
+    NaN below 3 values and where all are equal: a few equal values do not make sure of a mean.
+    """
     n = len(values)
-    if n < MINIMUM_SEEDS:
+    if n < MINIMUM_SEEDS or float(np.ptp(values)) == 0:
         return np.nan
     quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
     return quantile * float(np.std(values, ddof=1)) / float(np.sqrt(n))

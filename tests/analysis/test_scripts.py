@@ -99,14 +99,16 @@ def test_depth_curves(run, ledger, tmp_path):
     assert code == 2
     assert "do not differ in depth" in error
     records = [
-        make_record(make_spec({"name": "kaiming"}, {"name": "plain", "depth": depth, "width": 1}, seed), depth / 100)
+        make_record(
+            make_spec({"name": "kaiming"}, {"name": "plain", "depth": depth, "width": 1}, seed), (depth + seed) / 100
+        )
         for depth in (10, 28)
         for seed in range(3)
     ]
     write_ledger(tmp_path / "depth", records)
     code, out, _ = run("depth_curves.py", tmp_path / "depth")
     assert code == 0
-    assert "plain, kaiming (n = 3 seeds): depth 10: 10.00\N{NO-BREAK SPACE}% (10.00 to 10.00); depth 28: 28.00" in out
+    assert "plain, kaiming (n = 3 seeds): depth 10: 11.00\N{NO-BREAK SPACE}% (8.52 to 13.48); depth 28: 29.00" in out
 
 
 def test_cost_of_initialization(run, ledger):

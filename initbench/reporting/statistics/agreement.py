@@ -51,15 +51,8 @@ def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
 
 
 def mean_seed_agreement(agreement: pd.DataFrame) -> Estimate:
-    """Return the mean of `seed_agreement` over workloads, with Student's interval over them.
-
-    Where it is the same on all workloads, as where every seed has the same order, that has no width: there is none.
-    """
-    values = agreement["agreement"].dropna().to_numpy(dtype=float)
-    estimate = mean_estimate(values).clipped(-1, 1)
-    if len(values) and np.ptp(values) < 1e-9:
-        return Estimate(estimate.value, math.nan, math.nan, estimate.n)
-    return estimate
+    """Return the mean of `seed_agreement` over workloads, with Student's interval over them."""
+    return mean_estimate(agreement["agreement"].dropna().to_numpy(dtype=float)).clipped(-1, 1)
 
 
 def batch_spread(per_batch: Sequence[Sequence[float]]) -> Estimate:

@@ -43,8 +43,9 @@ class Estimate(NamedTuple):
 def mean_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
     """Return the mean of independent values with Student's interval ē ± t₁₋α/₂ₘ,ₙ₋₁ · s / √n, α = 5 %.
 
-    There is no interval below 3 values: with 2 it is 12.7 standard errors to each side, and says nothing. There is
-    neither mean nor interval where a value is infinite or NaN.
+    There is no interval below 3 values: with 2 it is 12.7 standard errors to each side, and says nothing. There is none
+    where all values are equal: it would be a point, as if a few equal values made sure of the mean. There is neither
+    mean nor interval where a value is infinite or NaN.
 
     Args:
         values: shape (n,), in any unit.
@@ -54,7 +55,8 @@ def mean_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
     if not len(x) or not np.isfinite(x).all():
         return Estimate(math.nan, math.nan, math.nan, len(x))
     mean = float(x.mean())
-    half = t_multiplier(len(x), comparisons) * float(np.std(x, ddof=1)) if len(x) >= MINIMUM_SEEDS else math.nan
+    judged = len(x) >= MINIMUM_SEEDS and not all_equal(x)
+    half = t_multiplier(len(x), comparisons) * float(np.std(x, ddof=1)) if judged else math.nan
     return Estimate(mean, mean - half, mean + half, len(x))
 
 
@@ -72,13 +74,19 @@ def share_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
     """
     x = np.asarray(values, dtype=float)
     plain = mean_estimate(x, comparisons)
-    if not plain.has_interval:
-        return plain
     n = len(x)
+    if n < MINIMUM_SEEDS or math.isnan(plain.value):
+        return plain
     centre = (float(x.sum()) + 0.5) / (n + 1)
     variance = (float(np.sum(x**2)) + 0.5) / (n + 1) - centre**2
     half = t_multiplier(n, comparisons) * math.sqrt(variance)
     return Estimate(plain.value, centre - half, centre + half, n).clipped(0, 1)
+
+
+def all_equal(values: ArrayLike) -> bool:
+    """Return whether finite values differ by no more than rounding: 10⁻¹² of the largest, or of 1."""
+    x = np.asarray(values, dtype=float)
+    return float(np.ptp(x)) <= 1e-12 * max(1.0, float(np.abs(x).max()))
 
 
 def t_multiplier(n: int, comparisons: int = 1) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from initbench.reporting.comparison import MINIMUM_SEEDS
 from initbench.reporting.formatting import percent
 from initbench.reporting.statistics.intervals import Estimate, values_deviation
 from initbench.reporting.statistics.power import MAXIMUM_SEEDS, correlation_initializers, seeds_needed
@@ -165,7 +166,8 @@ def regret_verdict(probe: str, chosen: Selection) -> str:
         bad = int((chosen.by_workload["regret"] == math.inf).sum())
         return f"Picking {by} takes an initializer that diverged on {bad} of {_workloads(regret.n)}."
     against = "takes one that diverged on some" if math.isinf(random.value) else f"costs {points(random.value)}"
-    ends = f"{_ends(regret, '{:.2f}', 100)} points" if regret.has_interval else "an interval takes 3 workloads"
+    few = "an interval takes 3 workloads" if regret.n < MINIMUM_SEEDS else "the same each time, so no interval"
+    ends = f"{_ends(regret, '{:.2f}', 100)} points" if regret.has_interval else few
     return (
         f"Picking {by} costs {points(regret.value)} of test error against the best ({ends}, {_n(regret.n)}); "
         f"picking at random {against}."
@@ -238,7 +240,11 @@ def _difference(first: str, second: str, found: Estimate, comparisons: int, unit
     """
     n = f"n = {_count(found.n, unit)}{where}"
     if not found.has_interval:
-        return f"{NOT_ENOUGH} that {first} and {second} differ: {n}; an interval takes 3."
+        lacking = (
+            "an interval takes 3" if found.n < MINIMUM_SEEDS else "it is the same each time, which gives no interval"
+        )
+        mean = f"{points(found.value)} of test error, " if found.n >= MINIMUM_SEEDS else ""
+        return f"{NOT_ENOUGH} that {first} and {second} differ: {mean}{n}; {lacking}."
     if found.low > 0 or found.high < 0:
         size = found if found.low > 0 else Estimate(-found.value, -found.high, -found.low, found.n)
         ends = _ends(size.clipped(-1, 1), "{:.2f}", 100, comparisons)

@@ -102,3 +102,11 @@ def test_shares_without_an_interval():
     assert share_estimate([0.2, 0.4])[:1] == pytest.approx((0.3,))
     assert not share_estimate([0.2, 0.4]).has_interval
     assert math.isnan(share_estimate([]).value)
+
+
+def test_equal_values_have_a_mean_and_no_interval():
+    """Three equal values do not make sure of the mean; 0.1 + 0.2 is 0.3 but for rounding."""
+    estimate = mean_estimate([0.3, 0.1 + 0.2, 0.3])
+    assert estimate.value == pytest.approx(0.3)
+    assert not estimate.has_interval
+    assert mean_estimate([0.3, 0.3, 0.3001]).has_interval
