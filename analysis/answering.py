@@ -36,6 +36,11 @@ def trials_of(folder: Path) -> pd.DataFrame:
     return comparable_trials(load_results(folder))
 
 
+def architectures_of(trials: pd.DataFrame) -> dict[str, str]:
+    """Return the architecture of each workload: what is left out together where something is predicted."""
+    return dict(zip(trials["group"], trials["architecture_label"], strict=True))
+
+
 def records_of(folder: Path) -> dict[str, TrialRecord]:
     """Return the records of a ledger with their histories, by trial id."""
     return {record.id: record for record in Ledger(folder).records()}

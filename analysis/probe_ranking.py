@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from answering import answer, parser, probe_columns, trials_of
+from answering import answer, architectures_of, parser, probe_columns, trials_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.statistics.agreement import mean_seed_agreement, seed_agreement
@@ -41,7 +41,7 @@ def main() -> None:
             alone = prediction_verdict(name, permutation_test(left, outcome), crossed(left, outcome))
             print(f"  Without the {int(saturated.to_numpy().sum())} saturated of {len(compared)} values: {alone}")
         others = {short_name(column): table(compared, column) for column in trivial if column != probe}
-        print("  " + gain_verdict(name, gain(values, outcome, others)))
+        print("  " + gain_verdict(name, gain(values, outcome, others, architectures=architectures_of(trials))))
         print("  " + agreement_verdict(name, mean_seed_agreement(seed_agreement(trials, probe))))
 
 

@@ -77,7 +77,7 @@ def test_probe_ranking(run, ledger):
     code, out, _ = run("probe_ranking.py", ledger)
     assert code == 0
     assert out.index("gradient_quotient predicts") < out.index("gradient_norm predicts")  # a constant says nothing
-    assert "2 workloads; one is left out at a time, from 3 on" in out
+    assert "2 architectures; one is left out at a time, from 3 on" in out
 
 
 def test_compare_initializers(run, ledger):

@@ -25,7 +25,17 @@ SCRIPT = Path(initbench.reporting.__file__).parent / "templates" / "script.js"
 HOSTILE = "\"><script>alert('x')</script>&<img src=http://example.org/a.png>"
 
 
-TABLES = ("results", "comparison", "correlation", "curves", "conditions", "differences", "costs", "probes")
+TABLES = (
+    "results",
+    "comparison",
+    "correlation",
+    "curves",
+    "conditions",
+    "differences",
+    "costs",
+    "probes",
+    "paired_differences",
+)
 
 
 def files(folder):

@@ -34,7 +34,7 @@ _DIFFERENCES = [
     *("improvement", "improvement_low", "improvement_high"),
     *("workloads", "rate", "rate_low", "rate_high", "trials", "trials_diverged"),
 ]
-_SMALLEST = 2  # initializers, or workloads, below which there is nothing to compare over
+_SMALLEST = 2  # workloads, below which there is nothing to compare over
 
 
 def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_workload: Sequence[Answer]) -> Section:
@@ -51,21 +51,22 @@ def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_wor
     compared = cells(trials)
     whole = complete(table(compared))
     ranks = compare_ranks(whole.table)
+    names = [str(name) for name in ranks.mean_ranks.index]
+    pairs = len(names) * (len(names) - 1) // 2
+    against = {name: compare_paired(trials, name, names[0], comparisons=pairs) for name in names[1:]}
     over: list[Answer] = []
     parts: list[Figure | Table | Remark] = []
-    if whole.table.shape[0] >= _SMALLEST and whole.table.shape[1] >= _SMALLEST:
-        names = [str(name) for name in ranks.mean_ranks.index]
-        pairs = len(names) * (len(names) - 1) // 2
-        against = {name: compare_paired(trials, name, names[0], comparisons=pairs) for name in names[1:]}
+    if against and len(whole.table) >= _SMALLEST:
         over = [
             Answer(_EVERYWHERE, rank_verdict(ranks)),
             Answer(_EVERYWHERE, difference_verdict(names[1], names[0], against[names[1]])),
         ]
-        parts = [*_difference_forest(names[0], against), *_rank_forest(ranks)]
-        parts += _profile(whole.table, colours)
+        parts = [*_difference_forest(names[0], against), *_rank_forest(ranks), *_profile(whole.table, colours)]
         parts.append(_differences(names[0], against, ranks, compared))
         if len(ranks.pairs):
             parts.append(_pairs(ranks))
+    if against:
+        parts.append(_paired(names[0], against))
     if left := _left_out(whole):
         parts.append(Remark(left))
     details = [answer._replace(is_detail=bool(over) or len(by_workload) > 1) for answer in by_workload]
@@ -167,11 +168,33 @@ def _differences(
     )
 
 
+def _paired(reference: str, against: Mapping[str, PairedComparison]) -> Table:
+    frames = [comparison.by_workload.assign(initializer=name) for name, comparison in against.items()]
+    columns = [
+        Column("Workload", "text", "group"),
+        Column("Initializer", "text", "initializer"),
+        Column(f"Test error less\nthat of {reference}", "points", "difference", "low", "high"),
+        Column("Median\ndifference", "points", "median"),
+        Column("Probability of\nimprovement", "share", "probability_of_improvement"),
+        Column("Seeds", "count", "seeds"),
+        Column("Pairs with a\ndiverged trial", "count", "diverged"),
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    return Table(
+        "paired_differences",
+        f"Every initializer against {reference} on each workload, seed by seed",
+        frame[["group", "initializer", *(c for c in frame if c not in {"group", "initializer"})]],
+        columns,
+        "In percentage points; intervals over seeds are simultaneous over all pairs of initializers. No mean where a "
+        "trial diverged.",
+    )
+
+
 def _pairs(ranks: RankComparison) -> Table:
     columns = [
         Column("Initializer", "text", "first"),
         Column("behind it", "text", "second"),
-        Column("Difference of\nmean ranks", "share", "difference"),
+        Column("Difference of\nmean ranks", "share", "difference", "low", "high"),
         Column("p (Holm)", "probability", "pvalue"),
     ]
     return Table("rank_pairs", "Pairs of initializers by mean rank", ranks.pairs, columns)

@@ -106,6 +106,7 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeR
     compared = cells(trials, list(dict.fromkeys([*columns, *trivial])))
     outcome, diverged = table(compared), table(compared, "diverged")
     tables = {column: table(compared, column) for column in trivial}
+    architectures = dict(zip(trials["group"], trials["architecture_label"], strict=True))
     results = []
     for column in columns:
         values, saturated = table(compared, column), table(compared, f"{column}.saturated") > 0
@@ -124,8 +125,8 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeR
                     permutation_test(own, outcome),
                     crossed(own, outcome),
                     pool(by_workload["rho"], by_workload["n"]),
-                    {k: selection(own, outcome, k, lower_is_better=lower) for k in _PICKED},
-                    gain(own, outcome, {TRIVIAL[name]: other for name, other in tables.items() if name != column}),
+                    {k: selection(own, outcome, k, lower, architectures) for k in _PICKED},
+                    gain(own, outcome, _others(tables, column), architectures=architectures),
                     predict_divergence(own, diverged),
                     mean_seed_agreement(seed_agreement(trials, column)),
                     batch_spread(_batches(records, column)),
@@ -133,6 +134,11 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeR
                 )
             )
     return results
+
+
+def _others(tables: dict[str, pd.DataFrame], column: str) -> dict[str, pd.DataFrame]:
+    """Return the trivial predictors by their words, without the probe itself."""
+    return {TRIVIAL[name]: values for name, values in tables.items() if name != column}
 
 
 def _batches(records: Sequence[TrialRecord], column: str) -> list[list[float]]:

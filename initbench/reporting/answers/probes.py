@@ -21,10 +21,7 @@ from initbench.reporting.statistics.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from initbench.reporting.answers.probe_results import ProbeResult
 
@@ -32,41 +29,46 @@ if TYPE_CHECKING:
 def probe_answers(results: Sequence[ProbeResult]) -> Section:
     """Return the verdicts on the probes, the forest plot of the first, and a table of all.
 
+    The p-values of one question are corrected by Holm for all probes and forms that it is asked of.
+
     Args:
         results: as from `measure`.
     """
     if not results:
         return Section(parts=[Remark("No trial has a probe.")])
-    holm = adjust([result.test.pvalue for result in results], "holm")
-    false_discovery = adjust([result.test.pvalue for result in results], "benjamini-hochberg")
     first = results[0]
-    corrected = [None if math.isnan(p) or len(results) == 1 else float(p) for p in holm]
-    results_of_all_values = [result for result in results if result.form == ALL_VALUES]
+    diverged = [result for result in results if result.divergence.pairs]
     answers = {
         "Does a measurement at initialization predict the test error?": [
             Answer(_where(result), prediction_verdict(result.name, result.test, result.rho, p), result is not first)
-            for result, p in zip(results, corrected, strict=True)
+            for result, p in _corrected(results, [result.test.pvalue for result in results])
         ],
         "What does it cost to pick an initializer by it?": [
             Answer(_where(result), regret_verdict(result.name, result.chosen[1]), result is not first)
             for result in results
         ],
         "Does it add anything to what is known without it?": [
-            Answer(_where(result), gain_verdict(result.name, result.gain), result is not first) for result in results
+            Answer(_where(result), gain_verdict(result.name, result.gain, p), result is not first)
+            for result, p in _corrected(results, [result.gain.pvalue for result in results])
         ],
         "Does it foretell divergence?": [
-            Answer(_where(result), divergence_verdict(result.name, result.divergence), result is not first)
-            for result in results
-            if result.divergence.pairs
+            Answer(_where(result), divergence_verdict(result.name, result.divergence, p), result is not first)
+            for result, p in _corrected(diverged, [result.divergence.pvalue for result in diverged])
         ],
         "Does it agree with itself?": [
             Answer(result.column.removeprefix("probe."), agreement_verdict(result.name, result.agreement), i > 0)
-            for i, result in enumerate(results_of_all_values)
+            for i, result in enumerate(result for result in results if result.form == ALL_VALUES)
         ],
     }
-    figures = [figure for result in results[:2] if result.column == results[0].column and (figure := _forest(result))]
-    parts: list[Figure | Table | Remark] = [*figures, _table(results, holm, false_discovery)]
+    figures = [figure for result in results[:2] if result.column == first.column and (figure := _forest(result))]
+    parts: list[Figure | Table | Remark] = [*figures, _table(results)]
     return Section({question: own for question, own in answers.items() if own}, parts)
+
+
+def _corrected(results: Sequence[ProbeResult], pvalues: Sequence[float]) -> Iterator[tuple[ProbeResult, float | None]]:
+    """Yield each result with its p-value after Holm's correction, None where there is none or nothing to correct."""
+    for result, p in zip(results, adjust(pvalues, "holm"), strict=True):
+        yield result, None if math.isnan(p) or len(results) == 1 else float(p)
 
 
 def correlation_frame(results: Sequence[ProbeResult]) -> pd.DataFrame:
@@ -148,9 +150,11 @@ def _columns(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _table(results: Sequence[ProbeResult], holm: NDArray[np.float64], false_discovery: NDArray[np.float64]) -> Table:
+def _table(results: Sequence[ProbeResult]) -> Table:
     rows = []
-    for result, family_wise, discovery in zip(results, holm, false_discovery, strict=True):
+    pvalues = [result.test.pvalue for result in results]
+    corrected = zip(adjust(pvalues, "holm"), adjust(pvalues, "benjamini-hochberg"), strict=True)
+    for result, (family_wise, discovery) in zip(results, corrected, strict=True):
         row: dict[str, Any] = {
             "probe": result.column.removeprefix("probe."),
             "form": result.form,
@@ -204,6 +208,6 @@ def _table(results: Sequence[ProbeResult], holm: NDArray[np.float64], false_disc
         "Mean ρ: over workloads, its interval over initializers; p-values permute the initializers’ labels jointly "
         "over all workloads and are corrected for the number of rows by Holm, or Benjamini and Hochberg. Precision@k "
         "and regret@k: taking the k initializers with the best values (for GQ the lowest; for others the direction is "
-        "learned from the other workloads). Gain: by how much the predicted rank is nearer on workloads that were left "
-        f"out than without the probe, knowing {', '.join(TRIVIAL.values())}.",
+        "learned from other architectures). Gain: by how much the predicted rank is nearer on architectures that were "
+        f"left out than without the probe, knowing {', '.join(TRIVIAL.values())}.",
     )

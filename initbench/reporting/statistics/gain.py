@@ -1,4 +1,4 @@
-"""What a probe adds to predictors that cost nothing, on workloads that were not seen."""
+"""What a probe adds to predictors that cost nothing, on architectures that were not seen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from initbench.reporting.statistics.association import aligned
@@ -15,19 +16,18 @@ from initbench.reporting.statistics.permutation import TESTABLE, label_permutati
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     from numpy.typing import NDArray
 
 PERMUTATIONS = 999
 
 
 class Gain(NamedTuple):
-    """What a probe adds to trivial predictors, leaving one workload out at a time.
+    """What a probe adds to trivial predictors, leaving one architecture out at a time.
 
     Attributes:
         without: mean absolute error of the predicted rank (0 best, 1 worst of all cells) by the trivial predictors.
         with_probe: with the probe as well.
-        gain: without - with_probe, mean over workloads with Student's interval over them, which n counts; below 0
+        gain: without - with_probe, mean over architectures with Student's interval over them, which n counts; below 0
             where the probe makes it worse.
         pvalue: one-sided, of joint permutations; NaN where nothing could be rejected.
         predictors: the trivial ones that were used: those that vary.
@@ -49,15 +49,16 @@ def gain(
     outcome: pd.DataFrame,
     trivial: Mapping[str, pd.DataFrame],
     *,
+    architectures: Mapping[str, str] | None = None,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> Gain:
-    """Return by how much a probe improves the prediction of outcomes on a workload that was left out.
+    """Return by how much a probe improves the prediction of outcomes on an architecture that was left out.
 
     Everything is ranked over all cells and scaled to 0 … 1, so that +∞ is no exception: y the outcome, Z the trivial
-    predictors and a constant, x the probe. For each workload a least-squares fit of y on Z, and one on Z and x, to the
-    cells of the *other* workloads predict its cells; both predictions are clipped to 0 … 1. The gain is the difference
-    of their mean absolute errors.
+    predictors and a constant, x the probe. For each architecture a least-squares fit of y on Z, and one on Z and x, to
+    the cells of the *other* architectures predict its cells; both predictions are clipped to 0 … 1. The gain is the
+    difference of their mean absolute errors.
 
     Its p-value: x is replaced by what Z leaves of it over all cells, and the initializers' labels of these residuals
     are permuted jointly over workloads (Freedman and Lane, J. Bus. Econ. Stat. 1 (1983) 292-298), the whole validation
@@ -67,6 +68,7 @@ def gain(
         probe: workloads × initializers, NaN where missing, +∞ where too large to be stored.
         outcome: likewise, +∞ for a diverged cell.
         trivial: likewise, by name: parameter count, depth, loss at initialization, ...
+        architectures: workload → what is left out together with it; by default each workload by itself.
         permutations: the most that are tried: all where there are no more, else as many random ones.
         seed: of the permutations drawn.
     """
@@ -74,31 +76,35 @@ def gain(
     every = {name: aligned(values, outcome)[0] for name, values in trivial.items()}
     known: NDArray[np.bool_] = ~np.any([np.isnan(values) for values in (x, *every.values())], axis=0)
     predictors = [name for name, values in every.items() if len(np.unique(values[known])) > 1]
-    workloads, cells = int(known.any(axis=1).sum()), int(known.sum())
-    least = cells - int(known.sum(axis=1).max(initial=0))
+    folds = pd.factorize(np.array([(architectures or {}).get(group, group) for group in outcome.index], dtype=object))[
+        0
+    ]
+    fold, cells = folds[np.nonzero(known)[0]], int(known.sum())
+    each = np.unique(fold, return_counts=True)[1]
+    left_out, least = len(each), cells - int(each.max(initial=0))
 
     def nothing(reason: str) -> Gain:
-        none = Estimate(math.nan, math.nan, math.nan, workloads)
+        none = Estimate(math.nan, math.nan, math.nan, left_out)
         return Gain(math.nan, math.nan, none, math.nan, predictors, cells, reason)
 
-    if workloads < 3:
-        return nothing(f"{workloads} workload{'s' if workloads != 1 else ''}; one is left out at a time, from 3 on")
+    if left_out < 3:
+        return nothing(f"{left_out} architecture{'s' if left_out != 1 else ''}; one is left out at a time, from 3 on")
     if least < 2 * (len(predictors) + 2):
         needed = 2 * (len(predictors) + 2)
         return nothing(f"{least} cells to fit {len(predictors) + 2} coefficients to; {needed} would do")
     z = np.column_stack([np.ones(cells), *(_unit_ranks(every[name][known]) for name in predictors)])
-    target, workload = _unit_ranks(y[known]), np.nonzero(known)[0]
+    target = _unit_ranks(y[known])
     residual = np.full(known.shape, np.nan)
     ranked = _unit_ranks(x[known])
     residual[known] = ranked - z @ (np.linalg.pinv(z) @ ranked)
-    without, with_probe = _validated(z, residual[known][None, :], target, workload)
+    without, with_probe = _validated(z, residual[known][None, :], target, fold)
     estimate = mean_estimate(without - with_probe[0])
     labels, number = label_permutations(known, seed=seed, draws=permutations)
     result = Gain(float(without.mean()), float(with_probe.mean()), estimate, math.nan, predictors, cells, "")
     if number < TESTABLE:
         return result._replace(reason=f"{number} permutations of the labels: nothing can be rejected at 5 %")
     permuted = residual[:, labels].transpose(1, 0, 2)[:, known]
-    _, errors = _validated(z, permuted, target, workload)
+    _, errors = _validated(z, permuted, target, fold)
     gains = (without - errors).mean(axis=1)
     return result._replace(pvalue=share_as_extreme(gains, estimate.value, exhaustive=number <= permutations))
 
@@ -109,22 +115,22 @@ def _unit_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _validated(
-    z: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64], workload: NDArray[np.intp]
+    z: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64], fold: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean absolute errors of each left-out workload, (workloads,) without x and (number, workloads) with.
+    """Return the mean absolute errors of each left-out fold, (folds,) without x and (number, folds) with.
 
     A fit on Z and x is the fit on Z, plus b times what Z leaves of x (Frisch, Waugh and Lovell): one pseudo-inverse per
-    workload serves all candidates.
+    fold serves all candidates.
 
     Args:
         z: shape (cells, predictors).
         x: shape (number, cells), the candidates.
         y: shape (cells,).
-        workload: shape (cells,), the index of each cell's.
+        fold: shape (cells,), the index of each cell's.
     """
     without, with_x = [], []
-    for left_out in np.unique(workload):
-        test = workload == left_out
+    for left_out in np.unique(fold):
+        test = fold == left_out
         train = ~test
         inverse = np.linalg.pinv(z[train])
         fitted = z @ (inverse @ y[train])

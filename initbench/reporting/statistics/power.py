@@ -135,6 +135,36 @@ def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int 
     return high
 
 
+def friedman_workloads(statistic: float, initializers: int, workloads: int) -> int | None:
+    """Return how many workloads let Friedman's test find rank differences of the size seen with a chance of 80 %.
+
+    Friedman's χ² is n times a function of the mean ranks: with n' workloads and the mean ranks that were seen it is
+    about noncentral χ² with k - 1 degrees of freedom and λ = n' χ² / n.
+
+    Args:
+        statistic: χ².
+        initializers: k.
+        workloads: n.
+
+    Returns:
+        The number, or None where χ² is 0 or 10,000 are not enough.
+    """
+    if statistic <= 0:
+        return None
+    limit = float(stats.chi2.isf(ALPHA, initializers - 1))
+
+    def found(number: int) -> bool:
+        return float(stats.ncx2.sf(limit, initializers - 1, number * statistic / workloads)) >= POWER
+
+    if not found(MAXIMUM_SEEDS):
+        return None
+    low, high = 1, MAXIMUM_SEEDS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
 def detectable_correlation(initializers: int) -> float:
     """Return the ρ between a probe and the outcome that is found with a chance of 80 %, if all workloads say the same.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 MINIMUM_WORKLOADS = 5
+_PAIR_COLUMNS = ["first", "second", "difference", "low", "high", "pvalue"]
 
 
 class RankComparison(NamedTuple):
@@ -23,8 +24,9 @@ class RankComparison(NamedTuple):
         mean_ranks: by initializer, best (1) first.
         statistic: Friedman's χ², k - 1 degrees of freedom; NaN where there is no test.
         pvalue: of Friedman's test, corrected for unequal spreads.
-        pairs: one row per pair: ``first``, ``second`` (initializers), ``difference`` of mean ranks, ``pvalue`` after
-            Holm; empty where Friedman's test does not reject, because then no pair is tested.
+        pairs: one row per pair: ``first``, ``second`` (initializers), ``difference`` of mean ranks, ``low`` and
+            ``high``: the difference ∓ the critical one, a simultaneous 95 % interval; ``pvalue`` after Holm; empty
+            where Friedman's test does not reject, because then no pair is tested.
         critical_difference: of mean ranks, NaN where it is not drawn.
         reason: why there is no test or no critical difference, else empty.
         workloads: number of workloads n.
@@ -64,7 +66,7 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     if outcomes.isna().to_numpy().any():
         raise ValueError("outcomes must have no gaps")
     n, k = outcomes.shape
-    nothing = pd.DataFrame(columns=["first", "second", "difference", "pvalue"])
+    nothing = pd.DataFrame(columns=_PAIR_COLUMNS)
     if n == 0 or k == 0:
         return RankComparison(pd.Series(dtype=float), math.nan, math.nan, nothing, math.nan, "no complete table", n)
     ranks = stats.rankdata(outcomes.to_numpy(dtype=float), axis=1)
@@ -110,19 +112,24 @@ def _pairs(ranks: NDArray[np.float64], names: list[str]) -> pd.DataFrame:
     pvalues = posthoc_siegel_friedman(ranks, p_adjust="holm").to_numpy()
     means = ranks.mean(axis=0)
     order = np.argsort(means, kind="stable")
-    rows = [
-        {"first": names[i], "second": names[j], "difference": means[j] - means[i], "pvalue": float(pvalues[i, j])}
-        for position, i in enumerate(order)
-        for j in order[position + 1 :]
-    ]
-    return pd.DataFrame(rows, columns=["first", "second", "difference", "pvalue"])
+    half = _half_width(*ranks.shape)
+    rows = []
+    for position, i in enumerate(order):
+        for j in order[position + 1 :]:
+            difference = float(means[j] - means[i])
+            row = {"first": names[i], "second": names[j], "difference": difference}
+            rows.append(row | {"low": difference - half, "high": difference + half, "pvalue": float(pvalues[i, j])})
+    return pd.DataFrame(rows, columns=_PAIR_COLUMNS)
+
+
+def _half_width(n: int, k: int) -> float:
+    return float(stats.studentized_range.ppf(1 - ALPHA, k, np.inf)) * math.sqrt(k * (k + 1) / (12 * n))
 
 
 def _critical_difference(n: int, k: int) -> tuple[float, str]:
     if n < MINIMUM_WORKLOADS:
         return math.nan, f"{n} workloads; a critical difference is given from {MINIMUM_WORKLOADS} on"
-    quantile = float(stats.studentized_range.ppf(1 - ALPHA, k, np.inf))
-    difference = quantile * math.sqrt(k * (k + 1) / (12 * n))
+    difference = _half_width(n, k)
     if difference >= k - 1:
         return math.nan, f"{n} workloads; the critical difference exceeds the largest that {k} initializers can have"
     return difference, ""

@@ -14,7 +14,7 @@ from initbench.reporting.statistics.intervals import Estimate, mean_estimate, sh
 from initbench.reporting.statistics.permutation import scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -40,7 +40,13 @@ class Selection(NamedTuple):
     learned: bool = False
 
 
-def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, lower_is_better: bool | None = True) -> Selection:
+def selection(
+    probe: pd.DataFrame,
+    outcome: pd.DataFrame,
+    k: int = 1,
+    lower_is_better: bool | None = True,
+    architectures: Mapping[str, str] | None = None,
+) -> Selection:
     """Return precision@k and regret@k of taking the k initializers with the best values of a probe.
 
     With K the set chosen and o the outcomes of a workload, regret@k = min over K of o - min over all of o: what is lost
@@ -54,11 +60,12 @@ def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, lower_is_b
         k: how many are chosen.
         lower_is_better: whether a low value of the probe is to be chosen, as for GQ. It is to be said beforehand: found
             from the same outcomes it would flatter the probe. None for a probe of which that is not known: for each
-            workload it is the sign of Σ (n - 1) ρ over the *other* workloads, n initializers and Spearman's ρ of each,
-            as in `permutation.permutation_test`. A workload for which that is 0, or that has no others with 3
+            workload it is the sign of Σ (n - 1) ρ over those of *other* architectures, n initializers and Spearman's ρ
+            of each, as in `permutation.permutation_test`. A workload for which that is 0, or that has no others with 3
             initializers, is left out. The answer is for a further workload and the *same* initializers: what is
             peculiar to an initializer is known from the others, so that even a probe that means nothing beats a random
             choice where workloads agree on the initializers (docs/statistics.md).
+        architectures: workload → what is not to tell its direction, as for `gain.gain`.
 
     Raises:
         ValueError: k is less than 1.
@@ -67,7 +74,8 @@ def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, lower_is_b
         raise ValueError(f"k must be at least 1, got {k}")
     values, errors = aligned(probe, outcome)
     if lower_is_better is None:
-        directions = _learned_directions(values, errors)
+        names = [(architectures or {}).get(group, group) for group in outcome.index]
+        directions = _learned_directions(values, errors, pd.factorize(np.array(names, dtype=object))[0])
     else:
         directions = np.full(len(values), 1.0 if lower_is_better else -1.0)
     rows = []
@@ -101,19 +109,22 @@ def selection(probe: pd.DataFrame, outcome: pd.DataFrame, k: int = 1, lower_is_b
     )
 
 
-def _learned_directions(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+def _learned_directions(
+    x: NDArray[np.float64], y: NDArray[np.float64], architecture: NDArray[np.intp]
+) -> NDArray[np.float64]:
     """Return for each workload 1 where a low value goes with a low error on the others, -1 where a high one does.
 
     Args:
         x: shape (workloads, initializers), the probe.
         y: likewise, the outcome.
+        architecture: shape (workloads,), its index.
 
     Returns:
         Shape (workloads,); 0 where the others do not tell.
     """
     ranks_x, ranks_y, weights = scores(x, y)
     each = weights * np.einsum("ai,ai->a", ranks_x, ranks_y)
-    others = each.sum() - each
+    others = each.sum() - np.bincount(architecture, weights=each)[architecture]
     # What is 0 differs from it by rounding.
     return np.where(np.abs(others) < 1e-9, 0.0, np.sign(others))
 

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 from initbench.reporting.comparison import MINIMUM_SEEDS
 from initbench.reporting.formatting import percent
 from initbench.reporting.statistics.intervals import Estimate, values_deviation
-from initbench.reporting.statistics.power import MAXIMUM_SEEDS, correlation_initializers, seeds_needed
+from initbench.reporting.statistics.power import (
+    MAXIMUM_SEEDS,
+    correlation_initializers,
+    friedman_workloads,
+    seeds_needed,
+)
 from initbench.reporting.statistics.ranks import ALPHA
 
 if TYPE_CHECKING:
@@ -89,14 +94,20 @@ def rank_verdict(ranks: RankComparison) -> str:
     if ranks.pvalue >= ALPHA:
         test = f"Friedman's χ² = {ranks.statistic:.1f} with {k - 1} degrees of freedom, p = {ranks.pvalue:.2g}"
         first = f"{best} is first ({means}; {test})"
-        return f"{NOT_ENOUGH} that the initializers differ in rank: {first}; more workloads would tell."
+        needed = friedman_workloads(ranks.statistic, k, ranks.workloads)
+        enough = f"differences of this size take about {needed} workloads" if needed else "they rank alike"
+        return f"{NOT_ENOUGH} that the initializers differ in rank: {first}; {enough}."
     behind = ranks.pairs[(ranks.pairs["first"] == best) & (ranks.pairs["pvalue"] < ALPHA)]
     if len(behind) == 0:
         return f"{best} is first ({means}); that some initializers differ is sure, but not from which it does."
     names = ", ".join(
-        f"{row['second']} (by {row['difference']:.2f}, p = {row['pvalue']:.2g})" for row in behind.to_dict("records")
+        f"{row['second']} (by {row['difference']:.2f}, {row['low']:.2f} to {row['high']:.2f}, p = {row['pvalue']:.2g})"
+        for row in behind.to_dict("records")
     )
-    return f"{best} is first ({means}), ahead of {names} by more than chance (Holm over {len(ranks.pairs)} pairs)."
+    return (
+        f"{best} is first ({means}), ahead of {names} by more than chance (difference of mean ranks with its 95 % "
+        f"interval, simultaneous over all {len(ranks.pairs)} pairs; p by Holm)."
+    )
 
 
 def divergence_rate_verdict(initializer: str, rate: DivergenceRate) -> str:
@@ -146,7 +157,7 @@ def prediction_verdict(probe: str, test: PermutationTest, rho: Estimate, pvalue:
     if math.isnan(test.pvalue):
         return f"{NOT_ENOUGH} {claim}: {size}, {n}; {test.reason}{FIVE}."
     p = test.pvalue if pvalue is None else pvalue
-    evidence = f"{size}, {n}, permutation p = {p:.2g}{'' if pvalue is None else ' after correction'}"
+    evidence = f"{size}, {n}, {_permutation(p, corrected=pvalue is not None)}"
     # The interval may hold 0 where the test rejects: both are to agree before anything is claimed.
     if p < ALPHA and not (rho.has_interval and rho.low <= 0 <= rho.high):
         return f"A higher {probe} goes with a {'higher' if test.statistic > 0 else 'lower'} test error: {evidence}."
@@ -158,7 +169,7 @@ def prediction_verdict(probe: str, test: PermutationTest, rho: Estimate, pvalue:
 def regret_verdict(probe: str, chosen: Selection) -> str:
     """Return what it costs to pick the one initializer with the best value of a probe."""
     regret, random = chosen.regret, chosen.regret_at_random
-    by = f"by {probe}" + (", its direction learned on the other workloads," if chosen.learned else "")
+    by = f"by {probe}" + (", its direction learned on other architectures," if chosen.learned else "")
     if regret.n == 0:
         lacking = " and has others to tell the direction" if chosen.learned else ""
         return f"{NOT_ENOUGH} on what picking {by} costs: no workload leaves a choice{lacking}."
@@ -174,35 +185,49 @@ def regret_verdict(probe: str, chosen: Selection) -> str:
     )
 
 
-def gain_verdict(probe: str, gain: Gain) -> str:
-    """Return whether a probe adds anything to trivial predictors on workloads that were left out."""
+def gain_verdict(probe: str, gain: Gain, pvalue: float | None = None) -> str:
+    """Return whether a probe adds anything to trivial predictors on architectures that were left out.
+
+    Args:
+        probe: its name, to begin a sentence with.
+        gain: as from `gain.gain`.
+        pvalue: after a correction for several probes; its own by default.
+    """
     beyond = ", ".join(gain.predictors) or "the mean"
     claim = f"that {probe} adds anything to {beyond}"
     if math.isnan(gain.without):
         return f"{NOT_ENOUGH} {claim}: {gain.reason}."
     size = (
-        f"on a workload that was left out the predicted rank is off by {percent(gain.without)} of all ranks without it "
-        f"and {percent(gain.with_probe)} with it (gain {points(gain.gain.value)}, "
-        f"{_ends(gain.gain, '{:.2f}', 100)}, {_n(gain.gain.n)}"
+        f"on an architecture that was left out the predicted rank is off by {percent(gain.without)} of all ranks "
+        f"without it and {percent(gain.with_probe)} with it (gain {points(gain.gain.value)}, "
+        f"{_ends(gain.gain, '{:.2f}', 100)}, n = {_count(gain.gain.n, 'architecture')}"
     )
     if math.isnan(gain.pvalue):
         return f"{NOT_ENOUGH} {claim}: {size}); {gain.reason}{FIVE}."
-    size += f", permutation p = {gain.pvalue:.2g})"
-    if gain.pvalue < ALPHA and gain.gain.value > 0:
+    p = gain.pvalue if pvalue is None else pvalue
+    size += f", {_permutation(p, corrected=pvalue is not None)})"
+    if p < ALPHA and gain.gain.value > 0:
         return f"{probe} adds to {beyond}: {size}."
-    return f"{NOT_ENOUGH} {claim}: {size}; more initializers and workloads would tell."
+    return f"{NOT_ENOUGH} {claim}: {size}; more initializers and architectures would tell."
 
 
-def divergence_verdict(probe: str, prediction: DivergencePrediction) -> str:
-    """Return whether a high value of a probe foretells divergence."""
+def divergence_verdict(probe: str, prediction: DivergencePrediction, pvalue: float | None = None) -> str:
+    """Return whether a high value of a probe foretells divergence.
+
+    Args:
+        probe: its name, to begin a sentence with.
+        prediction: as from `divergence.predict_divergence`.
+        pvalue: after a correction for several probes; its own by default.
+    """
     area, claim = prediction.auroc, f"that {probe} foretells divergence"
     if math.isnan(area.value):
         return f"{NOT_ENOUGH} {claim}: {prediction.reason}."
     size = f"AUROC {area.value:.2f} ({_ends(area, '{:.2f}')}), n = {area.n} initializers, {prediction.pairs} pairs"
     if math.isnan(prediction.pvalue):
         return f"{NOT_ENOUGH} {claim}: {size}; {prediction.reason}."
-    size += f", permutation p = {prediction.pvalue:.2g}"
-    if prediction.pvalue < ALPHA:
+    p = prediction.pvalue if pvalue is None else pvalue
+    size += f", {_permutation(p, corrected=pvalue is not None)}"
+    if p < ALPHA:
         return f"A {'high' if area.value > 0.5 else 'low'} {probe} foretells divergence: {size}."
     return f"{NOT_ENOUGH} {claim}: {size}; more initializers would tell."
 
@@ -262,6 +287,10 @@ def _difference(first: str, second: str, found: Estimate, comparisons: int, unit
         f"{NOT_ENOUGH} that {first} and {second} differ: {points(found.value)} of test error ({ends} points, {n}); "
         f"{enough}."
     )
+
+
+def _permutation(pvalue: float, *, corrected: bool) -> str:
+    return f"permutation p = {pvalue:.2g}{' after correction' if corrected else ''}"
 
 
 def _ends(estimate: Estimate, form: str, scale: float = 1.0, comparisons: int = 1) -> str:

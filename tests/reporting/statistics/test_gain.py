@@ -12,29 +12,30 @@ def unit(values):
     return (stats.rankdata(values) - 1) / (values.size - 1)
 
 
-def test_the_gain_is_that_of_two_plain_regressions():
+@pytest.mark.parametrize("architectures", [None, {"w1": "a", "w2": "a"}])
+def test_the_gain_is_that_of_two_plain_regressions(architectures):
+    folds = np.array([0, 1, 2, 3] if architectures is None else [0, 1, 1, 3])
     generator = np.random.default_rng(0)
     x, z = generator.standard_normal((4, 6)), generator.standard_normal((4, 6))
     y = x + z + 0.5 * generator.standard_normal((4, 6))
-    result = gain(table(x), table(y), {"z": table(z)}, permutations=19)
+    result = gain(table(x), table(y), {"z": table(z)}, architectures=architectures, permutations=19)
     ranks = [unit(v).reshape(4, 6) for v in (x, y, z)]
     errors = []
     for predictors in ([ranks[2]], [ranks[2], ranks[0]]):
         own = []
-        for a in range(4):
-            train = np.arange(4) != a
+        for fold in np.unique(folds):
+            train, test = folds != fold, folds == fold
             design = [
-                np.column_stack([np.ones(6 * n), *(p[m].ravel() for p in predictors)])
-                for m, n in ((train, 3), ([a], 1))
+                np.column_stack([np.ones(6 * m.sum()), *(p[m].ravel() for p in predictors)]) for m in (train, test)
             ]
             coefficients, *_ = np.linalg.lstsq(design[0], ranks[1][train].ravel())
-            own.append(np.abs(np.clip(design[1] @ coefficients, 0, 1) - ranks[1][a]).mean())
+            own.append(np.abs(np.clip(design[1] @ coefficients, 0, 1) - ranks[1][test].ravel()).mean())
         errors.append(own)
     assert (result.without, result.with_probe) == pytest.approx(tuple(np.mean(errors, axis=1)))
     assert result.gain.value == pytest.approx(np.mean(np.subtract(*errors)))
     interval = stats.ttest_1samp(np.subtract(*errors), 0).confidence_interval(0.95)
     assert (result.gain.low, result.gain.high) == pytest.approx((interval.low, interval.high))
-    assert (result.cells, result.predictors) == (24, ["z"])
+    assert (result.cells, result.predictors, result.gain.n) == (24, ["z"], len(np.unique(folds)))
 
 
 def test_a_probe_that_knows_the_outcome_gains_and_its_copy_of_a_predictor_does_not():
@@ -68,7 +69,7 @@ def test_missing_and_infinite_values():
 @pytest.mark.parametrize(
     ("shape", "reason"),
     [
-        ((2, 9), "2 workloads; one is left out at a time, from 3 on"),
+        ((2, 9), "2 architectures; one is left out at a time, from 3 on"),
         ((3, 2), "4 cells to fit 3 coefficients to; 6 would do"),
         ((6, 3), "6 permutations of the labels: nothing can be rejected at 5 %"),
     ],

@@ -9,6 +9,7 @@ from worlds import frame
 from initbench.reporting.statistics.power import (
     detectable_correlation,
     detectable_difference,
+    friedman_workloads,
     pilot_spread,
     power,
     seeds_needed,
@@ -82,3 +83,17 @@ def test_stated_spread_and_limits():
 def test_the_detectable_correlation_is_cohens():
     # Pearson's would need n = 29 for ρ = 0.5 (Cohen 1988, table 3.4.1: 28 or 29); 1.06 in place of 1 adds two.
     assert detectable_correlation(30) > 0.5 > detectable_correlation(31)
+
+
+def test_the_workloads_that_friedmans_test_needs_find_it_with_the_chance_promised():
+    """Mean ranks of normal outcomes with fixed effects: what many workloads show, and how many find it."""
+    generator = np.random.default_rng(5)
+
+    def outcomes(workloads, worlds=1):
+        return np.array([0.0, 0.2, 0.6]) + generator.standard_normal((worlds, workloads, 3))
+
+    statistic = stats.friedmanchisquare(*outcomes(20_000)[0].T).statistic
+    needed = friedman_workloads(statistic, 3, 20_000)
+    fired = np.mean([stats.friedmanchisquare(*y.T).pvalue < 0.05 for y in outcomes(needed, 1000)])
+    assert fired == pytest.approx(0.8, abs=0.05)  # 4 standard errors of a share of 1,000
+    assert friedman_workloads(0.0, 3, 10) is None

@@ -67,6 +67,10 @@ def test_pairs_are_holm_corrected_z_of_mean_ranks():
     found = {frozenset([r["first"], r["second"]]): r["pvalue"] for r in result.pairs.to_dict("records")}
     assert found == {pair: pytest.approx(p) for pair, p in expected.items()}
     assert (result.pairs["difference"] >= 0).all()  # the better one stands first
+    # Demšar (2006), table 5(a): q₀.₀₅ = 2.569 for 4.
+    half = 2.569 * math.sqrt(4 * 5 / 60)
+    assert list(result.pairs["difference"] - result.pairs["low"]) == pytest.approx([half] * 6, abs=1e-3)
+    assert list(result.pairs["high"] - result.pairs["difference"]) == pytest.approx([half] * 6, abs=1e-3)
 
 
 def test_critical_difference_of_demsars_table():

@@ -41,6 +41,16 @@ def test_the_direction_is_learned_on_the_other_workloads():
     assert not selection(outcome, outcome).learned
 
 
+def test_a_workload_of_the_same_architecture_teaches_no_direction():
+    up, down = [1.0, 2, 3, 4], [4.0, 3, 2, 1]
+    outcome = table(np.array([[0.1, 0.2, 0.3, 0.4]] * 3))
+    probe = table(np.array([up, down, down]))
+    # By itself, w1 learns +1 and -1: nothing. As w2 is of its architecture, it learns from w0 alone.
+    assert list(selection(probe, outcome, lower_is_better=None).by_workload["group"]) == ["w0"]
+    found = selection(probe, outcome, lower_is_better=None, architectures={"w1": "a", "w2": "a"}).by_workload
+    assert dict(zip(found["group"], found["lower_is_better"], strict=True)) == {"w0": False, "w1": True, "w2": True}
+
+
 def test_one_workload_teaches_no_direction():
     values = table(np.arange(5.0)[None])
     assert selection(values, values, lower_is_better=None).regret.n == 0

@@ -197,7 +197,7 @@ def test_gaps_leave_fewer_initializers_to_exchange():
 def test_a_learned_direction_is_named():
     related = related_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1, strength=-3.0)
     assert every_sentence(related.outcome[0], related.probe[0])[-1].startswith(
-        "Picking by GQ, its direction learned on the other workloads, costs"
+        "Picking by GQ, its direction learned on other architectures, costs"
     )
 
 
