@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from initbench.reporting.comparison import CONFIDENCE
-from initbench.reporting.statistics.association import SPEARMAN, aligned, unit_clipped
+from initbench.reporting.statistics.association import SPEARMAN, aligned, fisher_interval, unit_clipped
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.jackknife import jackknife
 from initbench.reporting.statistics.permutation import scores
@@ -68,7 +68,9 @@ def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
     """Return the mean ρ̄ over workloads of Spearman's ρ, with an interval over the initializers; its n counts them.
 
     ρ̄ is the statistic of `permutation.permutation_test`, jackknifed over initializers on Fisher's scale: the interval
-    that takes the initializers, which all workloads share, as a sample.
+    that takes the initializers, which all workloads share, as a sample. Where there is no jackknife, with 4
+    initializers or where ρ̄ is the same without any of them, it is `association.fisher_interval` for n initializers:
+    that of one workload, as if the others added nothing.
 
     Args:
         probe: workloads × initializers, NaN where missing.
@@ -87,4 +89,6 @@ def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
         return float(np.arctanh(unit_clipped(mean, len(columns))))
 
     z = jackknife(fisher, width)
-    return Estimate(math.tanh(z.value), math.tanh(z.low), math.tanh(z.high), width)
+    rho = math.tanh(z.value)
+    low, high = (math.tanh(z.low), math.tanh(z.high)) if z.has_interval else fisher_interval(rho, width, *SPEARMAN)
+    return Estimate(rho, low, high, width)

@@ -150,17 +150,18 @@ def prediction_verdict(probe: str, test: PermutationTest, rho: Estimate, pvalue:
     claim = f"that {probe} predicts the test error"
     if math.isnan(test.statistic):
         return f"{NOT_ENOUGH} {claim}: {test.reason}."
-    size = f"mean ρ = {test.statistic:+.2f} ({_ends(rho, '{:+.2f}')})"
+    # A correlation of so few that it has no interval would be taken for more than it is.
+    size = f"mean ρ = {test.statistic:+.2f} ({_ends(rho, '{:+.2f}')}), " if rho.has_interval else ""
     # Where there are gaps, only initializers with the same ones are exchanged.
     gaps = " that can be exchanged," if test.initializers < rho.n else ""
     n = f"n = {_count(test.initializers, 'initializer')}{gaps} on {_workloads(test.workloads)}"
     if math.isnan(test.pvalue):
-        return f"{NOT_ENOUGH} {claim}: {size}, {n}; {test.reason}{FIVE}."
+        return f"{NOT_ENOUGH} {claim}: {size}{n}; {test.reason}{FIVE}."
     p = test.pvalue if pvalue is None else pvalue
-    evidence = f"{size}, {n}, {_permutation(p, corrected=pvalue is not None)}"
+    evidence = f"{size}{n}, {_permutation(p, corrected=pvalue is not None)}"
     # The interval may hold 0 where the test rejects: both are to agree before anything is claimed.
     if p < ALPHA and not (rho.has_interval and rho.low <= 0 <= rho.high):
-        return f"A higher {probe} goes with a {'higher' if test.statistic > 0 else 'lower'} test error: {evidence}."
+        return f"The higher {probe}, the {'higher' if test.statistic > 0 else 'lower'} the test error: {evidence}."
     needed = correlation_initializers(test.statistic)
     enough = f"a ρ of this size takes about {needed} initializers" if needed else "no number of initializers would do"
     return f"{NOT_ENOUGH} {claim}: {evidence}; {enough}."
@@ -207,7 +208,7 @@ def gain_verdict(probe: str, gain: Gain, pvalue: float | None = None) -> str:
     p = gain.pvalue if pvalue is None else pvalue
     size += f", {_permutation(p, corrected=pvalue is not None)})"
     if p < ALPHA and gain.gain.value > 0:
-        return f"{probe} adds to {beyond}: {size}."
+        return f"Knowing {probe} adds to {beyond}: {size}."
     return f"{NOT_ENOUGH} {claim}: {size}; more initializers and architectures would tell."
 
 
@@ -228,7 +229,7 @@ def divergence_verdict(probe: str, prediction: DivergencePrediction, pvalue: flo
     p = prediction.pvalue if pvalue is None else pvalue
     size += f", {_permutation(p, corrected=pvalue is not None)}"
     if p < ALPHA:
-        return f"A {'high' if area.value > 0.5 else 'low'} {probe} foretells divergence: {size}."
+        return f"{'High' if area.value > 0.5 else 'Low'} values of {probe} foretell divergence: {size}."
     return f"{NOT_ENOUGH} {claim}: {size}; more initializers would tell."
 
 

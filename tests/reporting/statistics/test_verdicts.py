@@ -81,14 +81,14 @@ def test_the_verdict_on_simpsons_world_has_the_sign_within_workloads():
     y, x = (values[0] for values in worlds.cells())
     assert np.corrcoef(x.ravel(), y.ravel())[0, 1] < -0.5  # all cells together
     sentence = prediction_verdict("GQ", permutation_test(table(x), table(y)), crossed(table(x), table(y)))
-    assert sentence.startswith("A higher GQ goes with a higher test error: mean ρ = +0.")
+    assert sentence.startswith("The higher GQ, the higher the test error: mean ρ = +0.")
 
 
 def test_a_related_and_an_unrelated_probe():
     related = related_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1, strength=3.0)
-    assert every_sentence(related.outcome[0], related.probe[0])[4].startswith("A higher GQ goes with a higher")
+    assert every_sentence(related.outcome[0], related.probe[0])[4].startswith("The higher GQ, the higher")
     falling = every_sentence(related.outcome[0], -related.probe[0])
-    assert falling[4].startswith("A higher GQ goes with a lower")
+    assert falling[4].startswith("The higher GQ, the lower")
     null = null_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1)
     assert every_sentence(null.outcome[0], null.probe[0])[4].startswith(NOT_ENOUGH)
 
@@ -228,7 +228,7 @@ def test_the_initializers_that_a_correlation_takes_are_those_that_detect_it():
 
 def test_a_corrected_pvalue_decides():
     test, rho = predicted(5)
-    assert prediction_verdict("GQ", test, rho).startswith("A higher GQ")
+    assert prediction_verdict("GQ", test, rho).startswith("The higher GQ")
     corrected = prediction_verdict("GQ", test, rho, pvalue=0.2)
     assert corrected.startswith(NOT_ENOUGH)
     assert "p = 0.2 after correction" in corrected

@@ -1,0 +1,68 @@
+"""What forest plots and performance profiles draw, read back from their SVG."""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from initbench.reporting.forest import ForestRow, forest_panel
+from initbench.reporting.profile_chart import profile_panel
+from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.profiles import performance_profiles
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def points(drawing):
+    """Return the marks of a drawing: words → place."""
+    found = {}
+    for path in ET.fromstring(drawing).iter(f"{SVG}path"):  # noqa: S314  # our own drawing
+        if path.get("aria-label") and path.get("aria-roledescription") == "point":
+            x, y = re.search(r"translate\(([-\d.]+),([-\d.]+)\)", path.get("transform")).groups()
+            found[path.get("aria-label")] = (float(x), float(y))
+    return found
+
+
+def rules(drawing):
+    """Return the lengths of the lines that are neither grid nor axis: those with half of their opacity and 2 wide."""
+    lines = [e for e in ET.fromstring(drawing).iter(f"{SVG}line") if e.get("stroke-width") == "2"]  # noqa: S314
+    return [abs(float(line.get("x2", 0))) for line in lines]
+
+
+def test_estimates_stand_where_the_axis_has_them():
+    rows = [
+        ForestRow("a", Estimate(-0.5, -1.0, 0.0, 5), "a is -.5"),
+        ForestRow("b", Estimate(0.5, 0.0, 1.0, 5), "b is .5"),
+        ForestRow("no interval", Estimate(0.0, math.nan, math.nan, 2), "c is 0"),
+        ForestRow("nothing", Estimate(math.nan, math.nan, math.nan, 0), "d is not"),
+    ]
+    drawing = forest_panel(rows, "ρ", domain=(-1.0, 1.0))
+    found = points(drawing)
+    across = {words: x for words, (x, _) in found.items()}
+    assert across == pytest.approx({"a is -.5": 75, "b is .5": 225, "c is 0": 150})
+    heights = [y for _, y in found.values()]
+    assert np.diff(heights) == pytest.approx([22, 22])  # in the order given
+    assert rules(drawing) == pytest.approx([150, 150])  # half of the axis each; none for the third
+    assert "nothing" not in drawing
+
+
+def test_nothing_finite_is_no_drawing():
+    assert forest_panel([ForestRow("a", Estimate(math.nan, math.nan, math.nan, 0), "a")], "ρ") is None
+
+
+def test_a_profile_rises_where_an_initializer_comes_within_a_factor():
+    """Costs 1, 2 and 2, 1 and a miss of the second: ratios 1, 2 | 2, 1 | 1, ∞."""
+    costs = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 1.0, np.inf]}, index=["x", "y", "z"])
+    drawing = profile_panel(performance_profiles(costs), "factor", {"a": "#111111", "b": "#222222"})
+    found = points(drawing)
+    assert set(found) == {
+        f"{name}: within a factor of {tau} of the best on {share} % of the workloads"
+        for name, tau, share in (("a", 1, 67), ("a", 2, 100), ("b", 1, 33), ("b", 2, 67))
+    }
+    heights = [y for _, y in found.values()]
+    assert min(heights) == pytest.approx(found["a: within a factor of 2 of the best on 100 % of the workloads"][1])
