@@ -3,6 +3,7 @@
 import subprocess
 import sysconfig
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import initbench
@@ -10,7 +11,7 @@ import initbench
 
 def virtual_environment(folder):
     """Make a virtual environment that has what the running one has; return its interpreter."""
-    venv.create(folder, with_pip=True)
+    venv.create(folder, with_pip=find_spec("pip") is None)  # the running one's installs here too; its own takes seconds
     # The running environment may be a virtual one itself, which `system_site_packages` would not reach: its folders are
     # added, with what their own .pth files add (an editable install), and the folder of this package.
     running = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), str(Path(initbench.__file__).parents[1])}

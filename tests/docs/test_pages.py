@@ -37,7 +37,7 @@ PROMPT = "end of block"
 def environment(tmp_path):
     """The variables of a shell whose `python`, `pip`, `pytest` and `initbench` are those of a new environment."""
     python = virtual_environment(tmp_path / "environment")
-    for module in ("initbench", "pytest"):
+    for module in ("initbench", "pip", "pytest"):
         script = python.parent / module
         script.write_text(f'#!/bin/sh\nexec "{python}" -m {module} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
