@@ -13,9 +13,9 @@ from initbench.initializers.initialize import initialize
 TINY = (6, 3, 8, 8)
 
 
-def half_batches(shape=TINY, seed=1):
+def half_batches(shape=TINY, seed=1, dtype=torch.float64):
     for index in itertools.count():
-        yield batch(shape, seed=1000 * seed + index)
+        yield batch(shape, seed=1000 * seed + index, dtype=dtype)
 
 
 def joined(*parts):
