@@ -109,15 +109,15 @@ def test_bad_arguments(arguments, message):
     ("name", "base", "arguments"),
     [
         ("mlp", "kaiming", {"depth": 10, "width": 64}),
-        ("plain", "delta_orthogonal", {"depth": 16, "width": 1, "norm": "none", "activation": "beta_swish"}),
-        ("wrn", "delta_orthogonal", {"depth": 16, "width": 1, "norm": "none", "activation": "beta_swish"}),
+        ("plain", "delta_orthogonal", {"depth": 10, "width": 1, "norm": "none", "activation": "beta_swish"}),
+        ("wrn", "delta_orthogonal", {"depth": 10, "width": 1, "norm": "none", "activation": "beta_swish"}),
     ],
 )
 def test_the_same_quotient_in_at_most_half_of_the_steps(name, base, arguments):
     """Against the paper's 500 steps; GQ is the median over 64 batches that neither was tuned on.
 
     The bound of 10 %: signSGD's step of .1 does not shrink, so the norms wander, and over the last 250 of 500 steps the
-    medians of windows of 50 differ by up to 8 % from one another on these networks.
+    medians of windows of 50 differ by up to 9 % from one another on these networks.
     """
     shape = (32, 1, 8, 8)
     quotients, steps = {}, {}
