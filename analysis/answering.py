@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
+from initbench.reporting.answers.probe_results import probe_columns
 from initbench.reporting.comparison import comparable_trials
 from initbench.reporting.frame import load_results
 
@@ -36,19 +37,9 @@ def trials_of(folder: Path) -> pd.DataFrame:
     return comparable_trials(load_results(folder))
 
 
-def architectures_of(trials: pd.DataFrame) -> dict[str, str]:
-    """Return the architecture of each workload: what is left out together where something is predicted."""
-    return dict(zip(trials["group"], trials["architecture_label"], strict=True))
-
-
 def records_of(folder: Path) -> dict[str, TrialRecord]:
     """Return the records of a ledger with their histories, by trial id."""
     return {record.id: record for record in Ledger(folder).records()}
-
-
-def probe_columns(trials: pd.DataFrame) -> list[str]:
-    """Return the columns of the probes, in their default forms and others."""
-    return [c for c in trials.columns if c.startswith("probe.") and not c.endswith(".saturated")]
 
 
 def named_column(trials: pd.DataFrame, name: str) -> str:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 from answering import answer, parser, trials_of
 
 from initbench.errors import InitbenchError
+from initbench.reporting.answers.initializers import left_out
 from initbench.reporting.frame import natural
 from initbench.reporting.statistics.cells import cells, complete, table
-from initbench.reporting.statistics.divergence import divergence_rate
-from initbench.reporting.statistics.paired import compare_paired
-from initbench.reporting.statistics.ranks import compare_ranks
-from initbench.reporting.statistics.variance import split_variance
-from initbench.reporting.statistics.verdicts import (
+from initbench.reporting.statistics.comparison_verdicts import (
     difference_verdict,
     divergence_rate_verdict,
     rank_verdict,
     variance_verdict,
 )
+from initbench.reporting.statistics.divergence import divergence_rate
+from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.ranks import compare_ranks
+from initbench.reporting.statistics.variance import split_variance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,37 +32,34 @@ def main() -> None:
     arguments = options.parse_args()
     trials = trials_of(arguments.folder)
     compared = cells(trials)
-    if compared.empty:
-        raise InitbenchError(f"{arguments.folder}: no trial has a result")
-    whole, workloads, initializers = complete(table(compared))
-    ranks = compare_ranks(whole)
-    print(rank_verdict(ranks))
-    for kind, left_out in (("workloads", workloads), ("initializers", initializers)):
-        if left_out:
-            print(f"  {kind} not ranked, because of gaps: {', '.join(left_out)}")
     names = sorted(set(compared["initializer"]), key=natural)
-    picked = str(ranks.mean_ranks.index[0]) if len(ranks.mean_ranks) else None
-    reference = arguments.reference or picked or names[0]
-    if reference not in names:
-        raise InitbenchError(f"no initializer {reference} in this ledger; it has {', '.join(names)}")
-    pairs = pairs_that_meet(compared)
-    own = [pair for pair in pairs if reference in pair]
-    # The best was picked by the errors that are compared: any of the pairs might have been looked at.
-    comparisons = len(pairs if arguments.reference is None and picked is not None else own)
+    if not names:
+        raise InitbenchError(f"{arguments.folder}: no trial has a result")
+    whole = complete(table(compared))
+    ranks = compare_ranks(whole.table)
+    print(rank_verdict(ranks))
+    print(left_out(whole) or "Every initializer ran on every workload.")
+    if arguments.reference is None:
+        # The best was picked by the errors that are compared: any of the pairs might have been looked at.
+        shown = [str(name) for name in ranks.mean_ranks.index]
+        among = trials[trials["group"].isin(whole.table.index)]
+        print_differences(among, shown, len(shown) * (len(shown) - 1) // 2)
+    elif arguments.reference in names:
+        shown = sorted(names, key=lambda name: name != arguments.reference)
+        print_differences(trials, shown, len(names) - 1)
+    else:
+        raise InitbenchError(f"no initializer {arguments.reference} in this ledger; it has {', '.join(names)}")
     for name in names:
-        if name != reference:
-            print(difference_verdict(name, reference, compare_paired(trials, name, reference, max(1, comparisons))))
-    for name in names:
-        rate = divergence_rate(compared, name)
+        rate = divergence_rate(compared, name, comparisons=len(names))
         if rate.diverged:
             print(divergence_rate_verdict(name, rate))
     print(variance_verdict(split_variance(trials)))
 
 
-def pairs_that_meet(compared: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the pairs of initializers that have a workload in common; only those can be compared."""
-    on = {str(name): set(own["group"]) for name, own in compared.groupby("initializer")}
-    return [(a, b) for a, b in itertools.combinations(on, 2) if on[a] & on[b]]
+def print_differences(trials: pd.DataFrame, names: list[str], comparisons: int) -> None:
+    """Print the verdict on every initializer against the first."""
+    for name in names[1:]:
+        print(difference_verdict(name, names[0], compare_paired(trials, name, names[0], comparisons)))
 
 
 if __name__ == "__main__":

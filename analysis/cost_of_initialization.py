@@ -10,6 +10,7 @@ from answering import answer, parser, records_of, trials_of
 from initbench.errors import InitbenchError
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.formatting import percent
+from initbench.reporting.statistics.cells import complete
 from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
 from initbench.reporting.statistics.profiles import performance_profiles
 
@@ -39,8 +40,10 @@ def main() -> None:
             begun = float(np.median([initialization_steps(records[i]) for i in seeds["trial_id"]]))
             print(f"  {initializer}: {cost_text(each, begun)}")
     if arguments.target is None:
-        # A workload on which one initializer alone has run compares nothing.
-        compared = costs[costs.notna().sum(axis="columns") > 1].dropna(axis="columns", how="all")
+        compared, *gaps = complete(costs)
+        for kind, names in zip(("workloads", "initializers"), gaps, strict=True):
+            if names:
+                print(f"{kind} left out below, because of gaps: {', '.join(names)}")
         profiles = performance_profiles(compared)
         for initializer in profiles.columns:
             shares = [profiles[initializer][profiles.index <= factor].iloc[-1] for factor in (1, 2, math.inf)]

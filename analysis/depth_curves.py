@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from answering import answer, parser, trials_of
 
 from initbench.errors import InitbenchError
+from initbench.reporting.depth import without_depth
 from initbench.reporting.formatting import percent
 from initbench.reporting.statistics.cells import trial_outcomes
 from initbench.reporting.statistics.intervals import mean_estimate
@@ -25,17 +26,11 @@ def main() -> None:
     if DEPTH not in trials or trials[DEPTH].nunique() < 2:
         raise InitbenchError(f"{arguments.folder}: its architectures do not differ in depth")
     outcomes = trial_outcomes(trials).dropna(subset=[DEPTH])
-    # The workload without its depth: the other arguments of the architecture, the scheme and the data.
-    varied = [column for column in trials.columns if trials[column].nunique() >= 2]
-    others = [column for column in varied if column.startswith("architecture.") and column != DEPTH]
-    named = [column for column in ("scheme", "dataset") if column in varied]
+    outcomes = outcomes.assign(family=[without_depth(group) for group in outcomes["group"]])
     print("Mean test error over seeds, with its 95 % interval in parentheses")
-    for _, own in outcomes.groupby(["architecture", *others, "scheme", "dataset", "initializer"], dropna=False):
-        first = own.iloc[0]
-        names = [str(first["architecture"]), *[f"{c.partition('.')[2]}={first[c]}" for c in others]]
-        names += [str(first[c]) for c in named] + [str(first["initializer"])]
+    for (family, initializer), own in outcomes.groupby(["family", "initializer"], sort=False):
         parts = [f"depth {depth:g}: {error_text(seeds)}" for depth, seeds in own.groupby(DEPTH)]
-        print(f"{', '.join(names)} (n = {own['seed'].nunique()} seeds): {'; '.join(parts)}")
+        print(f"{family}, {initializer}: {'; '.join(parts)}")
 
 
 def error_text(seeds: pd.DataFrame) -> str:
@@ -44,8 +39,8 @@ def error_text(seeds: pd.DataFrame) -> str:
     if math.isnan(estimate.value):
         return f"{(seeds['status'] == 'diverged').sum()} of {len(seeds)} diverged"
     if not estimate.has_interval:
-        return percent(estimate.value)
-    return f"{percent(estimate.value)} ({100 * estimate.low:.2f} to {100 * estimate.high:.2f})"
+        return f"{percent(estimate.value)} (n = {estimate.n} seeds)"
+    return f"{percent(estimate.value)} ({100 * estimate.low:.2f} to {100 * estimate.high:.2f}, n = {estimate.n} seeds)"
 
 
 if __name__ == "__main__":

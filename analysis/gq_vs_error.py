@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import math
 
-from answering import answer, named_column, parser, trials_of
+from answering import answer, named_column, parser, records_of, trials_of
 
-from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.cells import cells, table
-from initbench.reporting.statistics.permutation import permutation_test
-from initbench.reporting.statistics.pooled import crossed
-from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.verdicts import prediction_verdict, regret_verdict
+from initbench.reporting.answers.probe_results import measure
+from initbench.reporting.answers.probes import place, probe_answers
 
 
 def main() -> None:
-    """Print ρ and τ-b of each workload, and the verdicts, with saturated values and without them."""
+    """Print ρ and τ-b of each workload, and the report's verdicts, with saturated values and without them."""
     options = parser(str(__doc__))
     options.add_argument("--probe", default="gradient_quotient", help="default: gradient_quotient")
     arguments = options.parse_args()
     trials = trials_of(arguments.folder)
     column = named_column(trials, arguments.probe)
-    compared = cells(trials, [column])
-    outcome, probe = table(compared), table(compared, column)
-    saturated = table(compared, f"{column}.saturated") > 0
-    number = int(saturated.to_numpy().sum())
-    titles = {"All values": probe}
-    if number:
-        titles |= {f"Without the {number} saturated of {len(compared)} values": probe.mask(saturated)}
-    for title, values in titles.items():
-        print(f"{title}:")
-        for row in associations(values, outcome).to_dict("records"):
+    results = measure(trials, list(records_of(arguments.folder).values()))
+    # All probes of the ledger were looked at: the verdicts are corrected for all, as in the report.
+    questions = probe_answers(results).questions
+    for result in results:
+        if result.column != column:
+            continue
+        print(f"{place(result)}:")
+        for row in result.by_workload.to_dict("records"):
             text = row["remark"]
             if not math.isnan(row["rho"]):
                 text = f"ρ {row['rho']:+.2f} (95 % interval {row['rho_low']:+.2f} to {row['rho_high']:+.2f}), "
                 text += f"τ-b {row['tau']:+.2f} ({row['tau_low']:+.2f} to {row['tau_high']:+.2f}), n = {row['n']}"
             print(f"  {row['group']}: {text}")
-        test = permutation_test(values, outcome)
-        print(prediction_verdict(arguments.probe, test, crossed(values, outcome)))
-        print(regret_verdict(arguments.probe, selection(values, outcome)))
+        for answers in questions.values():
+            for verdict in answers:
+                if verdict.where == place(result):
+                    print(verdict.sentence)
 
 
 if __name__ == "__main__":

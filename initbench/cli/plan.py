@@ -46,11 +46,14 @@ def plan(
     ] = None,
     seed_deviation: Annotated[
         float | None,
-        typer.Option("--seed-deviation", help="With --power: that of the test error, in place of a pilot."),
+        typer.Option(
+            "--seed-deviation", help="With --power: that of the test error, as a fraction, in place of a pilot."
+        ),
     ] = None,
     difference: Annotated[
-        float, typer.Option("--difference", help="With --power: of two test errors, as a fraction.")
-    ] = 0.01,
+        float | None,
+        typer.Option("--difference", help="With --power: of two test errors, as a fraction; default: 0.01."),
+    ] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
@@ -60,8 +63,8 @@ def plan(
     from initbench.errors import InitbenchError
     from initbench.ledger import Ledger
 
-    if not power and (pilot is not None or seed_deviation is not None):
-        raise InitbenchError("--pilot and --seed-deviation go with --power")
+    if not power and (pilot is not None or seed_deviation is not None or difference is not None):
+        raise InitbenchError("--pilot, --seed-deviation and --difference go with --power")
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     statuses = Ledger(out / request.suite.name).statuses()
     summary: dict[str, Any] = {
@@ -74,7 +77,9 @@ def plan(
     }
     if power:
         folder = out / request.suite.name
-        summary["power"] = plan_power(request.plan, folder, pilot, seed_deviation, difference)
+        summary["power"] = plan_power(
+            request.plan, folder, pilot, seed_deviation, 0.01 if difference is None else difference
+        )
     if json:
         print_json(summary)
     else:

@@ -29,7 +29,7 @@ def plan_power(
 
     Raises:
         InitbenchError: there is neither pilot nor stated deviation or there are both, the pilot has no trials or is too
-            small, or a number is not positive.
+            small, or a number is not positive or not below 1.
     """
     from initbench.reporting.statistics.power import (
         detectable_correlation,
@@ -37,7 +37,10 @@ def plan_power(
         seeds_needed,
     )
 
-    if not 0 < difference < math.inf:
+    for option, value in (("--difference", difference), ("--seed-deviation", seed_deviation)):
+        if value is not None and value >= 1:
+            raise InitbenchError(f"{option} is a fraction (0.01 is one point) and must be below 1, got {value:g}")
+    if not difference > 0:
         raise InitbenchError(f"--difference must be positive, got {difference}")
     spread, source = _spread(own_folder, pilot, seed_deviation)
     initializers: dict[tuple[str, ...], set[str]] = defaultdict(set)

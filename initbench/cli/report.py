@@ -52,15 +52,19 @@ def report(
     if out is None and (names or len(paths) > 1):
         what = "an MLflow experiment has no folder" if names else "several ledgers make one report"
         raise InitbenchError(f"{what}: say where to write it, with --out FOLDER")
-    from initbench.reporting.report import read_source, write_markdown, write_report
+    from initbench.reporting.report import read_source, write_files, write_markdown
 
     source = read_source([*paths, *(_read_experiment(name, tracking_uri) for name in names)])
-    page = write_report(source, out if out is not None else paths[0] / "report")
+    files = write_files(source, out if out is not None else paths[0] / "report")
+    page = files[0]
     written = None if markdown is None else write_markdown(source, markdown)
     if json:
-        files = sorted(str(file) for file in page.parent.rglob("*") if file.is_file())
         skipped = {"skipped": list(source.skipped)} if source.skipped else {}
-        print_json({"report": str(page), "files": files} | ({"markdown": str(written)} if written else {}) | skipped)
+        print_json(
+            {"report": str(page), "files": sorted(map(str, files))}
+            | ({"markdown": str(written)} if written else {})
+            | skipped
+        )
     else:
         typer.echo(f"report: {page}")
         if written:

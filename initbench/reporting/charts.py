@@ -7,7 +7,7 @@ follow the page they stand in. The page draws the legend.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import pandas as pd
@@ -15,11 +15,15 @@ import vl_convert
 
 from initbench.reporting.frame import GQ, natural
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 # Told apart with any common colour blindness, and on white and on dark ground (Okabe and Ito without black and
-# yellow, then olive, violet, grey and brown). Further initializers begin again; the tables name them.
+# yellow, then olive, violet, grey and brown). Further initializers begin again, with dashed lines.
 PALETTE = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933", "#8a63d2", "#8c8c8c", "#a0522d",
 )  # fmt: skip
+_DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 MARKS = "marks"
 KINDS = ("finished", "GQ saturated (vanished gradient)", "diverged", "diverged, GQ saturated")
 
@@ -28,6 +32,30 @@ def colours(initializers: list[str]) -> dict[str, str]:
     """Return a colour for each initializer, in natural order of the names."""
     names = sorted(set(initializers), key=natural)
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+
+
+def styles(colours: Mapping[str, str]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the colour and the dash of each initializer's lines: lengths on and off, empty for a solid line.
+
+    Args:
+        colours: of all initializers, as from `colours`.
+    """
+    return {
+        name: (colour, _DASHES[i // len(PALETTE) % len(_DASHES)]) for i, (name, colour) in enumerate(colours.items())
+    }
+
+
+def stroke_dash(colours: Mapping[str, str]) -> dict[str, alt.StrokeDash]:
+    """Return what to encode so that lines of a field ``initializer`` are dashed; nothing where all are solid.
+
+    Args:
+        colours: of all initializers, as from `colours`.
+    """
+    dashes = [list(dash) for _, dash in styles(colours).values()]
+    if not any(dashes):
+        return {}
+    scale = alt.Scale(domain=list(colours), range=[dash or [1, 0] for dash in dashes])
+    return {"strokeDash": alt.StrokeDash("initializer:N", scale=scale, legend=None)}
 
 
 def panels(trials: pd.DataFrame) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ _ONLY_WITH = {
 def conditions(records: Sequence[TrialRecord]) -> pd.DataFrame:
     """Return one row per condition: ``section``, ``condition``, ``differs``, and a column of text for each suite.
 
+    A suite may have the name of one of the first three columns, so that who reads a row does so by place.
     The sections are ``data``, ``recipe``, ``environment`` and ``probe <name>``. Values that vary within a suite are
     joined by "or"; of more than four numbers the range and the median are given. ``differs`` says whether the suites
     that have the condition have other values of it; with one suite it is False.
@@ -47,24 +48,28 @@ def conditions(records: Sequence[TrialRecord]) -> pd.DataFrame:
         texts = {suite: _text(values[suite]) if suite in values else "" for suite in suites}
         measured = name in {"fraction_below_epsilon", "epsilon_floor", "saturated"}
         differs = not measured and len({text for text in texts.values() if text}) > 1
-        rows.append({"section": section, "condition": _WORDS.get(name, name), "differs": differs} | texts)
-    order = {section: i for i, section in enumerate(dict.fromkeys(row["section"] for row in rows))}
-    rows.sort(key=lambda row: order[row["section"]])
+        rows.append((section, _WORDS.get(name, name), differs, *texts.values()))
+    order = {section: i for i, section in enumerate(dict.fromkeys(section for section, *_ in rows))}
+    rows.sort(key=lambda row: order[row[0]])
     return pd.DataFrame(rows, columns=["section", "condition", "differs", *suites])
 
 
 def differing(table: pd.DataFrame) -> str:
     """Return one sentence on what differs between suites, empty where nothing does.
 
+    A condition that several sections have is named with its own: ``probe gradient_norm: batch_size``.
+
     Args:
         table: as from `conditions`.
     """
     suites = list(table.columns[3:])
-    rows = table[table["differs"]].to_dict("records")
+    sections = Counter(table.iloc[:, 1])  # each row is another section's where the condition is the same
     texts = []
-    for row in rows:
-        values = "; ".join(f"{suite}: {row[suite] or '–'}" for suite in suites)
-        texts.append(f"{row['condition']} ({values})")
+    for section, condition, differs, *values in table.itertuples(index=False, name=None):
+        if differs:
+            name = condition if sections[condition] == 1 else f"{section}: {condition}"
+            said = "; ".join(f"{suite}: {value or '–'}" for suite, value in zip(suites, values, strict=True))
+            texts.append(f"{name} ({said})")
     return f"The suites differ in {', '.join(texts)}." if texts else ""
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.answers.cost import cost_answers
 from initbench.reporting.answers.initializers import initializer_answers
-from initbench.reporting.answers.probe_results import measure
+from initbench.reporting.answers.probe_results import UNSATURATED, measure
 from initbench.reporting.answers.probes import association_words, correlation_frame, probe_answers
 from initbench.reporting.charts import colours
 from initbench.reporting.conditions import conditions, differing, effective
@@ -18,6 +19,9 @@ from initbench.reporting.figures import curve_figures, depth_figures, quotient_f
 from initbench.reporting.frame import GQ
 from initbench.reporting.methods import methods
 from initbench.reporting.parts import Answer, Column, Section, Table
+from initbench.reporting.statistics.cells import cells, complete
+from initbench.reporting.statistics.cells import table as table_of_cells
+from initbench.reporting.statistics.ranks import compare_ranks
 from initbench.reporting.trial_table import trial_table
 from initbench.reporting.verdicts import verdicts
 from initbench.suite.smoke import is_smoke
@@ -113,11 +117,15 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
         "differing": differing(table),
         "facts": _facts(records, shared),
         "quotients": quotients,
-        "methods": methods(records, trials, quotients),
+        "methods": methods(records, trials, quotients, ranked=_is_ranked(trials)),
         "failures": [trial | {"error": by_id[trial["trial_id"]].error or {}} for trial in failed[:_MAXIMUM_TRACEBACKS]],
         "failures_left": len(failed[_MAXIMUM_TRACEBACKS:]),
         "tables": {"correlation": correlation, "curves": curves, "conditions": table},
     }
+
+
+def _is_ranked(trials: pd.DataFrame) -> bool:
+    return not math.isnan(compare_ranks(complete(table_of_cells(cells(trials))).table).pvalue)
 
 
 def _by_workload(groups: Sequence[Mapping[str, Any]]) -> list[Answer]:
@@ -129,7 +137,9 @@ def _by_workload(groups: Sequence[Mapping[str, Any]]) -> list[Answer]:
 def _relations(correlation: pd.DataFrame) -> dict[str, str]:
     """Return for each group what it says of the gradient quotient by itself, saturated values left out."""
     own = correlation[correlation["probe"] == GQ.removeprefix("probe.")].drop_duplicates("group")
-    return {str(row["group"]): association_words(row) for row in own.to_dict("records")}
+    left_out = own["saturated"].where(own["form"] == UNSATURATED, 0)
+    rows = zip(own.to_dict("records"), left_out, strict=True)
+    return {str(row["group"]): association_words(row, left) for row, left in rows}
 
 
 def _depth_table(depths: pd.DataFrame) -> list[Table]:

@@ -32,7 +32,7 @@ def training_curves(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> pd.
 
     Args:
         trials: as from `comparison.comparable_trials`.
-        records: as from `frame.read_records`.
+        records: as from `frame.read_records`, which marks points that are not `drawn`.
     """
     by_id = {record.id: record for record in records}
     rows: list[dict[str, Any]] = []
@@ -48,7 +48,10 @@ def training_curves(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> pd.
 
 
 def _points(members: Sequence[TrialRecord]) -> list[dict[str, Any]]:
-    curves = [{entry["step"]: entry["test_error"] for entry in record.history} for record in members]
+    curves = [
+        {entry["step"]: entry["test_error"] for entry in record.history if entry.get("drawn", True)}
+        for record in members
+    ]
     if not any(curves):
         # All that diverged before the first point would be missing from the figure: they have one where the last ended.
         ends = [record.metrics.get("diverged_at_step") for record in members if record.status == "diverged"]

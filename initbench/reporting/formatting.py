@@ -30,8 +30,8 @@ def quotient(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Return a whole number with its thousands separated."""
-    return "–" if math.isnan(value) else f"{int(value):,}"
+    """Return a number rounded to a whole one, with its thousands separated."""
+    return "–" if math.isnan(value) else f"{value:,.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -49,8 +49,10 @@ def points(fraction: float) -> str:
 
 
 def steps(value: float) -> str:
-    """Return a number of training steps, in words where it is +∞."""
-    return "not reached" if math.isinf(value) else count(value)
+    """Return a number of training steps, in words where it is +∞ or a part of one step."""
+    if math.isinf(value):
+        return "not reached"
+    return "less than 1" if 0 < value < 1 else count(value)
 
 
 def coefficient(value: float) -> str:

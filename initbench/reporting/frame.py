@@ -89,16 +89,22 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
 def slim(record: TrialRecord) -> TrialRecord:
     """Return a record with what a report needs: of the history a curve, of the initialization its cost.
 
-    The curve has at most `CURVE_POINTS` points. Which entries are kept depends on their epochs alone, so that the
-    trials of one cell keep the same ones, also where one of them diverged early.
+    The curve has at most `CURVE_POINTS` points that are `drawn`. Which these are depends on their epochs alone, so that
+    the trials of one cell keep the same ones, also where one of them diverged early. Beside them every entry is kept
+    that has a lower test error than all before: one of these is the first at any target.
     """
     epochs = record.spec["recipe"]["epochs"]
-    curve, last = [], 0
+    curve: list[dict[str, Any]] = []
+    last, lowest = 0, math.inf
     for entry in record.history:
+        if "test_error" not in entry:
+            continue
         place = int(entry["epoch"] * CURVE_POINTS / epochs)
-        if place > last and "test_error" in entry:
-            curve.append({key: entry[key] for key in ("step", "epoch", "test_error")})
-            last = place
+        drawn, error = place > last, entry["test_error"]
+        if drawn or (error is not None and error < lowest):
+            curve.append({key: entry[key] for key in ("step", "epoch", "test_error")} | {"drawn": drawn})
+        last = max(last, place)
+        lowest = lowest if error is None else min(lowest, error)
     initialization = {"cost": record.initialization["cost"]} if record.initialization.get("cost") else {}
     return replace(record, history=curve, initialization=initialization)
 
@@ -155,12 +161,18 @@ def _groups(specs: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
     """Return the architecture's label and the group of each trial.
 
     A key that a rule sets for some trials of an architecture is ignored for all of them: a learning rate that is
-    lowered for one initializer alone must not take this initializer out of the comparison.
+    lowered for one initializer alone must not take this initializer out of the comparison. Of several suites, those
+    that have the architecture without such a rule are not compared with those that have one: there the key's value
+    reads "by rules".
     """
-    rules: dict[str, set[str]] = defaultdict(set)
+    rules: dict[tuple[str, str], set[str]] = defaultdict(set)
     for spec in specs:
-        rules[spec["architecture"]["name"]].update(spec["set_by_rules"])
-    ignored = [rules[spec["architecture"]["name"]] for spec in specs]
+        rules[spec["architecture"]["name"], spec["suite"]].update(spec["set_by_rules"])
+    everywhere: dict[str, set[str]] = {}
+    for (name, _), keys in rules.items():
+        everywhere[name] = everywhere.get(name, keys) & keys
+    specs = [_without(spec, rules[spec["architecture"]["name"], spec["suite"]]) for spec in specs]
+    ignored = [everywhere[spec["architecture"]["name"]] for spec in specs]
     architectures = architecture_labels(
         [spec | {"set_by_rules": keys} for spec, keys in zip(specs, ignored, strict=True)]
     )
@@ -172,6 +184,18 @@ def _groups(specs: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
         datasets = [""] * len(datasets)
     parts = zip(architectures, datasets, [recipe.strip("[]") for recipe in recipes], strict=True)
     return architectures, [" · ".join(part for part in three if part) for three in parts]
+
+
+def _without(spec: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return a spec whose keys that rules set are marked, in place of their values."""
+    marked = {"architecture": spec["architecture"], "dataset": spec["dataset"], "recipe": spec["recipe"]}
+    for key in keys:
+        kind, _, name = key.partition(".")
+        if kind == "recipe":
+            marked[kind] = marked[kind] | {name: "by rules"}
+        elif kind in marked:
+            marked[kind] = marked[kind] | {"arguments": marked[kind]["arguments"] | {name: "by rules"}}
+    return spec | marked
 
 
 def _within(kind: str, keys: Iterable[str]) -> set[str]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from initbench.reporting.charts import KINDS
+from initbench.reporting.charts import KINDS, styles
 from initbench.reporting.formatting import FILTERS
+from initbench.reporting.statistics.wording import NOT_ENOUGH
 from initbench.reporting.trial_table import as_json
 
 if TYPE_CHECKING:
@@ -33,4 +34,11 @@ def render(contents: Mapping[str, Any], title: str, description: str) -> str:
     # The drawings are ours and escape their own text.
     environment.filters |= FILTERS | {"drawn": Markup, "as_json": as_json}
     page = environment.get_template("page.html")
-    return page.render(contents, title=title, description=description, kinds=KINDS)
+    return page.render(
+        contents,
+        title=title,
+        description=description,
+        kinds=KINDS,
+        styles=styles(contents["colours"]),
+        not_enough=NOT_ENOUGH,
+    )

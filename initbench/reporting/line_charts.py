@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from initbench.reporting.charts import MARKS, PALETTE, drawn, percent_axis
+from initbench.reporting.charts import MARKS, drawn, percent_axis, stroke_dash
 from initbench.reporting.formatting import percent
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TRIANGLE = 70
-# The initializers from the eleventh on have the colours of the first again.
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
 
 def line_panel(curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, str]) -> str | None:
@@ -51,7 +49,6 @@ def line_panel(curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, s
     names = list(colours)
     shown = {row["initializer"] for row in rows}
     paint = alt.Scale(domain=names, range=list(colours.values()))
-    dashes = [_DASHES[i // len(PALETTE) % len(_DASHES)] for i in range(len(names))]
     up = percent_axis(largest)
     base = alt.Chart(alt.NamedData(MARKS)).encode(x=across)
     stroke = alt.Stroke("initializer:N", scale=paint, legend=None)
@@ -62,7 +59,7 @@ def line_panel(curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, s
         .encode(y=percent_axis(largest, "low"), y2="high:Q", fill=fill),
         base.transform_filter("isValid(datum.percent)")
         .mark_line(strokeWidth=2, aria=False)
-        .encode(y=up, stroke=stroke),
+        .encode(y=up, stroke=stroke, **stroke_dash(colours)),
         base.transform_filter("isValid(datum.percent)")
         .mark_point(size=70 if x == "depth" else 24, filled=True, opacity=1)
         .encode(y=up, fill=fill, description="words:N"),
@@ -70,10 +67,6 @@ def line_panel(curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, s
         .mark_point(shape="triangle-up", filled=True, opacity=1)
         .encode(y=alt.value(0), fill=fill, size=alt.Size("size:Q", scale=None), description="words:N"),
     ]
-    if len(names) > len(PALETTE):
-        layers[1] = layers[1].encode(
-            strokeDash=alt.StrokeDash("initializer:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
-        )
     marks = [mark for name in names if name in shown for mark in _marks(rows, name, x)]
     _tell_apart([mark for mark in marks if mark.get("ended")])
     return drawn(alt.layer(*layers), marks)
@@ -109,11 +102,10 @@ def _marks(rows: Sequence[Mapping[Hashable, Any]], initializer: str, x: str) -> 
 
 def words(row: Mapping[Hashable, Any], x: str) -> str:
     """Return what a point says: ``kaiming, depth 28: 16.40 % (16.10 % to 16.80 %), 3 seeds``."""
-    names = {"step": "step", "compute": "compute", "depth": "depth"}
     median, largest = row["test_error_median"], row["test_error_largest"]
     value = percent(median) if math.isfinite(median) else "diverged"
     if row["seeds"] > 1 and math.isfinite(largest):
         value += f" ({percent(row['test_error_smallest'])} to {percent(largest)})"
     seeds = f"{row['seeds']} seed{'s' if row['seeds'] != 1 else ''}"
     diverged = f", {row['diverged']} diverged" if row["diverged"] else ""
-    return f"{row['initializer']}, {names[x]} {row[x]:,.0f}: {value}, {seeds}{diverged}"
+    return f"{row['initializer']}, {x} {row[x]:,.0f}: {value}, {seeds}{diverged}"

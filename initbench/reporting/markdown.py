@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import escape
 
+from initbench.reporting.charts import styles
 from initbench.reporting.formatting import FILTERS
-from initbench.reporting.parts import file_names
+from initbench.reporting.parts import MARKER, file_names, legend_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,12 @@ def render_markdown(contents: Mapping[str, Any], images: str) -> tuple[str, dict
     drawn = [group for group in contents["groups"] if group["chart"]]
     stems = file_names([group["name"] for group in drawn], taken=["legend"])
     files_of = {name: f"{stem}.svg" for name, stem in stems.items()}
-    charts = {files_of[group["name"]]: group["chart"].drawing.replace("currentColor", _GREY) for group in drawn}
+    charts = {
+        files_of[group["name"]]: group["chart"]
+        .drawing.replace("currentColor", _GREY)
+        .replace("<svg ", f"<svg {MARKER} ", 1)
+        for group in drawn
+    }
     if charts:
         charts["legend.svg"] = _legend(contents["colours"])
     # Autoescape would turn < and & of labels into entities in a text that is no HTML.
@@ -49,9 +55,10 @@ def _legend(colours: Mapping[str, str]) -> str:
     """Return the initializers' colours as one SVG, a line for each."""
     height = 20 * len(colours)
     lines = [
-        f'<circle cx="8" cy="{20 * i + 10}" r="5" fill="{colour}"/>'
-        f'<text x="20" y="{20 * i + 14}" font-family="sans-serif" font-size="12" fill="{_GREY}">{escape(name)}</text>'
-        for i, (name, colour) in enumerate(colours.items())
+        legend_key(*style, 8, 20 * i + 10)
+        + f'<text x="20" y="{20 * i + 14}" font-family="sans-serif" font-size="12" fill="{_GREY}">{escape(name)}</text>'
+        for i, (name, style) in enumerate(styles(colours).items())
     ]
     width = 30 + 8 * max(map(len, colours))
-    return f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{"".join(lines)}</svg>\n'
+    size = f'width="{width}" height="{height}"'
+    return f'<svg {MARKER} xmlns="http://www.w3.org/2000/svg" {size}>{"".join(lines)}</svg>\n'

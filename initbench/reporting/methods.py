@@ -6,10 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.comparison import MINIMUM_SEEDS
+from initbench.reporting.conditions import effective
 from initbench.reporting.frame import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -19,13 +20,14 @@ _LONGEST_LIST = 12
 _OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam"}
 
 
-def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Mapping[str, str]) -> str:
+def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Mapping[str, str], *, ranked: bool) -> str:
     """Return the paragraph.
 
     Args:
         records: as from `frame.read_records`.
         trials: as from `comparison.comparable_trials`.
         quotients: how each form of the gradient quotient was measured, as text.
+        ranked: whether initializers were compared by Friedman's test.
     """
     statuses = Counter(trials["status"])
     ran = len(trials) - statuses["failed"]
@@ -40,7 +42,10 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
     )
     trained = f"was trained with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
     diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
-    intervals = f"Intervals are 95 % intervals by Student's t, from {MINIMUM_SEEDS} values on"
+    intervals = (
+        f"Intervals are 95 % intervals: of means by Student's t, from {MINIMUM_SEEDS} values on; of rates by Wilson; "
+        "of correlations by Fisher's transformation and a jackknife over initializers"
+    )
     sentences = [
         f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
         f"Each combination of architecture, dataset, recipe and initializer (a cell) {trained}.",
@@ -51,7 +56,7 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
         f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
         f"{intervals}; those of differences hold for all pairs of initializers at once (Bonferroni).",
     ]
-    if len(set(trials["group"])) > 1:
+    if ranked:
         sentences.append(
             "Over workloads, the combinations of architecture, scheme, dataset and recipe, initializers were compared "
             "by Friedman's test, corrected for unequal variances (Huynh and Feldt, 1976), and pairs of mean ranks by "
@@ -59,16 +64,18 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
         )
     if any(record.probes for record in records):
         sentences.append(
-            "Probes were tested against outcomes by permuting the initializers' labels jointly over all workloads, the "
-            "statistic being the mean of Spearman's ρ over workloads, corrected by Holm for the number of probes."
+            "Probes were tested against outcomes by permuting the initializers' labels jointly over all workloads; the "
+            "statistic is the mean of Spearman's ρ over workloads, corrected by Holm for all probes and their forms."
         )
     if statuses["failed"]:
-        sentences.append(f"{statuses['failed']} further trials ended with an error and are in no statistic.")
+        failed = f"{_counted(statuses['failed'], 'further trial')} ended with an error and"
+        sentences.append(f"{failed} {'is' if statuses['failed'] == 1 else 'are'} in no statistic.")
     if quotients:
         measured = "; ".join(f"{name} with {text}" for name, text in quotients.items())
         sentences.append(
             "The gradient quotient (Dauphin and Schoenholz, 2019) was measured before the first training step "
-            f"({measured}); where most of the gradient is smaller than ε it is saturated and left out of correlations."
+            f"({measured}); where most of the gradient is smaller than ε it is saturated, and statistics are "
+            "given with such values and without them."
         )
     sentences.append(
         f"Trials ran on {_listed(sorted({_device(record) for record in records}))} with Python "
@@ -78,34 +85,45 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
 
 
 def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
-    """Return ``for 8 epochs in batches of 64 with SGD (learning rate 0.1, momentum 0.9), cosine schedule``."""
+    """Return ``for 8 epochs in batches of 64 with SGD (learning rate 0.1, momentum 0.9, schedule cosine)``.
 
-    def values(field: str, among: Iterable[Mapping[str, Any]] = recipes) -> list[Any]:
-        found = {
-            repr(recipe[field]): recipe[field] for recipe in among if recipe.get(field) not in (None, 0, False, ())
-        }
-        return sorted(found.values(), key=lambda value: natural(str(value)))
+    What is on for some networks alone is said so: ``gradients clipped at norm 1.0 or not``.
+    """
+    used = [effective(recipe) for recipe in recipes]
 
-    optimizers = [_OPTIMIZERS.get(name, name) for name in values("optimizer")]
+    def values(field: str) -> list[Any]:
+        found = {repr(recipe[field]): recipe[field] for recipe in used if field in recipe}
+        return sorted((value for value in found.values() if value not in _OFF), key=lambda value: natural(str(value)))
+
     details = [f"learning rate {_either(values('lr'))}"]
-    momentum = values("momentum", [recipe for recipe in recipes if recipe["optimizer"] != "adam"])
-    details += [f"momentum {_either(momentum)}"] if momentum else []
-    details += [f"{words} {_either(found)}" for field, words in _DETAILS.items() if (found := values(field))]
+    for field, words in _DETAILS.items():
+        if found := values(field):
+            amount = "" if found[0] is True else f" {_either(found)}"
+            everywhere = all(recipe.get(field) not in _OFF for recipe in used)
+            details.append(f"{words}{amount}{'' if everywhere else ' or not'}")
     epochs = values("epochs")
     return (
         f"for {_either(epochs)} epoch{'s' if epochs != [1] else ''} in batches of {_either(values('batch_size'))} with "
-        f"{_either(optimizers)} ({', '.join(details)})"
+        f"{_either([_OPTIMIZERS.get(name, name) for name in values('optimizer')])} ({', '.join(details)})"
     )
 
 
+_OFF: tuple[Any, ...] = (None, 0, False, (), [])
 # Fields of the recipe that are named where they are on.
 _DETAILS = {
+    "momentum": "momentum",
+    "nesterov": "Nesterov’s form of it",
+    "betas": "betas",
     "weight_decay": "weight decay",
     "schedule": "schedule",
+    "milestones": "milestones at epochs",
+    "step_factor": "each by a factor of",
     "warmup_epochs": "warm-up epochs",
     "clip_norm": "gradients clipped at norm",
-    "mixup": "mixup",
+    "crop": "random crops after padding by",
+    "flip": "random horizontal flips",
     "cutout": "cutout",
+    "mixup": "mixup",
     "label_smoothing": "label smoothing",
     "precision": "precision",
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import escape
 
+from initbench.reporting.charts import styles
 from initbench.reporting.formatting import FILTERS
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MARKER = 'data-made-by="initbench report"'
 _MARGIN, _LINE, _TITLE = 12, 18, 30
+_TEXT = "#1c2430"  # on white ground
+_LONGEST_STEM = 120  # a file system takes 255 bytes, with number and suffix
 _PANEL = 420  # px: what is wider is not shrunk to the width of a panel
 
 
@@ -49,32 +52,30 @@ class Figure:
         """The drawing as it stands in a page, with its alternative text."""
         return self.drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(self.alt)}" ', 1)
 
-    def file(self, legend: Mapping[str, str], text: str = "#1c2430", ground: str | None = "#fff") -> str:
+    def file(self, colours: Mapping[str, str]) -> str:
         """Return the drawing as a file of its own: with title and legend, in fixed colours.
 
         Args:
-            legend: label → colour.
-            text: the colour of text and axes.
-            ground: the colour of the ground; None for a transparent one.
+            colours: of all initializers, as from `charts.colours`.
         """
         width, height = _size(self.drawing)
-        widest = max([width, *(30 + 7.2 * len(label) for label in legend), 7.6 * len(self.title)])
+        widest = max([width, *(30 + 7.2 * len(label) for label in colours), 7.6 * len(self.title)])
         outer_width = round(widest + 2 * _MARGIN)
-        outer_height = round(_TITLE + height + _LINE * len(legend) + 2 * _MARGIN)
+        outer_height = round(_TITLE + height + _LINE * len(colours) + 2 * _MARGIN)
         place = f'x="{_MARGIN}" y="{_MARGIN + _TITLE}" '
         lines = [
-            f'<circle cx="{_MARGIN + 8}" cy="{y - 4:g}" r="5" fill="{colour}"/>'
-            f'<text x="{_MARGIN + 20}" y="{y:g}" font-size="12">{escape(label)}</text>'
-            for i, (label, colour) in enumerate(legend.items())
+            legend_key(*style, _MARGIN + 8, y - 4)
+            + f'<text x="{_MARGIN + 20}" y="{y:g}" font-size="12">{escape(label)}</text>'
+            for i, (label, style) in enumerate(styles(colours).items())
             for y in [_MARGIN + _TITLE + height + _LINE * (i + 0.8)]
         ]
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {MARKER} role="img" width="{outer_width}" '
-            f'height="{outer_height}" viewBox="0 0 {outer_width} {outer_height}" color="{text}" fill="{text}" '
+            f'height="{outer_height}" viewBox="0 0 {outer_width} {outer_height}" color="{_TEXT}" fill="{_TEXT}" '
             f'font-family="sans-serif"><title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>'
-            + (f'<rect width="100%" height="100%" fill="{ground}"/>' if ground else "")
-            + f'<text x="{_MARGIN}" y="{_MARGIN + 14}" font-size="14">{escape(self.title)}</text>'
-            + self.drawing.replace("<svg ", f"<svg {place}", 1).replace("currentColor", text)
+            f'<rect width="100%" height="100%" fill="#fff"/>'
+            f'<text x="{_MARGIN}" y="{_MARGIN + 14}" font-size="14">{escape(self.title)}</text>'
+            + self.drawing.replace("<svg ", f"<svg {place}", 1).replace("currentColor", _TEXT)
             + "".join(lines)
             + "</svg>\n"
         )
@@ -167,19 +168,30 @@ class Section:
 def file_names(names: Sequence[str], prefix: str = "", taken: Sequence[str] = ()) -> dict[str, str]:
     """Return a file's name without its suffix for each name: another for each, whatever characters they have.
 
+    Long names are cut, and no two differ in upper and lower case alone.
+
     Args:
         names: such as those of groups.
         prefix: what each begins with.
         taken: names that are not given.
     """
     chosen: dict[str, str] = {}
-    used = set(taken)
+    used = {name.casefold() for name in taken}  # some file systems do not tell cases apart
     for name in names:
         stem = prefix + (re.sub(r"[^\w.=-]+", "-", name, flags=re.ASCII).strip("-") or "chart")
+        stem = stem[:_LONGEST_STEM]
         numbered = (stem, *(f"{stem}-{number}" for number in range(2, len(names) + len(used) + 2)))
-        chosen[name] = next(candidate for candidate in numbered if candidate not in used)
-        used.add(chosen[name])
+        chosen[name] = next(candidate for candidate in numbered if candidate.casefold() not in used)
+        used.add(chosen[name].casefold())
     return chosen
+
+
+def legend_key(colour: str, dash: Sequence[int], x: float, y: float) -> str:
+    """Return what a legend shows before a label, around a point of an SVG: a dot, for a dashed line a piece of it."""
+    if not dash:
+        return f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="{colour}"/>'
+    lengths = " ".join(map(str, dash))
+    return f'<path d="M{x - 8:g},{y:g}h17" stroke="{colour}" stroke-width="2" stroke-dasharray="{lengths}"/>'
 
 
 def _size(drawing: str) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from initbench.reporting.charts import MARKS, drawn
+from initbench.reporting.charts import MARKS, drawn, stroke_dash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]
         y=alt.Y("share:Q", title="share of the workloads (%)", scale=alt.Scale(domain=[0, 100], padding=4)),
     )
     lines = base.mark_line(interpolate="step-after", strokeWidth=2, aria=False).encode(
-        stroke=alt.Stroke("initializer:N", scale=paint, legend=None)
+        stroke=alt.Stroke("initializer:N", scale=paint, legend=None), **stroke_dash(colours)
     )
     points = (
         base.transform_filter("datum.rises")

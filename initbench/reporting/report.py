@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FIGURES = "figures"
+# The tables that a report may lack, so that one of an earlier report may stand in its place.
+_NOT_IN_EVERY_REPORT = ("rank_pairs", "differences", "paired_differences", "depths", "costs", "probes")
 
 
 def read_source(folders: str | Path | Source | Sequence[str | Path | Source]) -> Source:
@@ -45,8 +47,8 @@ def write_report(
 
     Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``comparison.csv``, ``correlation.csv``,
     ``curves.csv``, ``conditions.csv`` and every table of the page as ``<name>.csv``; and every figure of the page as
-    ``figures/<name>.svg``. Each is put in place by an atomic rename; figures of an earlier report that this one does
-    not have are removed.
+    ``figures/<name>.svg``. Each is put in place by an atomic rename; tables and figures of an earlier report that this
+    one does not have are removed.
 
     Args:
         folders: a suite's folder, ``runs/<suite name>``, or several, which make one report.
@@ -58,8 +60,28 @@ def write_report(
         InitbenchError: a folder has no trial records that can be read; `output` is not given and has no default; or a
             file cannot be written.
     """
+    return write_files(folders, output, title, description)[0]
+
+
+def write_files(
+    folders: str | Path | Source | Sequence[str | Path | Source],
+    output: str | Path | None = None,
+    title: str | None = None,
+    description: str | None = None,
+) -> list[Path]:
+    """Write a report as `write_report` does and return every file of it, the page first.
+
+    Args:
+        folders: as for `write_report`, as are the others.
+        output: where to write.
+        title: the page's heading.
+        description: what the suites ask.
+
+    Raises:
+        InitbenchError: as `write_report`.
+    """
     if output is None and not isinstance(folders, str | Path):
-        raise InitbenchError("several ledgers make one report: say where to write it")
+        raise InitbenchError("only one suite's folder has a place for its report: say where to write it")
     source = read_source(folders)
     tables, found = _read(source)
     page = render(
@@ -68,22 +90,27 @@ def write_report(
         _description(source) if description is None else description,
     )
     output = Path(output) if output is not None else Path(folders) / "report"  # type: ignore[arg-type]
+    figures = {f"{figure.name}.svg": figure.file(found["colours"]) for figure in _figures(found)}
+    written = [output / "index.html", *(output / f"{name}.csv" for name in tables)]
     try:
         (output / _FIGURES).mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
             _write(output / f"{name}.csv", table.to_csv(index=False))
-        _write_figures(output / _FIGURES, found)
+        for name in set(_NOT_IN_EVERY_REPORT) - set(tables):
+            (output / f"{name}.csv").unlink(missing_ok=True)
+        written += _write_drawings(output / _FIGURES, figures)
         _write(output / "index.html", page)
     except OSError as error:
         raise InitbenchError(f"{error.filename or output}: {error.strerror}") from error
-    return output / "index.html"
+    return written
 
 
 def write_markdown(folders: str | Path | Source | Sequence[str | Path | Source], file: str | Path) -> Path:
     """Write the report's tables as Markdown, its charts beside it in a folder of the file's name, and return the file.
 
     What stands above the line `markdown.MARK` in an existing file is kept: words that a person wrote about the
-    numbers. A new file gets the suite's name and description there.
+    numbers. A new file gets the suite's name and description there. Charts of an earlier writing that this one does not
+    have are removed.
 
     Args:
         folders: as for `write_report`.
@@ -107,8 +134,7 @@ def write_markdown(folders: str | Path | Source | Sequence[str | Path | Source],
                 raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {MARK})")
         images = file.with_suffix("")
         images.mkdir(parents=True, exist_ok=True)
-        for name, chart in charts.items():
-            _write(images / name, chart)
+        _write_drawings(images, charts)
         _write(file, head + MARK + "\n" + text)
     except OSError as error:
         raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
@@ -125,15 +151,15 @@ def _read(source: Source) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     return {"results": frame, "comparison": comparison, **found["tables"], **shown}, found
 
 
-def _write_figures(folder: Path, found: Mapping[str, Any]) -> None:
-    written = set()
-    for figure in _figures(found):
-        path = folder / f"{figure.name}.svg"
-        _write(path, figure.file(found["colours"]))
-        written.add(path)
-    for path in set(folder.glob("*.svg")) - written:
+def _write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
+    """Write drawings by file name, remove those of ours that are not among them, and return what was written."""
+    for name, drawing in drawings.items():
+        _write(folder / name, drawing)
+    written = [folder / name for name in drawings]
+    for path in set(folder.glob("*.svg")) - set(written):
         if MARKER in path.read_text(encoding="utf-8", errors="replace"):
             path.unlink()
+    return written
 
 
 def _figures(found: Mapping[str, Any]) -> Iterator[Figure]:
@@ -151,7 +177,8 @@ def _title(frame: pd.DataFrame) -> str:
 
 def _description(source: Source) -> str:
     """Return what the suites ask, each under its name where there are several."""
-    suites = {record.spec["suite"] for record in source.records}
+    # A suite whose trials all stand in another one too has a description, but no record of its name.
+    suites = {record.spec["suite"] for record in source.records} | set(source.descriptions)
     if len(suites) == 1:
         return "".join(source.descriptions.values())
     return "\n".join(f"{name}: {text}" for name, text in sorted(source.descriptions.items()))

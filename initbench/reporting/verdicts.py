@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.formatting import percent
 from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.statistics.comparison_verdicts import workload_verdict
 from initbench.reporting.statistics.paired import paired_estimate
-from initbench.reporting.statistics.verdicts import workload_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

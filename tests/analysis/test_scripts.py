@@ -64,19 +64,19 @@ def test_a_folder_without_trials_is_one_line_and_exit_code_2(run, tmp_path, name
 def test_gq_vs_error(run, ledger):
     code, out, _ = run("gq_vs_error.py", ledger)
     assert code == 0
-    assert "Not enough evidence that gradient_quotient predicts the test error" in out
-    assert "Without the 2 saturated of 8 values:" in out
+    assert "Not enough evidence that the gradient quotient predicts the test error" in out
+    assert "gradient_quotient, without saturated values:" in out
     # On plain and on wrn the lowest GQ is MetaInit's, which has the lowest error on both.
-    assert "Picking by gradient_quotient costs 0.00 points of test error" in out
+    assert "Picking by the gradient quotient costs 0.00 points of test error" in out
     code, _, error = run("gq_vs_error.py", ledger, "--probe", "hessian")
     assert code == 2
-    assert "no probe hessian in this ledger; it has gradient_norm, gradient_quotient" in error
+    assert "no probe hessian in this ledger; it has gradient_quotient, gradient_norm" in error
 
 
 def test_probe_ranking(run, ledger):
     code, out, _ = run("probe_ranking.py", ledger)
     assert code == 0
-    assert out.index("gradient_quotient predicts") < out.index("gradient_norm predicts")  # a constant says nothing
+    assert out.index("gradient quotient predicts") < out.index("gradient norm predicts")  # a constant says nothing
     assert "2 architectures; one is left out at a time, from 3 on" in out
 
 
@@ -86,7 +86,7 @@ def test_compare_initializers(run, ledger):
     assert "metainit(delta_orthogonal) is first" in out
     # Wilson's interval over the 2 workloads, not over 6 trials.
     assert "delta_orthogonal[gain=2] diverged on 1 of 2 workloads at one seed or more (50.00" in out
-    assert "95 % interval over workloads 9.45" in out
+    assert "95 % interval, simultaneous over 4 initializers, over workloads" in out
     assert "in 1 of 6 trials." in out
     assert "Of the variance of the rank" in out
     code, _, error = run("compare_initializers.py", ledger, "--reference", "nobody")
@@ -108,7 +108,10 @@ def test_depth_curves(run, ledger, tmp_path):
     write_ledger(tmp_path / "depth", records)
     code, out, _ = run("depth_curves.py", tmp_path / "depth")
     assert code == 0
-    assert "plain, kaiming (n = 3 seeds): depth 10: 11.00\N{NO-BREAK SPACE}% (8.52 to 13.48); depth 28: 29.00" in out
+    assert (
+        "plain[width=1], kaiming: depth 10: 11.00\N{NO-BREAK SPACE}% (8.52 to 13.48, n = 3 seeds); depth 28: 29.00"
+        in out
+    )
 
 
 def test_cost_of_initialization(run, ledger):

@@ -77,7 +77,11 @@ def test_a_pilot_is_the_suites_own_ledger_by_default(show):
         (["--power", "--seed-deviation", "0"], "must be positive, got 0.0"),
         (["--power", "--seed-deviation", "0.1", "--pilot", "x"], "not both"),
         (["--power", "--seed-deviation", "0.1", "--difference", "-1"], "--difference must be positive"),
+        (["--power", "--seed-deviation", "0.1", "--difference", "5"], "--difference is a fraction (0.01 is one point)"),
+        (["--power", "--seed-deviation", "1"], "--seed-deviation is a fraction (0.01 is one point)"),
         (["--seed-deviation", "0.1"], "go with --power"),
+        (["--difference", "5"], "go with --power"),
+        (["--difference", "0.01"], "go with --power"),  # the default, but said
     ],
 )
 def test_bad_requests_are_one_line(show, capsys, options, message):

@@ -28,7 +28,7 @@ def with_curve(spec, errors, *, status="finished", cost=None):
 
 
 def curves_of(*records):
-    return training_curves(comparable_trials(results_frame(records)), records)
+    return training_curves(comparable_trials(results_frame(records)), [slim(record) for record in records])
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,26 @@ def test_failed_trials_and_groups_are_kept_apart():
 
 def test_long_histories_are_thinned_alike_for_trials_of_any_end():
     spec = make_spec(KAIMING, recipe={"epochs": 200})
-    whole = slim(with_curve(spec, [0.5] * 200)).history
-    ended = slim(with_curve(spec, [0.5] * 117, status="diverged")).history
-    assert len(whole) == CURVE_POINTS
+    whole, ended = (
+        [entry for entry in slim(with_curve(spec, [0.5] * epochs, status=status)).history if entry["drawn"]]
+        for epochs, status in ((200, "finished"), (117, "diverged"))
+    )
+    assert sum(entry["drawn"] for entry in whole) == CURVE_POINTS
     assert whole[-1]["epoch"] == 200
     assert ended == whole[: len(ended)]
     short = make_spec(KAIMING, recipe={"epochs": 7})
     assert [entry["epoch"] for entry in slim(with_curve(short, [0.5] * 7)).history] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_the_first_entry_at_any_target_is_kept_and_not_drawn():
+    errors = [0.9 - 0.001 * epoch for epoch in range(200)]
+    errors[100:] = [0.95] * 100
+    whole = slim(with_curve(make_spec(KAIMING, recipe={"epochs": 200}), errors)).history
+    assert [e["test_error"] for e in whole if e["epoch"] <= 100] == errors[:100]
+    assert sum(e["epoch"] > 100 for e in whole) == CURVE_POINTS / 2
+    drawn = sum(e["drawn"] for e in whole)
+    record = replace(with_curve(make_spec(KAIMING, recipe={"epochs": 200}), errors), history=whole)
+    assert drawn == CURVE_POINTS == len(curves_of(record))
 
 
 def test_depth_curves_have_one_row_per_initializer_and_depth():
@@ -200,7 +213,7 @@ def test_nothing_to_draw_is_no_figure():
 
 
 def test_the_curves_table_of_quickstart_has_no_gap():
-    records = [slim(record) for record in quickstart_records()]
+    records = quickstart_records()
     table = curves_of(*records)
     assert set(table["seeds"]) == {3}
     pd.testing.assert_frame_equal(table, curves_of(*records[::-1]))

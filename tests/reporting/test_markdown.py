@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -13,7 +14,7 @@ from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results
 from initbench.reporting.markdown import MARK
 from initbench.reporting.parts import file_names
-from initbench.reporting.report import write_markdown
+from initbench.reporting.report import read_source, write_markdown
 
 
 def rows(text):
@@ -48,6 +49,63 @@ def test_every_chart_is_a_file_that_a_page_of_any_colour_can_show(tmp_path):
     legend = (page.parent / "page" / "legend.svg").read_text(encoding="utf-8")
     for name, colour in colours(list(load_results(tmp_path)["initializer"])).items():
         assert re.search(rf'fill="{colour}"/><text[^>]*>{re.escape(name)}<', legend)
+
+
+def test_what_a_reader_is_warned_of_stands_before_the_verdicts(tmp_path):
+    gaussian = {"name": "gaussian", "train_size": 8}
+    records = [
+        make_record(make_spec(KAIMING, suite="s-smoke", dataset=gaussian)),
+        make_record(make_spec(KAIMING, suite="other", dataset=gaussian, recipe={"lr": 0.5})),
+    ]
+    ledgers = [write_ledger(tmp_path / name, [record]) for name, record in zip("ab", records, strict=True)]
+    for number in range(22):
+        (ledgers[0].trials / f"broken_{number:02}.json").write_text("{", encoding="utf-8")
+    read = read_source([ledger.folder for ledger in ledgers])
+    source = replace(read, notes=("1 trial stands in more than one ledger.",))
+    text = write_markdown(source, tmp_path / "page.md").read_text(encoding="utf-8")
+    warned = text[text.index("0 failed.") : text.index("### Verdicts")]
+    assert "**A smoke run**" in warned
+    assert "**22 records could not be read** and are missing below:" in warned
+    assert len(re.findall(r"^- a/trials/broken\\_\d\d\.json: ", warned, re.MULTILINE)) == 20
+    assert "\n- and 2 more\n" in warned
+    assert "\n1 trial stands in more than one ledger.\n" in warned
+    assert "\nThe suites differ in lr (other: 0.5; s-smoke: 0.1).\n" in warned
+
+
+def test_without_reason_nobody_is_warned(tmp_path):
+    write_ledger(tmp_path / "runs", [make_record(make_spec(KAIMING))])
+    text = write_markdown(tmp_path / "runs", tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "0 failed.\n\n- Seeds: 0\n" in text
+
+
+def test_charts_of_an_earlier_writing_are_removed_and_others_are_kept(tmp_path):
+    charts = tmp_path / "page"
+    write_ledger(tmp_path / "two", quickstart_records())
+    write_ledger(tmp_path / "one", [r for r in quickstart_records() if r.spec["architecture"]["name"] == "wrn"])
+    write_markdown(tmp_path / "two", tmp_path / "page.md")
+    assert len(list(charts.iterdir())) == 3
+    (charts / "mine.svg").write_text("<svg/>", encoding="utf-8")
+    write_markdown(tmp_path / "one", tmp_path / "page.md")
+    assert {path.name for path in charts.iterdir()} == {"legend.svg", "wrn-depth=28-width=1.svg", "mine.svg"}
+
+
+def test_images_say_in_words_what_they_show(tmp_path):
+    write_ledger(tmp_path / "runs", quickstart_records())
+    text = write_markdown(tmp_path / "runs", tmp_path / "page.md").read_text(encoding="utf-8")
+    said = re.findall(r"^!\[(.*)\]\(page/wrn", text, re.MULTILINE)
+    assert len(said) == 1
+    assert said[0].startswith(r"Test error against gradient quotient on wrn\[depth=28, width=1\]: 12 trials of 4")
+    assert "; 1 diverged, 0 with a saturated quotient." in said[0]
+
+
+def test_the_legend_shows_the_dashes_of_lines_whose_colour_another_has(tmp_path):
+    records = [make_record(make_spec({"name": f"initializer_{i}"})) for i in range(12)]
+    write_ledger(tmp_path / "runs", records)
+    write_markdown(tmp_path / "runs", tmp_path / "page.md")
+    legend = (tmp_path / "page" / "legend.svg").read_text(encoding="utf-8")
+    ET.fromstring(legend)  # noqa: S314  # our own drawing
+    assert legend.count("<circle") == 10
+    assert re.findall(r'stroke-dasharray="6 3"/><text[^>]*>(\w+)<', legend) == ["initializer_10", "initializer_11"]
 
 
 def test_what_a_person_wrote_above_the_line_is_kept(tmp_path):
@@ -108,3 +166,12 @@ def test_every_group_has_a_file_of_its_own():
         "legend": "legend-2",
         "网": "chart",
     }
+
+
+def test_long_names_are_cut_and_cases_are_no_difference():
+    long = "x" * 300
+    names = [f"{long}-a", f"{long}-b", "Small", "small", "LEGEND"]
+    chosen = list(file_names(names, "quotient-", taken=["quotient-legend"]).values())
+    assert len({name.casefold() for name in chosen}) == len(names)
+    stem = ("quotient-" + long)[:120]
+    assert chosen == [stem, f"{stem}-2", "quotient-Small", "quotient-small-2", "quotient-LEGEND-2"]

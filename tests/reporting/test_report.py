@@ -10,15 +10,27 @@ from xml.etree import ElementTree as ET
 
 import pandas as pd
 import pytest
-from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, make_record, make_spec, quickstart_records, write_ledger
+from ledgers import (
+    DELTA_1,
+    DELTA_2,
+    KAIMING,
+    METAINIT,
+    PLAIN,
+    WRN,
+    make_record,
+    make_spec,
+    quickstart_records,
+    write_ledger,
+)
 
 import initbench.reporting
 from initbench.errors import InitbenchError
-from initbench.reporting.charts import PALETTE, colours, panels
+from initbench.reporting.charts import PALETTE, colours, panels, styles
 from initbench.reporting.comparison import comparable_trials, compare
-from initbench.reporting.formatting import percent
+from initbench.reporting.formatting import count, percent, steps
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import write_report
+from initbench.reporting.statistics.wording import NOT_ENOUGH
 from initbench.reporting.verdicts import verdicts
 
 SCRIPT = Path(initbench.reporting.__file__).parent / "templates" / "script.js"
@@ -216,6 +228,29 @@ def test_trials_that_cannot_be_drawn_are_counted(tmp_path):
     assert "1 trial without a finite GQ not drawn" in report(tmp_path, records)
 
 
+def test_what_is_said_of_a_chart_begins_with_words(tmp_path):
+    text = report(tmp_path, cell([None, None], quotient=None))
+    assert '<span class="quiet">2 trials without a finite GQ not drawn</span>' in text
+    assert "; 2 trials" not in text
+
+
+def test_tables_have_captions_and_what_is_empty_is_not_written(tmp_path):
+    text = report(tmp_path / "a", quickstart_records())
+    assert text.count("<table") == text.count("<caption") + 1  # that of the conditions stands below its summary
+    assert '<caption class="unseen">Comparison on wrn[depth=28, width=1]</caption>' in text
+    lone = report(tmp_path / "b", cell([0.1]))
+    for page in (text, lone):
+        assert not re.search(r'<div class="panels mixed">\s*</div>', page)
+    assert '<div class="panels mixed">' in text
+
+
+def test_what_is_not_shown_is_bold(tmp_path):
+    text = report(tmp_path, quickstart_records())
+    said = re.findall(r"<dd>(.*)</dd>", text)
+    assert any(sentence.startswith(f"<b>{NOT_ENOUGH}</b> ") for sentence in said)
+    assert not any(sentence.startswith(NOT_ENOUGH) for sentence in said)
+
+
 def test_different_seeds_are_pointed_out(tmp_path):
     unpaired = "not fully paired"
     assert unpaired not in report(tmp_path / "a", [*cell([0.1, 0.2]), *cell([0.1, 0.2], DELTA_1)])
@@ -245,7 +280,9 @@ def test_verdict_compares_no_intervals_that_do_not_exist():
     few = sentences(cell([0.1, 0.1]), cell([0.2, 0.2], METAINIT))[0]
     assert few.endswith("differ: n = 2 seeds; an interval takes 3.")
     diverged = sentences(cell([0.1, 0.1, None]), cell([0.2, 0.2, 0.2], METAINIT))
-    assert diverged[0].endswith("diverged, so that there is no mean difference (n = 3 seeds).")
+    assert diverged[0].endswith(
+        "diverged, so that there is no mean difference (n = 3 seeds); their medians are all there is to compare."
+    )
     assert diverged[1] == "kaiming: 1 of 3 trials diverged."
 
 
@@ -297,6 +334,56 @@ def test_colours_do_not_depend_on_the_order_and_begin_again():
     assert assigned == colours(names[::-1])
     assert [assigned[name] for name in names[:10]] == list(PALETTE)
     assert assigned["initializer_10"] == PALETTE[0]
+
+
+def test_an_eleventh_initializer_is_told_from_the_first_in_every_legend_and_line(tmp_path):
+    records = [
+        make_record(make_spec({"name": f"initializer_{i:02}"}, architecture), 0.1 + i / 100)
+        for i in range(12)
+        for architecture in (PLAIN, WRN)
+    ]
+    text = report(tmp_path / "twelve", records)
+    legend = text[text.index('<ul class="legend">') :].partition("</ul>")[0]
+    items = re.findall(r"<li>(.*?)</li>", legend, re.DOTALL)
+    dashed = [item for item in items if 'stroke-dasharray="6 3"' in item]
+    assert [item.rpartition(">")[2].strip() for item in dashed] == ["initializer_10", "initializer_11"]
+    assert sum('class="dot"' in item for item in items) == 10
+    colour_of = dict(zip((f"initializer_{i:02}" for i in range(12)), [*PALETTE, *PALETTE], strict=False))
+    assert f'stroke="{colour_of["initializer_10"]}"' in dashed[0]
+    for name in ("steps-plain-depth=28-width=1", "profile-error"):
+        drawing = (tmp_path / "twelve" / "report" / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+        ET.fromstring(drawing)  # noqa: S314  # our own drawing
+        assert drawing.count('stroke-dasharray="6,3"') == 2, name
+        assert re.findall(r'stroke-dasharray="6 3"/><text[^>]*>(\w+)<', drawing) == ["initializer_10", "initializer_11"]
+    report(tmp_path / "ten", [r for r in records if int(r.spec["initializer"]["name"][-2:]) < 10])
+    assert all(b'dasharray="6' not in content for content in files(tmp_path / "ten" / "report").values())
+
+
+def test_colours_of_every_forty_are_told_apart():
+    names = [f"initializer_{i}" for i in range(40)]
+    assert len(set(styles(colours(names)).values())) == 40
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (2.7, "3"),
+        (-2.7, "-3"),
+        (1234.5678, "1,235"),
+        (0.4, "less than 1"),
+        (0.999, "less than 1"),
+        (0.0, "0"),
+        (1.2, "1"),
+        (math.inf, "not reached"),
+        (math.nan, "–"),
+    ],
+)
+def test_steps_are_rounded_and_a_part_of_one_is_said(value, words):
+    assert steps(value) == words
+
+
+def test_counts_are_rounded_as_in_sentences():
+    assert [count(value) for value in (0.4, 2.7, 1234.5678, math.nan)] == ["0", "3", "1,235", "–"]
 
 
 def test_reporting_loads_neither_torch_nor_ray_nor_mlflow(tmp_path):

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from initbench.reporting.answers.initializers import left_out
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.formatting import percent
+from initbench.reporting.formatting import steps as steps_words
+from initbench.reporting.frame import natural
 from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
 from initbench.reporting.profile_chart import profile_panel
 from initbench.reporting.statistics.cells import complete
@@ -39,7 +42,8 @@ def cost_answers(trials: pd.DataFrame, records: Sequence[TrialRecord], colours: 
     answers = [_spent(spent)]
     parts: list[Figure | Table | Remark] = []
     costs, targets = costs_to_target(trials, {record.id: record for record in records})
-    whole = complete(costs).table
+    without_gaps = complete(costs)
+    whole = without_gaps.table
     if whole.shape[0] >= _SMALLEST and whole.shape[1] >= _SMALLEST:
         answers.append(_fastest(whole))
         note = (
@@ -51,6 +55,8 @@ def cost_answers(trials: pd.DataFrame, records: Sequence[TrialRecord], colours: 
         )
         alt = f"{note} {answers[-1]}"
         parts.append(Figure("profile-cost", "Performance profile: compute to a target", alt, drawing, note))
+        if left := left_out(without_gaps):
+            parts.append(Remark(left))
     parts.append(_table(spent, costs, targets))
     return Section({"What does initialization cost?": [Answer("over all workloads", text) for text in answers]}, parts)
 
@@ -95,18 +101,18 @@ def _spent(spent: pd.DataFrame) -> str:
         return "Not known: the records do not say what initializers spent."
     if not len(own):
         return "No initializer spends a forward or a backward pass before training."
-    texts = []
-    for name, row in own.iterrows():
-        low, high = f"{row['min']:,.0f}", f"{row['max']:,.0f}"
-        texts.append(f"{name} as much as {low if low == high else f'{low} to {high}'}")
+    texts = [f"{name} as much as {_range(row)}" for name, row in own.iterrows()]
+    nothing = known["initializer"].nunique() > len(own)
+    unknown = sorted(set(spent["initializer"]) - set(known["initializer"]), key=natural)
+    others = "; the others spend nothing" if nothing else ""
+    others += f"; of {', '.join(unknown)} it is not known" if unknown else ""
     steps = known["training_steps"].dropna()
     against = f"; training has {_range(steps)}" if len(steps) else ""
-    others = "; the others spend nothing" if len(own) < known["initializer"].nunique() else ""
     return f"In training steps of the same cost: {', '.join(texts)}{others}{against}."
 
 
 def _range(values: pd.Series[float]) -> str:
-    low, high = f"{values.min():,.0f}", f"{values.max():,.0f}"
+    low, high = steps_words(values.min()), steps_words(values.max())
     return low if low == high else f"{low} to {high}"
 
 
@@ -116,8 +122,10 @@ def _fastest(costs: pd.DataFrame) -> str:
     names = [str(name) for name in first.index[first == best]]
     if best == 0:
         return "No initializer reaches the target of any workload."
-    rate = wilson_estimate(best, n)
-    share = f"{best} of {n} workloads (95 % interval {percent(rate.low)} to {percent(rate.high)} of such workloads)"
+    # The one that is first most often was picked from the same workloads.
+    rate = wilson_estimate(best, n, comparisons=len(first))
+    ends = f"{percent(rate.low)} to {percent(rate.high)}"
+    share = f"{best} of {n} workloads (95 % interval, simultaneous over {len(first)} initializers, {ends})"
     if len(names) > 1:
         every = f"{', '.join(names[:-1])} and {names[-1]}"
         return f"{every} each reach the target with the least compute, their own passes included, on {share}."

@@ -11,18 +11,18 @@ from initbench.reporting.forest import ForestRow, forest_panel
 from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
 from initbench.reporting.profile_chart import profile_panel
 from initbench.reporting.statistics.cells import Complete, cells, complete, table
+from initbench.reporting.statistics.comparison_verdicts import (
+    difference_verdict,
+    divergence_rate_verdict,
+    rank_verdict,
+    variance_verdict,
+)
 from initbench.reporting.statistics.divergence import divergence_rate
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.paired import PairedComparison, compare_paired
 from initbench.reporting.statistics.profiles import performance_profiles
 from initbench.reporting.statistics.ranks import RankComparison, compare_ranks
 from initbench.reporting.statistics.variance import split_variance
-from initbench.reporting.statistics.verdicts import (
-    difference_verdict,
-    divergence_rate_verdict,
-    rank_verdict,
-    variance_verdict,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,8 +40,9 @@ _SMALLEST = 2  # workloads, below which there is nothing to compare over
 def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_workload: Sequence[Answer]) -> Section:
     """Return what the trials say of the initializers over all workloads together.
 
-    The differences, and the rates of divergence, are of every initializer against the one with the least mean rank.
-    That one was chosen from the same trials, so that the intervals are simultaneous over all pairs.
+    The differences are of every initializer against the one with the least mean rank. That one was chosen from the same
+    trials, so that the intervals are simultaneous over all pairs. Those of the rates of divergence are simultaneous
+    over the initializers. Workloads on which not every initializer ran are left out of all but these rates.
 
     Args:
         trials: as from `comparison.comparable_trials`.
@@ -53,7 +54,8 @@ def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_wor
     ranks = compare_ranks(whole.table)
     names = [str(name) for name in ranks.mean_ranks.index]
     pairs = len(names) * (len(names) - 1) // 2
-    against = {name: compare_paired(trials, name, names[0], comparisons=pairs) for name in names[1:]}
+    everywhere = trials[trials["group"].isin(whole.table.index)]
+    against = {name: compare_paired(everywhere, name, names[0], comparisons=pairs) for name in names[1:]}
     over: list[Answer] = []
     parts: list[Figure | Table | Remark] = []
     if against and len(whole.table) >= _SMALLEST:
@@ -67,9 +69,9 @@ def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_wor
             parts.append(_pairs(ranks))
     if against:
         parts.append(_paired(names[0], against))
-    if left := _left_out(whole):
+    if left := left_out(whole):
         parts.append(Remark(left))
-    details = [answer._replace(is_detail=bool(over) or len(by_workload) > 1) for answer in by_workload]
+    details = [answer._replace(is_detail=bool(over) or i > 0) for i, answer in enumerate(by_workload)]
     questions = {
         QUESTION: [*over, *details],
         "Which initializers diverge?": _divergence(compared),
@@ -79,7 +81,8 @@ def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_wor
 
 
 def _divergence(compared: pd.DataFrame) -> list[Answer]:
-    rates = {str(name): divergence_rate(compared, str(name)) for name in dict.fromkeys(compared["initializer"])}
+    names = [str(name) for name in dict.fromkeys(compared["initializer"])]
+    rates = {name: divergence_rate(compared, name, comparisons=len(names)) for name in names}
     some = {name: rate for name, rate in rates.items() if rate.diverged}
     if rates and not some:
         return [Answer(_EVERYWHERE, f"No trial diverged, of {sum(rate.trials for rate in rates.values())}.")]
@@ -96,7 +99,7 @@ def _difference_forest(reference: str, against: Mapping[str, PairedComparison]) 
     drawing = forest_panel(rows, f"test error less that of {reference} (percentage points)")
     if drawing is None:
         return [
-            Remark(f"On some workload a trial diverged of {reference} or of each other: no mean difference to draw.")
+            Remark(f"No mean differences to {reference}: with each other initializer, one or both diverged somewhere.")
         ]
     missing = [row.label for row in rows if np.isnan(row.estimate.value)]
     note = "Mean over the workloads of the paired differences, with simultaneous 95 % intervals over the workloads."
@@ -135,7 +138,7 @@ def _differences(
 ) -> Table:
     rows = []
     for name, mean_rank in ranks.mean_ranks.items():
-        rate = divergence_rate(compared, str(name))
+        rate = divergence_rate(compared, str(name), comparisons=compared["initializer"].nunique())
         row = {"initializer": name, "mean_rank": mean_rank, "workloads": rate.workloads.n}
         row |= {"rate": rate.workloads.value, "rate_low": rate.workloads.low, "rate_high": rate.workloads.high}
         row |= {"trials": rate.trials, "trials_diverged": rate.diverged}
@@ -153,7 +156,7 @@ def _differences(
         Column("Mean rank", "share", "mean_rank"),
         Column(f"Test error less\nthat of {reference}", "points", "difference", "difference_low", "difference_high"),
         Column("Probability of\nimprovement", "share", "improvement", "improvement_low", "improvement_high"),
-        Column("Workloads", "count", "workloads"),
+        Column("Its\nworkloads", "count", "workloads"),
         Column("Diverged on", "percent", "rate", "rate_low", "rate_high"),
     ]
     frame = pd.DataFrame(rows)
@@ -163,8 +166,8 @@ def _differences(
         frame.reindex(columns=_DIFFERENCES),
         columns,
         "Differences in percentage points, and the probability that a run has a lower error than one of "
-        f"{reference}; intervals are simultaneous 95 % intervals over the workloads. Diverged: on what share of the "
-        "workloads at least one seed did, with Wilson's 95 % interval.",
+        f"{reference}; intervals are simultaneous 95 % intervals over the workloads. Diverged: on what share of its "
+        "workloads at least one seed did, with Wilson's interval, simultaneous over the initializers.",
     )
 
 
@@ -200,8 +203,8 @@ def _pairs(ranks: RankComparison) -> Table:
     return Table("rank_pairs", "Pairs of initializers by mean rank", ranks.pairs, columns)
 
 
-def _left_out(whole: Complete) -> str:
-    """Return what the comparison over workloads lacks, empty where nothing was left out."""
+def left_out(whole: Complete) -> str:
+    """Return what a comparison over workloads lacks, as a sentence, empty where nothing was left out."""
     left = [f"workloads {', '.join(whole.workloads)}"] if whole.workloads else []
     left += [f"initializers {', '.join(whole.initializers)}"] if whole.initializers else []
     if not left:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from initbench.reporting.frame import GQ, natural
 from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
@@ -20,8 +21,6 @@ from initbench.reporting.statistics.selection import Selection, selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pandas as pd
 
     from initbench.ledger import TrialRecord
     from initbench.reporting.statistics.intervals import Estimate
@@ -110,10 +109,12 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeR
     results = []
     for column in columns:
         values, saturated = table(compared, column), table(compared, f"{column}.saturated") > 0
+        flags = _flags(trials, column)
         forms = {ALL_VALUES: values}
         if saturated.to_numpy().any():
             forms = {UNSATURATED: values.mask(saturated)} | forms
-        lower = True if column == GQ else None
+        # Of GQ a low value is said to be good; of others nothing is said beforehand.
+        lower = True if column == GQ or column.startswith(f"{GQ}[") else None
         for form, own in forms.items():
             by_workload = associations(own, outcome)
             results.append(
@@ -128,8 +129,8 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeR
                     {k: selection(own, outcome, k, lower, architectures) for k in _PICKED},
                     gain(own, outcome, _others(tables, column), architectures=architectures),
                     predict_divergence(own, diverged),
-                    mean_seed_agreement(seed_agreement(trials, column)),
-                    batch_spread(_batches(records, column)),
+                    mean_seed_agreement(seed_agreement(_shown(trials, column, flags, form), column)),
+                    batch_spread(_batches(records, column, form)),
                     _seconds(records, column),
                 )
             )
@@ -141,12 +142,27 @@ def _others(tables: dict[str, pd.DataFrame], column: str) -> dict[str, pd.DataFr
     return {TRIVIAL[name]: values for name, values in tables.items() if name != column}
 
 
-def _batches(records: Sequence[TrialRecord], column: str) -> list[list[float]]:
+def _flags(trials: pd.DataFrame, column: str) -> pd.Series[bool]:
+    """Return whether each trial's value is saturated, missing where the probe cannot be or was not taken."""
+    flag = f"{column}.saturated"
+    return trials[flag].astype("boolean") if flag in trials else pd.Series(pd.NA, trials.index, dtype="boolean")
+
+
+def _shown(trials: pd.DataFrame, column: str, flags: pd.Series[bool], form: str) -> pd.DataFrame:
+    """Return the trials with the values of one form; what was taken and is not finite reads as +∞, as in `cells`."""
+    values = trials[column].astype(float)
+    values = values.mask(values.isna() & flags.notna(), np.inf)
+    return trials.assign(**{column: values.mask(flags.fillna(value=False)) if form == UNSATURATED else values})
+
+
+def _batches(records: Sequence[TrialRecord], column: str, form: str) -> list[list[float]]:
     name, found = column.removeprefix("probe."), []
     for record in records:
         for probe in record.probes:
-            values = (probe.get("conditions") or {}).get("per_batch")
-            if probe["name"] == name and isinstance(values, list):
+            conditions = probe.get("conditions") or {}
+            values = conditions.get("per_batch")
+            left = form == UNSATURATED and conditions.get("saturated")
+            if probe["name"] == name and isinstance(values, list) and not left:
                 found.append([math.nan if value is None else float(value) for value in values])
     return found
 

@@ -12,7 +12,7 @@ from initbench.reporting.forest import ForestRow, forest_panel
 from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.multiplicity import adjust
-from initbench.reporting.statistics.verdicts import (
+from initbench.reporting.statistics.prediction_verdicts import (
     agreement_verdict,
     divergence_verdict,
     gain_verdict,
@@ -40,24 +40,24 @@ def probe_answers(results: Sequence[ProbeResult]) -> Section:
     diverged = [result for result in results if result.divergence.pairs]
     answers = {
         "Does a measurement at initialization predict the test error?": [
-            Answer(_where(result), prediction_verdict(result.name, result.test, result.rho, p), result is not first)
-            for result, p in _corrected(results, [result.test.pvalue for result in results])
+            Answer(place(result), prediction_verdict(result.name, result.test, result.rho, p, m), result is not first)
+            for result, p, m in _corrected(results, [result.test.pvalue for result in results])
         ],
         "What does it cost to pick an initializer by it?": [
-            Answer(_where(result), regret_verdict(result.name, result.chosen[1]), result is not first)
+            Answer(place(result), regret_verdict(result.name, result.chosen[1]), result is not first)
             for result in results
         ],
         "Does it add anything to what is known without it?": [
-            Answer(_where(result), gain_verdict(result.name, result.gain, p), result is not first)
-            for result, p in _corrected(results, [result.gain.pvalue for result in results])
+            Answer(place(result), gain_verdict(result.name, result.gain, p), result is not first)
+            for result, p, _ in _corrected(results, [result.gain.pvalue for result in results])
         ],
         "Does it foretell divergence?": [
-            Answer(_where(result), divergence_verdict(result.name, result.divergence, p), result is not first)
-            for result, p in _corrected(diverged, [result.divergence.pvalue for result in diverged])
+            Answer(place(result), divergence_verdict(result.name, result.divergence, p), result is not diverged[0])
+            for result, p, _ in _corrected(diverged, [result.divergence.pvalue for result in diverged])
         ],
         "Does it agree with itself?": [
-            Answer(result.column.removeprefix("probe."), agreement_verdict(result.name, result.agreement), i > 0)
-            for i, result in enumerate(result for result in results if result.form == ALL_VALUES)
+            Answer(place(result), agreement_verdict(result.name, result.agreement), result is not first)
+            for result in results
         ],
     }
     figures = [figure for result in results[:2] if result.column == first.column and (figure := _forest(result))]
@@ -65,10 +65,16 @@ def probe_answers(results: Sequence[ProbeResult]) -> Section:
     return Section({question: own for question, own in answers.items() if own}, parts)
 
 
-def _corrected(results: Sequence[ProbeResult], pvalues: Sequence[float]) -> Iterator[tuple[ProbeResult, float | None]]:
-    """Yield each result with its p-value after Holm's correction, None where there is none or nothing to correct."""
+def _corrected(
+    results: Sequence[ProbeResult], pvalues: Sequence[float]
+) -> Iterator[tuple[ProbeResult, float | None, int]]:
+    """Yield each result with its p-value after Holm's correction, and for how many that corrects.
+
+    The p-value is None where there is none or nothing to correct.
+    """
+    number = max(1, sum(not math.isnan(p) for p in pvalues))
     for result, p in zip(results, adjust(pvalues, "holm"), strict=True):
-        yield result, None if math.isnan(p) or len(results) == 1 else float(p)
+        yield result, None if math.isnan(p) or number == 1 else float(p), number
 
 
 def correlation_frame(results: Sequence[ProbeResult]) -> pd.DataFrame:
@@ -91,40 +97,39 @@ def correlation_frame(results: Sequence[ProbeResult]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[[*columns, "saturated"]]
 
 
-def association_words(row: Mapping[Hashable, Any]) -> str:
+def association_words(row: Mapping[Hashable, Any], left_out: int = 0) -> str:
     """Return what one workload says of a probe: ρ with its interval and n, or why there is none.
 
     Args:
-        row: of `correlation_frame`.
+        row: of `association.associations` or `correlation_frame`.
+        left_out: initializers that are left out because their values are saturated.
     """
-    left = f"; {row['saturated']} left out, saturated" if row["saturated"] and row["form"] != ALL_VALUES else ""
+    left = f"; {left_out} left out, saturated" if left_out else ""
     if row["remark"]:
         return f"Spearman’s ρ: {row['remark']}{left}"
-    return (
-        f"Spearman’s ρ = {row['rho']:+.2f} (95 % interval {row['rho_low']:+.2f} to {row['rho_high']:+.2f}, "
-        f"n = {row['n']} initializers){left}"
-    )
+    ends = f"95 % interval {row['rho_low']:+.2f} to {row['rho_high']:+.2f}"
+    return f"Spearman’s ρ = {row['rho']:+.2f} ({ends}, n = {row['n']} initializers){left}"
 
 
-def _where(result: ProbeResult) -> str:
+def place(result: ProbeResult) -> str:
+    """Return what a verdict on a probe is of: its name, and the form where there are two."""
     name = result.column.removeprefix("probe.")
     return name if result.form == ALL_VALUES and not result.saturated.any() else f"{name}, {result.form}"
 
 
 def _forest(result: ProbeResult) -> Figure | None:
     rows = [
-        ForestRow(
-            row["group"], _estimate(row), f"{row['group']}: {association_words({**row, 'saturated': 0, 'form': ''})}"
-        )
+        ForestRow(row["group"], _estimate(row), f"{row['group']}: {association_words(row)}")
         for row in result.by_workload.to_dict("records")
     ]
     note = "Spearman’s ρ over the initializers of each workload, with its 95 % interval."
     drawn = sum(math.isfinite(row.estimate.value) for row in rows)
     if math.isfinite(result.rho.value) and drawn > 1:
-        rows.append(ForestRow("mean, over initializers", result.rho, f"mean ρ {result.rho.value:+.2f}", pooled=True))
+        words = _pooled_words("mean ρ", result.rho, "initializers")
+        rows.append(ForestRow("mean, over initializers", result.rho, words, pooled=True))
         pooled = result.pooled
         if pooled.rho.has_interval:
-            words = f"pooled ρ {pooled.rho.value:+.2f}"
+            words = _pooled_words("pooled ρ", pooled.rho, "workloads")
             rows.append(ForestRow("pooled, over workloads", pooled.rho, words, pooled=True))
             note += (
                 f" Pooled by random effects (Hartung and Knapp): I² = {100 * pooled.i_squared:.0f} %, τ² = "
@@ -140,6 +145,11 @@ def _forest(result: ProbeResult) -> Figure | None:
     alt = " ".join(f"{row.words}." for row in rows if math.isfinite(row.estimate.value))
     name = "forest" if result.form != ALL_VALUES or not suffix else "forest-all-values"
     return Figure(name, f"Test error against {result.name}{suffix}", alt, drawing, note)
+
+
+def _pooled_words(what: str, estimate: Estimate, unit: str) -> str:
+    ends = f"95 % interval {estimate.low:+.2f} to {estimate.high:+.2f}, " if estimate.has_interval else ""
+    return f"{what} {estimate.value:+.2f} ({ends}n = {estimate.n} {unit})"
 
 
 def _estimate(row: Mapping[Hashable, Any]) -> Estimate:
@@ -158,10 +168,9 @@ def _table(results: Sequence[ProbeResult]) -> Table:
         row: dict[str, Any] = {
             "probe": result.column.removeprefix("probe."),
             "form": result.form,
-            **_columns("rho", result.rho),
+            **_columns("rho", result.rho if result.rho.has_interval else result.rho._replace(value=math.nan)),
             "initializers": result.rho.n,
             "workloads": result.test.workloads,
-            "tau": float(result.by_workload["tau"].astype(float).mean()),
             "pvalue": result.test.pvalue,
             "pvalue_holm": family_wise,
             "pvalue_benjamini_hochberg": discovery,
@@ -187,7 +196,6 @@ def _table(results: Sequence[ProbeResult]) -> Table:
         Column("Mean ρ", "coefficient", "rho", "rho_low", "rho_high"),
         Column("Initializers", "count", "initializers"),
         Column("Workloads", "count", "workloads"),
-        Column("Mean τ-b", "coefficient", "tau"),
         Column("p (Holm)", "probability", "pvalue_holm"),
         Column("p (BH)", "probability", "pvalue_benjamini_hochberg"),
         Column("Precision@1", "share", "precision_1", "precision_1_low", "precision_1_high"),
@@ -207,7 +215,8 @@ def _table(results: Sequence[ProbeResult]) -> Table:
         columns,
         "Mean ρ: over workloads, its interval over initializers; p-values permute the initializers’ labels jointly "
         "over all workloads and are corrected for the number of rows by Holm, or Benjamini and Hochberg. Precision@k "
-        "and regret@k: taking the k initializers with the best values (for GQ the lowest; for others the direction is "
-        "learned from other architectures). Gain: by how much the predicted rank is nearer on architectures that were "
-        f"left out than without the probe, knowing {', '.join(TRIVIAL.values())}.",
+        "and regret@k: taking the k initializers with the best values. For GQ these are the lowest; for others the "
+        "direction is learned on other architectures, by which even a probe without meaning beats a random choice "
+        "among these initializers. Gain: by how much the predicted rank is nearer on architectures that were left out "
+        f"than without the probe, knowing {', '.join(TRIVIAL.values())}.",
     )

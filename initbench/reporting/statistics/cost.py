@@ -26,7 +26,8 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
     target that is met is NaN.
 
     Args:
-        record: with its history, as from `Ledger.records`. Where that is per epoch, so is the answer.
+        record: with its history, as from `Ledger.records` or `frame.read_records`. Where that is per epoch, so is the
+            answer.
         target: test error as a fraction.
     """
     for entry in record.history:

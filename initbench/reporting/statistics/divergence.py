@@ -32,23 +32,26 @@ class DivergenceRate(NamedTuple):
             is larger with more seeds.
         diverged: number of its trials that diverged; seeds of one workload are not independent trials, so no interval.
         trials: number of its trials that have a result.
+        comparisons: of how many initializers the intervals hold at once.
     """
 
     workloads: Estimate
     diverged: int
     trials: int
+    comparisons: int = 1
 
 
-def divergence_rate(cells: pd.DataFrame, initializer: str) -> DivergenceRate:
+def divergence_rate(cells: pd.DataFrame, initializer: str, comparisons: int = 1) -> DivergenceRate:
     """Return how often an initializer diverges, by the unit of analysis, the workload.
 
     Args:
         cells: as from `cells.cells`.
         initializer: a label in them; one that they lack has no workload.
+        comparisons: of how many initializers the intervals are to hold at once.
     """
     own = cells[cells["initializer"] == initializer]
-    on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own))
-    return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()))
+    on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own), comparisons)
+    return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()), comparisons)
 
 
 class DivergencePrediction(NamedTuple):

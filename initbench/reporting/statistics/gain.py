@@ -30,7 +30,7 @@ class Gain(NamedTuple):
         gain: without - with_probe, mean over architectures with Student's interval over them, which n counts; below 0
             where the probe makes it worse.
         pvalue: one-sided, of joint permutations; NaN where nothing could be rejected.
-        predictors: the trivial ones that were used: those that vary.
+        predictors: the trivial ones that were used: those that vary, and are known wherever probe and outcome are.
         cells: number of cells.
         reason: why there is no gain or no p-value, else empty.
     """
@@ -61,8 +61,9 @@ def gain(
     difference of their mean absolute errors.
 
     Its p-value: x is replaced by what Z leaves of it over all cells, and the initializers' labels of these residuals
-    are permuted jointly over workloads (Freedman and Lane, J. Bus. Econ. Stat. 1 (1983) 292-298), the whole validation
-    repeated each time. What the probe owes to the trivial predictors is in no permutation and can earn it nothing.
+    are permuted jointly over workloads (the method that Winkler et al., NeuroImage 92 (2014) 381-397, name after
+    Smith), the whole validation repeated each time. What the probe owes to the trivial predictors is in no permutation
+    and can earn it nothing.
 
     Args:
         probe: workloads × initializers, NaN where missing, +∞ where too large to be stored.
@@ -73,8 +74,9 @@ def gain(
         seed: of the permutations drawn.
     """
     x, y = aligned(probe, outcome)
+    known: NDArray[np.bool_] = ~np.isnan(x)
     every = {name: aligned(values, outcome)[0] for name, values in trivial.items()}
-    known: NDArray[np.bool_] = ~np.any([np.isnan(values) for values in (x, *every.values())], axis=0)
+    every = {name: values for name, values in every.items() if not np.isnan(values[known]).any()}
     predictors = [name for name, values in every.items() if len(np.unique(values[known])) > 1]
     folds = pd.factorize(np.array([(architectures or {}).get(group, group) for group in outcome.index], dtype=object))[
         0

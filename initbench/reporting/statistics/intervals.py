@@ -116,7 +116,7 @@ def values_deviation(estimate: Estimate, comparisons: int = 1) -> float:
     return (estimate.high - estimate.low) / 2 / t_multiplier(estimate.n, comparisons)
 
 
-def wilson_estimate(count: int, n: int) -> Estimate:
+def wilson_estimate(count: int, n: int, comparisons: int = 1) -> Estimate:
     """Return a rate with Wilson's 95 % score interval.
 
     Its ends are the p that solve (count / n - p)² = z² p (1 - p) / n, with z = 1.96 (Wilson, J. Am. Stat. Assoc. 22
@@ -125,6 +125,7 @@ def wilson_estimate(count: int, n: int) -> Estimate:
     Args:
         count: how many of the n were such.
         n: number of trials; with 0 there is no rate.
+        comparisons: as for `mean_estimate`.
 
     Raises:
         ValueError: count is not within 0 to n.
@@ -135,5 +136,5 @@ def wilson_estimate(count: int, n: int) -> Estimate:
         raise ValueError(f"count must be from 0 to {n}, got {count}")
     if n == 0:
         return Estimate(math.nan, math.nan, math.nan, 0)
-    low, high = proportion_confint(count, n, alpha=1 - CONFIDENCE, method="wilson")
+    low, high = proportion_confint(count, n, alpha=(1 - CONFIDENCE) / comparisons, method="wilson")
     return Estimate(count / n, float(low), float(high), n)

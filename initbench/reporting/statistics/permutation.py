@@ -58,7 +58,7 @@ def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 
         outcome: likewise, +∞ for a diverged cell.
         seed: of the permutations drawn.
     """
-    x, y = aligned(probe, outcome)
+    x, y = telling(*aligned(probe, outcome))
     ranks_x, ranks_y, weights = scores(x, y)
     observed = float(np.einsum("ai,ai,a->", ranks_x, ranks_y, weights))
     permutations, number = label_permutations(~np.isnan(x), seed=seed)
@@ -89,6 +89,21 @@ def scores(
     weights = np.where(usable, count - 1.0, 0.0)
     total = weights.sum(axis=-1, keepdims=True)
     return ranks_x, ranks_y, np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+def telling(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return both without the workloads that have no weight in `scores`, and the initializers that are on no other.
+
+    An initializer that only such a workload has is exchanged with nothing, and is none of those that were looked at.
+
+    Args:
+        x: shape (workloads, initializers).
+        y: likewise, NaN where x is.
+    """
+    _, _, weights = scores(x, y)
+    x, y = x[weights > 0], y[weights > 0]
+    used = ~np.isnan(x).all(axis=0)
+    return x[:, used], y[:, used]
 
 
 def permuted_statistics(products: NDArray[np.float64], permutations: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from initbench.reporting.comparison import CONFIDENCE
 from initbench.reporting.statistics.association import SPEARMAN, aligned, fisher_interval, unit_clipped
-from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.intervals import Estimate, all_equal
 from initbench.reporting.statistics.jackknife import jackknife
-from initbench.reporting.statistics.permutation import scores
+from initbench.reporting.statistics.permutation import scores, telling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
 
     zₐ = arctanh ρₐ (after `unit_clipped`), vₐ = 1.06 / (nₐ - 3), τ² by Paule and Mandel, wₐ = 1 / (vₐ + τ²),
     z̄ = Σ wₐ zₐ / Σ wₐ, and z̄ ± t₀.₉₇₅,A₋₁ √(Σ wₐ (zₐ - z̄)² / ((A - 1) Σ wₐ)) (Hartung and Knapp, Stat. Med. 20 (2001)
-    3875-3889), all by statsmodels' `combine_effects`. No interval below 3 workloads.
+    3875-3889), all by statsmodels' `combine_effects`. No interval below 3 workloads, or where all zₐ are equal.
 
     Args:
         rho: shape (workloads,), NaN where there is none.
@@ -57,7 +57,9 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
     z, variance = np.arctanh(unit_clipped(r, count)), SPEARMAN[0] / (count - SPEARMAN[1])
     with np.errstate(divide="ignore", invalid="ignore"):  # equal correlations have Q = 0, by which it divides
         result = combine_effects(z, variance, method_re="iterated", use_t=True)
-    low, high = result.conf_int(alpha=1 - CONFIDENCE)[3] if len(r) >= 3 else (math.nan, math.nan)
+    # Equal correlations would have an interval of no width.
+    known = len(r) >= 3 and not all_equal(z)
+    low, high = result.conf_int(alpha=1 - CONFIDENCE)[3] if known else (math.nan, math.nan)
     q = float(result.q)
     i_squared = max(0.0, (q - (len(r) - 1)) / q) if q > 0 else 0.0
     estimate = Estimate(math.tanh(result.mean_effect_re), math.tanh(low), math.tanh(high), len(r))
@@ -69,16 +71,14 @@ def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
 
     ρ̄ is the statistic of `permutation.permutation_test`, jackknifed over initializers on Fisher's scale: the interval
     that takes the initializers, which all workloads share, as a sample. Where there is no jackknife, with 4
-    initializers or where ρ̄ is the same without any of them, it is `association.fisher_interval` for n initializers:
-    that of one workload, as if the others added nothing.
+    initializers, where ρ̄ is the same without any of them, or where there is none without one of them, it is
+    `association.fisher_interval` for the most initializers that a workload has, as if the others added nothing.
 
     Args:
         probe: workloads × initializers, NaN where missing.
         outcome: likewise, +∞ for a diverged cell.
     """
-    x, y = aligned(probe, outcome)
-    used = ~np.isnan(x).all(axis=0)
-    x, y = x[:, used], y[:, used]
+    x, y = telling(*aligned(probe, outcome))
     width = x.shape[1]
 
     def fisher(columns: NDArray[np.intp]) -> float:
@@ -90,5 +90,6 @@ def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
 
     z = jackknife(fisher, width)
     rho = math.tanh(z.value)
-    low, high = (math.tanh(z.low), math.tanh(z.high)) if z.has_interval else fisher_interval(rho, width, *SPEARMAN)
+    most = int((~np.isnan(x)).sum(axis=1).max(initial=0))
+    low, high = (math.tanh(z.low), math.tanh(z.high)) if z.has_interval else fisher_interval(rho, most, *SPEARMAN)
     return Estimate(rho, low, high, width)

@@ -135,30 +135,34 @@ def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int 
     return high
 
 
-def friedman_workloads(statistic: float, initializers: int, workloads: int) -> int | None:
+def friedman_workloads(statistic: float, initializers: int, workloads: int, epsilon: float = 1.0) -> int | None:
     """Return how many workloads let Friedman's test find rank differences of the size seen with a chance of 80 %.
 
-    Friedman's χ² is n times a function of the mean ranks: with n' workloads and the mean ranks that were seen it is
-    about noncentral χ² with k - 1 degrees of freedom and λ = n' χ² / n.
+    χ² is n times a function of the mean ranks. With n' workloads it is about noncentral χ² with k - 1 degrees of
+    freedom and λ = n' (χ² - (k - 1)) / n: k - 1 is what equal initializers have in the mean. The limit is that of the
+    test as `ranks.compare_ranks` corrects it.
 
     Args:
         statistic: χ².
         initializers: k.
-        workloads: n.
+        workloads: n, which did not find it: the answer is more.
+        epsilon: Box's ε.
 
     Returns:
-        The number, or None where χ² is 0 or 10,000 are not enough.
+        The number, or None where χ² is no more than k - 1 or 10,000 are not enough.
     """
-    if statistic <= 0:
+    freedom = initializers - 1
+    effect = (statistic - freedom) / workloads
+    if effect <= 0:
         return None
-    limit = float(stats.chi2.isf(ALPHA, initializers - 1))
+    limit = max(float(stats.chi2.isf(ALPHA, epsilon * freedom)) / epsilon, float(stats.chi2.isf(ALPHA, freedom)))
 
     def found(number: int) -> bool:
-        return float(stats.ncx2.sf(limit, initializers - 1, number * statistic / workloads)) >= POWER
+        return float(stats.ncx2.sf(limit, freedom, number * effect)) >= POWER
 
     if not found(MAXIMUM_SEEDS):
         return None
-    low, high = 1, MAXIMUM_SEEDS
+    low, high = workloads, MAXIMUM_SEEDS
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if found(middle) else (middle, high)
@@ -181,17 +185,24 @@ def detectable_correlation(initializers: int) -> float:
     return math.tanh(quantiles * math.sqrt(factor / (initializers - lost)))
 
 
-def correlation_initializers(rho: float) -> int | None:
+def correlation_initializers(rho: float, comparisons: int = 1, more_than: int = 4) -> int | None:
     """Return how many initializers find a ρ with a chance of 80 %, if all workloads say the same: 3 + 1.06 (z / Z)².
 
-    z = z₀.₉₇₅ + z₀.₈ and Z = arctanh |ρ|, the inverse of `detectable_correlation`; at least 5.
+    z = z₁₋α/₂ₘ + z₀.₈ and Z = arctanh |ρ|; with m = 1 the inverse of `detectable_correlation`. At least as many as are
+    needed for a perfect order, and its mirror image, to be less than α / m of the k! orders.
+
+    Args:
+        rho: a rank correlation.
+        comparisons: m, the probes that are corrected for.
+        more_than: so many did not find it.
 
     Returns:
         The number, or None where 10,000 are not enough.
     """
     factor, lost = SPEARMAN
-    quantiles = float(stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER))
-    if abs(rho) >= 1:
-        return 5
-    needed = lost + factor * (quantiles / math.atanh(abs(rho))) ** 2 if rho else math.inf
-    return max(5, math.ceil(needed)) if needed <= MAXIMUM_SEEDS else None
+    quantiles = float(stats.norm.isf(ALPHA / 2 / comparisons) + stats.norm.ppf(POWER))
+    needed = lost if abs(rho) >= 1 else lost + factor * (quantiles / math.atanh(abs(rho))) ** 2 if rho else math.inf
+    if needed > MAXIMUM_SEEDS:
+        return None
+    least = next(k for k in range(2, 100) if 2 * comparisons / math.factorial(k) < ALPHA)
+    return max(least, more_than + 1, math.ceil(needed))

@@ -30,6 +30,7 @@ class RankComparison(NamedTuple):
         critical_difference: of mean ranks, NaN where it is not drawn.
         reason: why there is no test or no critical difference, else empty.
         workloads: number of workloads n.
+        epsilon: Box's ε, by which the p-value is corrected.
     """
 
     mean_ranks: pd.Series[float]
@@ -39,6 +40,7 @@ class RankComparison(NamedTuple):
     critical_difference: float
     reason: str
     workloads: int
+    epsilon: float = 1.0
 
 
 def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
@@ -83,7 +85,7 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     pvalue = float(max(test.pvalue, corrected))
     pairs = _pairs(ranks, list(outcomes.columns)) if pvalue < ALPHA else nothing
     difference, reason = _critical_difference(n, k)
-    return RankComparison(means, float(test.statistic), pvalue, pairs, difference, reason, n)
+    return RankComparison(means, float(test.statistic), pvalue, pairs, difference, reason, n, epsilon)
 
 
 def sphericity(ranks: NDArray[np.float64]) -> float:

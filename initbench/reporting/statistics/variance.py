@@ -76,6 +76,10 @@ def variance_components(values: NDArray[np.float64]) -> NDArray[np.float64]:
     σ²ₐ = (MSₐ - MSₐᵢ) / (I S), each 0 where it comes out negative (Searle, Casella and McCulloch, Variance Components
     (1992), section 4.3).
 
+    It takes seeds as replicates of one cell. Noise that all initializers of a workload have in common at a seed, from
+    the order of the data, cancels in MSₐᵢ and MSᵢ: with a variance of σ²꜀ of it the interaction comes out lower by
+    σ²꜀ / S, and the workload higher by as much.
+
     Args:
         values: shape (workloads, initializers, seeds), finite, each at least 2.
     """

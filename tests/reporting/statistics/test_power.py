@@ -7,6 +7,7 @@ from statsmodels.stats.power import TTestPower
 from worlds import frame
 
 from initbench.reporting.statistics.power import (
+    correlation_initializers,
     detectable_correlation,
     detectable_difference,
     friedman_workloads,
@@ -37,7 +38,7 @@ def test_power_is_the_noncentral_t_tail():
 
 def test_power_grows_to_one_with_the_difference():
     for seeds in (3, 5, 10, 100, 10_000):
-        found = [power(difference, 1.0, seeds) for difference in np.linspace(0.01, 20, 200)]
+        found = [power(difference, 1.0, seeds) for difference in np.linspace(0.01, 20, 40)]
         assert np.all(np.diff(found) > -1e-9)
         assert found[-1] == pytest.approx(1, abs=1e-3)
 
@@ -92,8 +93,19 @@ def test_the_workloads_that_friedmans_test_needs_find_it_with_the_chance_promise
     def outcomes(workloads, worlds=1):
         return np.array([0.0, 0.2, 0.6]) + generator.standard_normal((worlds, workloads, 3))
 
-    statistic = stats.friedmanchisquare(*outcomes(20_000)[0].T).statistic
-    needed = friedman_workloads(statistic, 3, 20_000)
+    # What 10 workloads show in the mean: so much of the 20,000's, and the 2 degrees of freedom.
+    effect = (stats.friedmanchisquare(*outcomes(20_000)[0].T).statistic - 2) / 20_000
+    needed = friedman_workloads(2 + 10 * effect, 3, 10)
     fired = np.mean([stats.friedmanchisquare(*y.T).pvalue < 0.05 for y in outcomes(needed, 1000)])
     assert fired == pytest.approx(0.8, abs=0.05)  # 4 standard errors of a share of 1,000
-    assert friedman_workloads(0.0, 3, 10) is None
+    assert friedman_workloads(2.0, 3, 10) is None  # no more than chance
+    assert friedman_workloads(2 + 10 * effect, 3, 10, epsilon=0.5) > needed
+    assert friedman_workloads(100.0, 3, 10) == 11  # so many did not find it
+
+
+def test_what_would_be_enough_is_more_than_what_was_not():
+    assert correlation_initializers(0.9, more_than=10) == 11
+    # A perfect order of 5 and its mirror image are 2 of 120 orders; corrected for 5 probes that is 8.3 %.
+    assert correlation_initializers(1.0, comparisons=5, more_than=5) == 6
+    assert correlation_initializers(1.0, comparisons=1, more_than=4) == 5
+    assert correlation_initializers(0.02) is None

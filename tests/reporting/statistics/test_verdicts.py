@@ -7,6 +7,13 @@ from worlds import Setting, frame, null_worlds, related_worlds, simpson_worlds, 
 
 from initbench.reporting.statistics.agreement import mean_seed_agreement, seed_agreement
 from initbench.reporting.statistics.cells import cells
+from initbench.reporting.statistics.comparison_verdicts import (
+    difference_verdict,
+    divergence_rate_verdict,
+    rank_verdict,
+    variance_verdict,
+    workload_verdict,
+)
 from initbench.reporting.statistics.divergence import divergence_rate, predict_divergence
 from initbench.reporting.statistics.gain import gain
 from initbench.reporting.statistics.intervals import Estimate
@@ -14,22 +21,17 @@ from initbench.reporting.statistics.paired import compare_paired, paired_estimat
 from initbench.reporting.statistics.permutation import permutation_test
 from initbench.reporting.statistics.pooled import crossed
 from initbench.reporting.statistics.power import correlation_initializers, detectable_correlation, seeds_needed
-from initbench.reporting.statistics.ranks import compare_ranks
-from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.variance import split_variance
-from initbench.reporting.statistics.verdicts import (
-    NOT_ENOUGH,
+from initbench.reporting.statistics.prediction_verdicts import (
     agreement_verdict,
-    difference_verdict,
-    divergence_rate_verdict,
     divergence_verdict,
     gain_verdict,
     prediction_verdict,
-    rank_verdict,
     regret_verdict,
-    variance_verdict,
-    workload_verdict,
 )
+from initbench.reporting.statistics.ranks import compare_ranks
+from initbench.reporting.statistics.selection import selection
+from initbench.reporting.statistics.variance import split_variance
+from initbench.reporting.statistics.wording import NOT_ENOUGH
 
 
 def every_sentence(outcome, probe):
@@ -139,7 +141,8 @@ def test_one_workload_without_an_interval():
     none = Estimate(math.nan, math.nan, math.nan, 0)
     assert workload_verdict("a", "b", none) == f"{NOT_ENOUGH} about a and b: there is no seed where both have a result."
     assert workload_verdict("a", "b", none._replace(n=3)) == (
-        "A trial of a or b diverged, so that there is no mean difference (n = 3 seeds)."
+        f"{NOT_ENOUGH} that a and b differ: a trial of one of them diverged, so that there is no mean difference "
+        "(n = 3 seeds); their medians are all there is to compare."
     )
     assert workload_verdict("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3])) == (
         f"{NOT_ENOUGH} that a and b differ: n = 2 seeds; an interval takes 3."
@@ -185,9 +188,12 @@ def test_where_a_trial_diverged_the_probability_of_improvement_decides():
 
 def test_gaps_leave_fewer_initializers_to_exchange():
     x = np.tile(np.arange(7.0), (3, 1))
-    x[:2, 6] = x[2, :6] = math.nan  # one runs on a workload of its own
+    x[:2, 6] = math.nan  # one runs on the last workload alone
     sentence = prediction_verdict("GQ", permutation_test(table(x), table(x)), crossed(table(x), table(x)))
-    assert "n = 6 initializers that can be exchanged, on 2 workloads, permutation p" in sentence
+    assert "n = 6 initializers that can be exchanged, on 3 workloads, permutation p" in sentence
+    x[2, :6] = math.nan  # and now on one of its own, which tells nothing: it is none of those that were looked at
+    own = prediction_verdict("GQ", permutation_test(table(x), table(x)), crossed(table(x), table(x)))
+    assert "n = 6 initializers on 2 workloads, permutation p" in own
     whole = table(x[:2, :6])
     assert "n = 6 initializers on 2 workloads" in prediction_verdict(
         "GQ", permutation_test(whole, whole), crossed(whole, whole)
