@@ -12,7 +12,8 @@ NOT_ENOUGH = "Not enough evidence"
 
 def points(fraction: float) -> str:
     """Return a difference of two fractions in percentage points: ``1.30 points``."""
-    return f"{100 * fraction:.2f} points"
+    # Adding 0 makes a rounded -0 a 0.
+    return f"{round(100 * fraction, 2) + 0.0:.2f} points"
 
 
 def interval_words(estimate: Estimate, form: str, scale: float = 1.0, comparisons: int = 1) -> str:

@@ -31,7 +31,7 @@ from initbench.reporting.statistics.prediction_verdicts import (
 from initbench.reporting.statistics.ranks import compare_ranks
 from initbench.reporting.statistics.selection import selection
 from initbench.reporting.statistics.variance import split_variance
-from initbench.reporting.statistics.wording import NOT_ENOUGH
+from initbench.reporting.statistics.wording import NOT_ENOUGH, points
 
 
 def every_sentence(outcome, probe):
@@ -239,3 +239,7 @@ def test_a_corrected_pvalue_decides():
     assert corrected.startswith(NOT_ENOUGH)
     assert "p = 0.2 after correction" in corrected
     assert not math.isnan(test.pvalue)
+
+
+def test_a_difference_of_less_than_half_a_hundredth_has_no_sign():
+    assert (points(-0.00001), points(0.00001), points(-0.013)) == ("0.00 points", "0.00 points", "-1.30 points")
