@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from answering import answer, parser, trials_of
 
 from initbench.errors import InitbenchError
-from initbench.reporting.answers.initializers import left_out
+from initbench.reporting.answers.initializers import left_out, rank
 from initbench.reporting.frame import natural
-from initbench.reporting.statistics.cells import cells, complete, table
 from initbench.reporting.statistics.comparison_verdicts import (
     difference_verdict,
     divergence_rate_verdict,
@@ -18,7 +17,6 @@ from initbench.reporting.statistics.comparison_verdicts import (
 )
 from initbench.reporting.statistics.divergence import divergence_rate
 from initbench.reporting.statistics.paired import compare_paired
-from initbench.reporting.statistics.ranks import compare_ranks
 from initbench.reporting.statistics.variance import split_variance
 
 if TYPE_CHECKING:
@@ -31,12 +29,10 @@ def main() -> None:
     options.add_argument("--reference", help="compare all with this initializer; default: the one that ranks best")
     arguments = options.parse_args()
     trials = trials_of(arguments.folder)
-    compared = cells(trials)
+    compared, whole, ranks = rank(trials)
     names = sorted(set(compared["initializer"]), key=natural)
     if not names:
         raise InitbenchError(f"{arguments.folder}: no trial has a result")
-    whole = complete(table(compared))
-    ranks = compare_ranks(whole.table)
     print(rank_verdict(ranks))
     print(left_out(whole) or "Every initializer ran on every workload.")
     if arguments.reference is None:

@@ -7,7 +7,7 @@ import math
 from answering import answer, named_column, parser, records_of, trials_of
 
 from initbench.reporting.answers.probe_results import measure
-from initbench.reporting.answers.probes import place, probe_answers
+from initbench.reporting.answers.probes import probe_answers, subject
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     for result in results:
         if result.column != column:
             continue
-        print(f"{place(result)}:")
+        print(f"{subject(result)}:")
         for row in result.by_workload.to_dict("records"):
             text = row["remark"]
             if not math.isnan(row["rho"]):
@@ -32,7 +32,7 @@ def main() -> None:
             print(f"  {row['group']}: {text}")
         for answers in questions.values():
             for verdict in answers:
-                if verdict.where == place(result):
+                if verdict.where == subject(result):
                     print(verdict.sentence)
 
 

@@ -8,7 +8,7 @@ from answering import answer, parser, records_of, trials_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.answers.probe_results import measure
-from initbench.reporting.answers.probes import place, probe_answers
+from initbench.reporting.answers.probes import probe_answers, subject
 
 
 def main() -> None:
@@ -21,10 +21,10 @@ def main() -> None:
     questions = probe_answers(results).questions
     order = sorted(results, key=lambda result: -abs(result.test.statistic) if result.test.workloads else math.inf)
     for result in order:
-        print(f"{place(result)}:")
+        print(f"{subject(result)}:")
         for answers in questions.values():
             for verdict in answers:
-                if verdict.where == place(result):
+                if verdict.where == subject(result):
                     print(f"  {verdict.sentence}")
 
 

@@ -110,6 +110,14 @@ def make_record(
     )
 
 
+def cell(errors: list[float | None], initializer: dict[str, Any] = KAIMING, **options: Any) -> list[TrialRecord]:
+    """Return one record for each error, its seed the place; None is a diverged trial."""
+    return [
+        make_record(make_spec(initializer, seed=s), e, status="diverged" if e is None else "finished", **options)
+        for s, e in enumerate(errors)
+    ]
+
+
 def write_ledger(folder: Any, records: list[TrialRecord]) -> Ledger:
     """Write records as a suite's ledger and return it."""
     ledger = Ledger(folder)

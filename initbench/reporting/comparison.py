@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from initbench.reporting.frame import GQ, natural
-
-CONFIDENCE = 0.95
-MINIMUM_SEEDS = 3
+from initbench.reporting.statistics.intervals import mean_estimate
 
 
 def comparable_trials(frame: pd.DataFrame) -> pd.DataFrame:
@@ -64,18 +61,6 @@ def compare(trials: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def t_interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """Return the half-width of Student's 95 % interval around the mean; see `compare`.
-
-    NaN below 3 values and where all are equal: a few equal values do not make sure of a mean.
-    """
-    n = len(values)
-    if n < MINIMUM_SEEDS or float(np.ptp(values)) == 0:
-        return np.nan
-    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    return quantile * float(np.std(values, ddof=1)) / float(np.sqrt(n))
-
-
 def _summary(cell: pd.DataFrame) -> dict[str, Any]:
     results = cell[cell["status"] != "failed"]
     diverged = int((results["status"] == "diverged").sum())
@@ -89,7 +74,7 @@ def _summary(cell: pd.DataFrame) -> dict[str, Any]:
         "failed": len(cell) - len(results),
         "test_error_median": float(np.median(outcomes)) if len(outcomes) else np.nan,
         "test_error_mean": float(errors.mean()) if complete else np.nan,
-        "test_error_interval": t_interval(errors) if complete else np.nan,
+        "test_error_interval": mean_estimate(errors).half_width if complete else np.nan,
         "first_epoch_accuracy_mean": results["first_epoch_accuracy"].mean(skipna=False),
         "gradient_quotient_median": _median_quotient(results),
         "gradient_quotient_saturated": int(results[f"{GQ}.saturated"].astype("boolean").sum()),

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.answers.cost import cost_answers
-from initbench.reporting.answers.initializers import initializer_answers
+from initbench.reporting.answers.initializers import initializer_answers, rank
 from initbench.reporting.answers.probe_results import UNSATURATED, measure
 from initbench.reporting.answers.probes import association_words, correlation_frame, probe_answers
 from initbench.reporting.charts import colours
@@ -19,9 +19,6 @@ from initbench.reporting.figures import curve_figures, depth_figures, quotient_f
 from initbench.reporting.frame import GQ
 from initbench.reporting.methods import methods
 from initbench.reporting.parts import Answer, Column, Section, Table
-from initbench.reporting.statistics.cells import cells, complete
-from initbench.reporting.statistics.cells import table as table_of_cells
-from initbench.reporting.statistics.ranks import compare_ranks
 from initbench.reporting.trial_table import trial_table
 from initbench.reporting.verdicts import verdicts
 from initbench.suite.smoke import is_smoke
@@ -70,6 +67,7 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
     palette = colours(list(trials["initializer"]))
     curves, depths = training_curves(trials, records), depth_curves(trials)
     charts, lines = quotient_figures(trials), curve_figures(curves, palette)
+    ranking = rank(trials)
     results = measure(trials, records)
     correlation = correlation_frame(results)
     relations = _relations(correlation)
@@ -97,7 +95,7 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
     quotients = _quotient_conditions(records)
     table = conditions(records)
     sections = {  # in the order of their questions
-        "comparison": initializer_answers(trials, palette, _by_workload(groups)),
+        "comparison": initializer_answers(trials, ranking, palette, _by_workload(groups)),
         "training": cost_answers(trials, records, palette),
         "prediction": probe_answers(results),
         "depth": Section(parts=_depth_table(depths)),
@@ -117,15 +115,11 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
         "differing": differing(table),
         "facts": _facts(records, shared),
         "quotients": quotients,
-        "methods": methods(records, trials, quotients, ranked=_is_ranked(trials)),
+        "methods": methods(records, trials, quotients, ranked=not math.isnan(ranking.ranks.pvalue)),
         "failures": [trial | {"error": by_id[trial["trial_id"]].error or {}} for trial in failed[:_MAXIMUM_TRACEBACKS]],
         "failures_left": len(failed[_MAXIMUM_TRACEBACKS:]),
         "tables": {"correlation": correlation, "curves": curves, "conditions": table},
     }
-
-
-def _is_ranked(trials: pd.DataFrame) -> bool:
-    return not math.isnan(compare_ranks(complete(table_of_cells(cells(trials))).table).pvalue)
 
 
 def _by_workload(groups: Sequence[Mapping[str, Any]]) -> list[Answer]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from initbench.reporting.statistics.cells import trial_outcomes
+
 COLUMNS = [
     *("family", "initializer", "depth", "seeds", "diverged"),
     *("test_error_median", "test_error_smallest", "test_error_largest"),
@@ -24,11 +26,8 @@ def depth_curves(trials: pd.DataFrame) -> pd.DataFrame:
     """
     if "architecture.depth" not in trials:
         return pd.DataFrame(columns=COLUMNS)
-    results = trials[(trials["status"] != "failed") & trials["architecture.depth"].notna()]
-    results = results.assign(
-        family=[without_depth(group) for group in results["group"]],
-        outcome=results["test_error"].where(results["status"] != "diverged", float("inf")),
-    )
+    results = trial_outcomes(trials).dropna(subset=["architecture.depth"])
+    results = results.assign(family=[without_depth(group) for group in results["group"]])
     rows: list[dict[str, Any]] = []
     for family, members in results.groupby("family", sort=False):
         if members["architecture.depth"].nunique() < 2:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def percent(fraction: float, half_width: float = math.nan) -> str:
@@ -73,6 +73,16 @@ def probability(value: float) -> str:
 def text(value: object) -> str:
     """Return text as it is, an en dash for what is missing."""
     return "–" if value is None or value != value or value == "" else str(value)  # noqa: PLR0124  # NaN alone
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 seed`` or ``3 seeds``."""
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 FILTERS: dict[str, Callable[..., str]] = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from initbench.reporting.comparison import MINIMUM_SEEDS
 from initbench.reporting.conditions import effective
+from initbench.reporting.formatting import counted, listed
 from initbench.reporting.frame import natural
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,10 +36,10 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
     architectures = sorted(set(trials["architecture_label"]), key=natural)
     seeds = sorted({len(set(cell)) for _, cell in trials.groupby(["group", "initializer"])["seed"]})
     compared = (
-        f"{_counted(len(names), 'initializer')} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared"
+        f"{counted(len(names), 'initializer')} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared"
     )
     setting = (
-        f"{_counted(len(architectures), 'architecture')} ({_listed(architectures)}) and {_listed(_datasets(records))}"
+        f"{counted(len(architectures), 'architecture')} ({_listed(architectures)}) and {_listed(_datasets(records))}"
     )
     trained = f"was trained with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
     diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
@@ -68,7 +69,7 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
             "statistic is the mean of Spearman's ρ over workloads, corrected by Holm for all probes and their forms."
         )
     if statuses["failed"]:
-        failed = f"{_counted(statuses['failed'], 'further trial')} ended with an error and"
+        failed = f"{counted(statuses['failed'], 'further trial')} ended with an error and"
         sentences.append(f"{failed} {'is' if statuses['failed'] == 1 else 'are'} in no statistic.")
     if quotients:
         measured = "; ".join(f"{name} with {text}" for name, text in quotients.items())
@@ -156,10 +157,6 @@ def _span(counts: Sequence[int]) -> str:
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"
-
-
 def _either(values: Sequence[Any]) -> str:
     return " or ".join(str(value) for value in values)
 
@@ -167,4 +164,4 @@ def _either(values: Sequence[Any]) -> str:
 def _listed(names: Sequence[str]) -> str:
     if len(names) > _LONGEST_LIST:
         return f"{', '.join(names[:_LONGEST_LIST])} and {len(names) - _LONGEST_LIST} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(names)

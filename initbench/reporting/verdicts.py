@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from initbench.reporting.formatting import percent
-from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.formatting import counted, listed, percent
 from initbench.reporting.statistics.comparison_verdicts import workload_verdict
-from initbench.reporting.statistics.paired import paired_estimate
+from initbench.reporting.statistics.paired import compare_paired
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    import numpy as np
     import pandas as pd
-    from numpy.typing import NDArray
 
 
 def verdicts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
@@ -33,14 +30,14 @@ def verdicts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
     trained = [row for row in ranked if math.isfinite(row["test_error_median"])]
     sentences = [_best(trained, len(ranked), trials)] if ranked else ["No trial has a result."]
     sentences += [
-        f"{row['initializer']}: {row['diverged']} of {_trials(row['seeds'])} diverged."
+        f"{row['initializer']}: {row['diverged']} of {counted(row['seeds'], 'trial')} diverged."
         for row in rows
         if row["diverged"]
     ]
     saturated = [row["initializer"] for row in rows if row["gradient_quotient_saturated"]]
     if saturated:
         sentences.append(
-            f"GQ is saturated for {_and(saturated)}: the gradient has vanished, GQ says nothing of curvature."
+            f"GQ is saturated for {listed(saturated)}: the gradient has vanished, GQ says nothing of curvature."
         )
     return sentences
 
@@ -50,7 +47,7 @@ def _best(trained: list[dict[Hashable, Any]], compared: int, trials: pd.DataFram
         return "No initializer has a finite median test error: at least half of the trials of each have diverged."
     lowest = trained[0]["test_error_median"]
     best = [row for row in trained if row["test_error_median"] == lowest]
-    names = _and([row["initializer"] for row in best])
+    names = listed([row["initializer"] for row in best])
     if compared == 1:
         return f"{names}: median test error {percent(lowest)}; there is nothing to compare it with."
     if len(best) > 1:
@@ -61,21 +58,6 @@ def _best(trained: list[dict[Hashable, Any]], compared: int, trials: pd.DataFram
     first, second = trained[:2]
     pairs = compared * (compared - 1) // 2
     labels = first["initializer"], second["initializer"]
-    estimate = paired_estimate(*_errors(trials, *labels), comparisons=pairs)
-    difference = workload_verdict(*labels, estimate, pairs)
+    comparison = compare_paired(trials, *labels, comparisons=pairs)
+    difference = workload_verdict(*labels, comparison.on(str(trials["group"].iloc[0])), pairs)
     return f"{text}; next is {second['initializer']}, {percent(second['test_error_median'])}. {difference}"
-
-
-def _errors(trials: pd.DataFrame, first: str, second: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the test errors of two initializers at the seeds that both have, +∞ for a diverged trial."""
-    outcomes = trial_outcomes(trials).pivot(index="seed", columns="initializer", values="outcome")  # noqa: PD010
-    both = outcomes[[first, second]].dropna()
-    return both[first].to_numpy(), both[second].to_numpy()
-
-
-def _trials(count: int) -> str:
-    return f"{count} trial{'s' if count != 1 else ''}"
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

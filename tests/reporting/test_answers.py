@@ -12,7 +12,7 @@ from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, mak
 from scipy import stats
 
 from initbench.reporting.answers.cost import cost_answers, initialization_costs
-from initbench.reporting.answers.initializers import initializer_answers
+from initbench.reporting.answers.initializers import initializer_answers, rank
 from initbench.reporting.answers.probe_results import ALL_VALUES, UNSATURATED, measure
 from initbench.reporting.answers.probes import correlation_frame, probe_answers
 from initbench.reporting.charts import colours
@@ -51,7 +51,7 @@ def trials_of(records):
 
 def answer(records, by_workload=()):
     trials = trials_of(records)
-    return initializer_answers(trials, colours(list(trials["initializer"])), by_workload)
+    return initializer_answers(trials, rank(trials), colours(list(trials["initializer"])), by_workload)
 
 
 def part(section, kind, name):

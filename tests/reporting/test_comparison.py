@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
-from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, make_record, make_spec, quickstart_records
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, cell, make_record, make_spec, quickstart_records
 
-from initbench.reporting.comparison import comparable_trials, compare, t_interval
+from initbench.reporting.comparison import comparable_trials, compare
 from initbench.reporting.frame import results_frame
 
 
@@ -16,26 +16,9 @@ def compare_records(records):
     return compare(comparable_trials(results_frame(records)))
 
 
-def cell(errors, initializer=KAIMING, **options):
-    """Return one record per error; None is a diverged trial."""
-    return [
-        make_record(
-            make_spec(initializer, seed=seed), error, status="diverged" if error is None else "finished", **options
-        )
-        for seed, error in enumerate(errors)
-    ]
-
-
 def only(table):
     assert len(table) == 1
     return table.iloc[0]
-
-
-def test_t_interval_equals_a_value_worked_out_by_hand():
-    # 1, 2, 4: s² = (16 + 1 + 25) / 9 / 2 = 7/3; Student's t at 0.975 and 2 degrees of freedom is 4.30265 (tables).
-    assert t_interval(np.array([1.0, 2.0, 4.0])) == pytest.approx(4.30265 * math.sqrt(7 / 9), rel=1e-6)
-    # 5 values: t is 2.77645 at 4 degrees of freedom; s² = 10 / 4.
-    assert t_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(2.77645 * math.sqrt(2.5 / 5), rel=1e-5)
 
 
 @pytest.mark.parametrize("errors", [[0.1], [0.1, 0.2]])

@@ -6,20 +6,16 @@ import re
 from dataclasses import replace
 
 import pytest
-from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, make_record, make_spec, write_ledger
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, cell, make_record, make_spec, write_ledger
 
 from initbench.errors import InitbenchError
 from initbench.reporting.report import write_report
 from initbench.reporting.source import read_folder
 
 
-def cells(*cells, **options):
-    """Return one trial for each error of each (initializer, errors); None is a diverged trial."""
-    return [
-        make_record(make_spec(initializer, seed=s), e, status="diverged" if e is None else "finished", **options)
-        for initializer, errors in cells
-        for s, e in enumerate(errors)
-    ]
+def cells(*pairs, **options):
+    """Return the records of cells, each (initializer, errors)."""
+    return [record for initializer, errors in pairs for record in cell(errors, initializer, **options)]
 
 
 def without_probes(records):

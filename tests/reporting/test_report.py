@@ -17,6 +17,7 @@ from ledgers import (
     METAINIT,
     PLAIN,
     WRN,
+    cell,
     make_record,
     make_spec,
     quickstart_records,
@@ -66,13 +67,6 @@ def own_script(text):
 def report(folder, records, **options):
     write_ledger(folder, records)
     return write_report(folder, **options).read_text(encoding="utf-8")
-
-
-def cell(errors, initializer=KAIMING, **options):
-    return [
-        make_record(make_spec(initializer, seed=s), e, status="diverged" if e is None else "finished", **options)
-        for s, e in enumerate(errors)
-    ]
 
 
 def sentences(*cells):

@@ -10,7 +10,7 @@ import pandas as pd
 
 from initbench.reporting.answers.initializers import left_out
 from initbench.reporting.compute import initialization_steps
-from initbench.reporting.formatting import percent
+from initbench.reporting.formatting import listed, percent
 from initbench.reporting.formatting import steps as steps_words
 from initbench.reporting.frame import natural
 from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
@@ -127,8 +127,7 @@ def _fastest(costs: pd.DataFrame) -> str:
     ends = f"{percent(rate.low)} to {percent(rate.high)}"
     share = f"{best} of {n} workloads (95 % interval, simultaneous over {len(first)} initializers, {ends})"
     if len(names) > 1:
-        every = f"{', '.join(names[:-1])} and {names[-1]}"
-        return f"{every} each reach the target with the least compute, their own passes included, on {share}."
+        return f"{listed(names)} each reach the target with the least compute, their own passes included, on {share}."
     return f"{names[0]} reaches the target with the least compute, its own passes included, on {share}."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,6 @@ from initbench.reporting.statistics.variance import split_variance
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-QUESTION = "Which initializer is better?"
 _EVERYWHERE = "over all workloads"
 _DIFFERENCES = [
     *("initializer", "mean_rank", "difference", "difference_low", "difference_high"),
@@ -37,7 +36,34 @@ _DIFFERENCES = [
 _SMALLEST = 2  # workloads, below which there is nothing to compare over
 
 
-def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_workload: Sequence[Answer]) -> Section:
+class Ranking(NamedTuple):
+    """Initializers ranked over the workloads on which all of them ran.
+
+    Attributes:
+        cells: of all workloads, as from `statistics.cells.cells`.
+        whole: their outcomes without gaps.
+        ranks: of these.
+    """
+
+    cells: pd.DataFrame
+    whole: Complete
+    ranks: RankComparison
+
+
+def rank(trials: pd.DataFrame) -> Ranking:
+    """Return the initializers ranked over workloads.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+    """
+    compared = cells(trials)
+    whole = complete(table(compared))
+    return Ranking(compared, whole, compare_ranks(whole.table))
+
+
+def initializer_answers(
+    trials: pd.DataFrame, ranking: Ranking, colours: Mapping[str, str], by_workload: Sequence[Answer]
+) -> Section:
     """Return what the trials say of the initializers over all workloads together.
 
     The differences are of every initializer against the one with the least mean rank. That one was chosen from the same
@@ -46,12 +72,11 @@ def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_wor
 
     Args:
         trials: as from `comparison.comparable_trials`.
+        ranking: of them, as from `rank`.
         colours: as from `charts.colours`.
         by_workload: the verdict of each workload that compares something.
     """
-    compared = cells(trials)
-    whole = complete(table(compared))
-    ranks = compare_ranks(whole.table)
+    compared, whole, ranks = ranking
     names = [str(name) for name in ranks.mean_ranks.index]
     pairs = len(names) * (len(names) - 1) // 2
     everywhere = trials[trials["group"].isin(whole.table.index)]
@@ -73,7 +98,7 @@ def initializer_answers(trials: pd.DataFrame, colours: Mapping[str, str], by_wor
         parts.append(Remark(left))
     details = [answer._replace(is_detail=bool(over) or i > 0) for i, answer in enumerate(by_workload)]
     questions = {
-        QUESTION: [*over, *details],
+        "Which initializer is better?": [*over, *details],
         "Which initializers diverge?": _divergence(compared),
         "What does the test error depend on?": [Answer(_EVERYWHERE, variance_verdict(split_variance(trials)))],
     }

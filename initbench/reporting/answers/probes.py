@@ -40,23 +40,23 @@ def probe_answers(results: Sequence[ProbeResult]) -> Section:
     diverged = [result for result in results if result.divergence.pairs]
     answers = {
         "Does a measurement at initialization predict the test error?": [
-            Answer(place(result), prediction_verdict(result.name, result.test, result.rho, p, m), result is not first)
+            Answer(subject(result), prediction_verdict(result.name, result.test, result.rho, p, m), result is not first)
             for result, p, m in _corrected(results, [result.test.pvalue for result in results])
         ],
         "What does it cost to pick an initializer by it?": [
-            Answer(place(result), regret_verdict(result.name, result.chosen[1]), result is not first)
+            Answer(subject(result), regret_verdict(result.name, result.chosen[1]), result is not first)
             for result in results
         ],
         "Does it add anything to what is known without it?": [
-            Answer(place(result), gain_verdict(result.name, result.gain, p), result is not first)
+            Answer(subject(result), gain_verdict(result.name, result.gain, p), result is not first)
             for result, p, _ in _corrected(results, [result.gain.pvalue for result in results])
         ],
         "Does it foretell divergence?": [
-            Answer(place(result), divergence_verdict(result.name, result.divergence, p), result is not diverged[0])
+            Answer(subject(result), divergence_verdict(result.name, result.divergence, p), result is not diverged[0])
             for result, p, _ in _corrected(diverged, [result.divergence.pvalue for result in diverged])
         ],
         "Does it agree with itself?": [
-            Answer(place(result), agreement_verdict(result.name, result.agreement), result is not first)
+            Answer(subject(result), agreement_verdict(result.name, result.agreement), result is not first)
             for result in results
         ],
     }
@@ -111,7 +111,7 @@ def association_words(row: Mapping[Hashable, Any], left_out: int = 0) -> str:
     return f"Spearman’s ρ = {row['rho']:+.2f} ({ends}, n = {row['n']} initializers){left}"
 
 
-def place(result: ProbeResult) -> str:
+def subject(result: ProbeResult) -> str:
     """Return what a verdict on a probe is of: its name, and the form where there are two."""
     name = result.column.removeprefix("probe.")
     return name if result.form == ALL_VALUES and not result.saturated.any() else f"{name}, {result.form}"

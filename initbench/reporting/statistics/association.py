@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from initbench.reporting.comparison import CONFIDENCE
+from initbench.reporting.statistics.intervals import CONFIDENCE
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.comparison import MINIMUM_SEEDS
-from initbench.reporting.formatting import percent
-from initbench.reporting.statistics.intervals import Estimate, values_deviation
+from initbench.reporting.formatting import counted, listed, percent
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate, values_deviation
 from initbench.reporting.statistics.power import MAXIMUM_SEEDS, friedman_workloads, seeds_needed
 from initbench.reporting.statistics.ranks import ALPHA
 from initbench.reporting.statistics.wording import (
     NOT_ENOUGH,
-    counted,
     interval_words,
     n_workloads,
     points,
@@ -56,8 +54,7 @@ def difference_verdict(initializer: str, reference: str, comparison: PairedCompa
             "more workloads would tell."
         )
     if workloads == 1:
-        [row] = comparison.by_workload.to_dict("records")
-        seeds = Estimate(row["difference"], row["low"], row["high"], row["seeds"])
+        seeds = comparison.on(str(comparison.by_workload["group"].iloc[0]))
         return _difference(initializer, reference, seeds, m, "seed", " of one workload")
     return _difference(initializer, reference, found, m, "workload")
 
@@ -92,9 +89,7 @@ def rank_verdict(ranks: RankComparison) -> str:
         return f"{NOT_ENOUGH} to rank the initializers over workloads: {ranks.reason}."
     best = str(ranks.mean_ranks.index[0])
     shared = [str(name) for name, mean in ranks.mean_ranks.items() if mean == ranks.mean_ranks.iloc[0]]
-    leads = (
-        f"{best} is first" if len(shared) == 1 else f"{', '.join(shared[:-1])} and {shared[-1]} share the first place"
-    )
+    leads = f"{best} is first" if len(shared) == 1 else f"{listed(shared)} share the first place"
     test = f"Friedman's χ² = {ranks.statistic:.1f} with {k - 1} degrees of freedom, p = {ranks.pvalue:.2g}"
     first = f"{leads} (mean rank {ranks.mean_ranks.iloc[0]:.2f} of {k}, {n_workloads(ranks.workloads)}; {test})"
     if ranks.pvalue >= ALPHA:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
-from initbench.reporting.comparison import CONFIDENCE, MINIMUM_SEEDS
-
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+CONFIDENCE = 0.95
+MINIMUM_SEEDS = 3
 
 
 class Estimate(NamedTuple):
@@ -33,6 +34,11 @@ class Estimate(NamedTuple):
     def has_interval(self) -> bool:
         """Whether there is an interval."""
         return not math.isnan(self.low)
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval, NaN where there is none; of a clipped one it means nothing."""
+        return (self.high - self.low) / 2
 
     def clipped(self, low: float, high: float) -> Estimate:
         """Return the estimate with the interval's ends within bounds that the quantity cannot leave."""
@@ -113,7 +119,7 @@ def values_deviation(estimate: Estimate, comparisons: int = 1) -> float:
     """
     if not estimate.has_interval:
         return math.nan
-    return (estimate.high - estimate.low) / 2 / t_multiplier(estimate.n, comparisons)
+    return estimate.half_width / t_multiplier(estimate.n, comparisons)
 
 
 def wilson_estimate(count: int, n: int, comparisons: int = 1) -> Estimate:

@@ -35,5 +35,4 @@ def jackknife(statistic: Callable[[NDArray[np.intp]], float], initializers: int)
     pseudo = mean_estimate(initializers * value - (initializers - 1) * without)
     if not pseudo.has_interval:
         return nothing
-    half = (pseudo.high - pseudo.low) / 2
-    return Estimate(value, value - half, value + half, initializers)
+    return Estimate(value, value - pseudo.half_width, value + pseudo.half_width, initializers)

@@ -34,6 +34,12 @@ class PairedComparison(NamedTuple):
     probability_of_improvement: Estimate
     comparisons: int = 1
 
+    def on(self, group: str) -> Estimate:
+        """Return the difference on one workload, as from `paired_estimate`; n is 0 where it has not both."""
+        for row in self.by_workload[self.by_workload["group"] == group].to_dict("records"):
+            return Estimate(row["difference"], row["low"], row["high"], row["seeds"])
+        return Estimate(math.nan, math.nan, math.nan, 0)
+
 
 def compare_paired(trials: pd.DataFrame, initializer: str, reference: str, comparisons: int = 1) -> PairedComparison:
     """Return an initializer against a reference, on the workloads and seeds where both have a result.

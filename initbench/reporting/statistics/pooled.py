@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from initbench.reporting.comparison import CONFIDENCE
 from initbench.reporting.statistics.association import SPEARMAN, aligned, fisher_interval, unit_clipped
-from initbench.reporting.statistics.intervals import Estimate, all_equal
+from initbench.reporting.statistics.intervals import CONFIDENCE, Estimate, all_equal
 from initbench.reporting.statistics.jackknife import jackknife
 from initbench.reporting.statistics.permutation import scores, telling
 

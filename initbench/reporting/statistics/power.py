@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
-from initbench.reporting.comparison import CONFIDENCE, MINIMUM_SEEDS
 from initbench.reporting.statistics.association import SPEARMAN
 from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS
 
 if TYPE_CHECKING:
     import pandas as pd

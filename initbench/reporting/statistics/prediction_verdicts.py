@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.comparison import MINIMUM_SEEDS
-from initbench.reporting.formatting import percent
+from initbench.reporting.formatting import counted, percent
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
 from initbench.reporting.statistics.power import MAXIMUM_SEEDS, correlation_initializers
 from initbench.reporting.statistics.ranks import ALPHA
 from initbench.reporting.statistics.wording import (
     NOT_ENOUGH,
-    counted,
     interval_words,
     n_workloads,
     points,

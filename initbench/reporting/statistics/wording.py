@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initbench.reporting.formatting import counted
+
 if TYPE_CHECKING:
     from initbench.reporting.statistics.intervals import Estimate
 
@@ -44,8 +46,3 @@ def workloads_words(count: int) -> str:
 def trials_words(count: int) -> str:
     """Return ``1 trial``."""
     return counted(count, "trial")
-
-
-def counted(number: int, unit: str) -> str:
-    """Return ``1 seed`` or ``3 seeds``."""
-    return f"{number} {unit}{'s' if number != 1 else ''}"

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from initbench.reporting.comparison import t_interval
 from initbench.reporting.statistics.intervals import (
     mean_estimate,
     share_estimate,
@@ -21,9 +20,11 @@ def test_mean_and_interval_are_scipys():
     assert estimate == pytest.approx((np.mean(values), expected.low, expected.high, 5), rel=1e-12)
 
 
-def test_the_interval_is_that_of_the_tables():
-    values = np.array([0.3, 0.1, 0.4, 0.15])
-    assert mean_estimate(values).high - mean_estimate(values).value == pytest.approx(t_interval(values), rel=1e-12)
+def test_t_interval_equals_a_value_worked_out_by_hand():
+    # 1, 2, 4: s² = (16 + 1 + 25) / 9 / 2 = 7/3; Student's t at 0.975 and 2 degrees of freedom is 4.30265 (tables).
+    assert mean_estimate([1.0, 2.0, 4.0]).half_width == pytest.approx(4.30265 * math.sqrt(7 / 9), rel=1e-6)
+    # 5 values: t is 2.77645 at 4 degrees of freedom; s² = 10 / 4.
+    assert mean_estimate([1.0, 2.0, 3.0, 4.0, 5.0]).half_width == pytest.approx(2.77645 * math.sqrt(2.5 / 5), rel=1e-5)
 
 
 @pytest.mark.parametrize("comparisons", [1, 6, 45])
