@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +59,9 @@ def answer(main: Callable[[], None]) -> None:
     """Run a script; a request that cannot be met is one line on stderr and exit code 2."""
     try:
         main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has read enough; Python's own last flush must not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except InitbenchError as error:
         print(f"{Path(sys.argv[0]).name}: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

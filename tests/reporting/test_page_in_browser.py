@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from browser import CHROMIUM, opened
+from browser import CHROMIUM, OFFLINE, opened
 from ledgers import KAIMING, PLAIN, make_record, make_spec, quickstart_records, write_ledger
 
 from initbench.reporting.report import write_report
@@ -45,7 +45,7 @@ def ask(page, tmp_path, questions, **options):
     """Return what `questions` (a coroutine of the tab) returns, after checking that the page is quiet and alone."""
 
     async def run():
-        async with opened(page, tmp_path, **options) as tab:
+        async with opened(page.as_uri(), tmp_path, network=OFFLINE, **options) as tab:
             answer = await questions(tab)
             assert tab.errors == []
             assert {url for url in tab.requests if not url.startswith("about:")} == {page.as_uri()}

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -10,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-import aiohttp
 import pytest
+from browser import CHROMIUM, opened
 from trials import make_record, metainit
 
 from initbench.errors import InitbenchError
@@ -19,8 +18,6 @@ from initbench.ledger import Ledger
 from initbench.tracking.mlflow import MlflowTracker, sync
 from initbench.tracking.server import serve
 from initbench.tracking.uri import check_tracking_uri, default_tracking_uri
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def test_there_is_nothing_to_show_before_the_first_run(tmp_path):
@@ -99,30 +96,12 @@ def test_it_takes_a_free_port_and_leaves_no_process_behind(folder, number):
 
 async def _page_with(url, wanted, profile, seconds=120):
     """Open a page in a browser and return its HTML as soon as all that is wanted stands in it, or after the time."""
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--no-proxy-server"]
-    command += ["--disable-background-networking", "--disable-sync", f"--user-data-dir={profile}"]
+    deadline, page = time.monotonic() + seconds, ""
     # Tall, because charts are drawn when they come into view.
-    command += ["--window-size=1600,4000", "--remote-debugging-port=0", url]
-    browser = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + seconds
-    page, debugger = "", profile / "DevToolsActivePort"
-    try:
-        while not debugger.exists() or not debugger.read_text():
-            assert time.monotonic() < deadline, "the browser does not start"
-            await asyncio.sleep(0.1)
-        address = f"http://127.0.0.1:{debugger.read_text().split()[0]}/json"
-        async with aiohttp.ClientSession() as session:
-            async with session.get(address) as answer:
-                tab = next(tab for tab in await answer.json() if tab["type"] == "page")
-            async with session.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-                expression = {"expression": "document.documentElement.outerHTML"}
-                while time.monotonic() < deadline and not all(text in page for text in wanted):
-                    await asyncio.sleep(0.5)
-                    await socket.send_json({"id": 1, "method": "Runtime.evaluate", "params": expression})
-                    page = (await socket.receive_json())["result"]["result"]["value"]
-    finally:
-        browser.terminate()
-        await browser.wait()
+    async with opened(url, profile, size=(1600, 4000), seconds=seconds) as tab:
+        while time.monotonic() < deadline and not all(text in page for text in wanted):
+            await asyncio.sleep(0.5)
+            page = await tab.evaluate("document.documentElement.outerHTML")
     return page
 
 

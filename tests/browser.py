@@ -1,4 +1,4 @@
-"""A browser without a network, asked through its debugging protocol."""
+"""A browser, asked through its debugging protocol."""
 
 import asyncio
 import shutil
@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+QUIET = ["--no-first-run", "--no-proxy-server", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
 # Names are resolved to nothing, so a page that asks for anything has an error on its console.
-OFFLINE = ["--no-proxy-server", "--disable-quic", "--host-resolver-rules=MAP * ~NOTFOUND"]
+OFFLINE = ["--disable-quic", "--host-resolver-rules=MAP * ~NOTFOUND"]
 
 
 class Tab:
@@ -49,10 +50,18 @@ class Tab:
 
 
 @asynccontextmanager
-async def opened(page, profile, width=1200, seconds=60):
-    """Open a file in a browser and yield its `Tab` once it is loaded."""
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", *QUIET, *OFFLINE, f"--user-data-dir={profile}"]
-    command += [f"--window-size={width},1200", "--remote-debugging-port=0", "about:blank"]
+async def opened(url, profile, size=(1200, 1200), network=(), seconds=60):
+    """Open a page in a browser and yield its `Tab` once it is loaded.
+
+    Args:
+        url: of the page.
+        profile: a folder for the browser's own files.
+        size: width and height of the window, in pixels.
+        network: options that say what the browser reaches, such as `OFFLINE`.
+        seconds: after which it fails.
+    """
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", *QUIET, *network, f"--user-data-dir={profile}"]
+    command += [f"--window-size={size[0]},{size[1]}", "--remote-debugging-port=0", "about:blank"]
     browser = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline, debugger = time.monotonic() + seconds, profile / "DevToolsActivePort"
     try:
@@ -67,7 +76,7 @@ async def opened(page, profile, width=1200, seconds=60):
                 tab = Tab(socket)
                 for domain in ("Page", "Runtime", "Log", "Network"):
                     await tab.send(f"{domain}.enable")
-                await tab.send("Page.navigate", url=page.as_uri())
+                await tab.send("Page.navigate", url=url)
                 while await tab.evaluate("document.readyState + (location.href != 'about:blank')") != "completetrue":
                     assert time.monotonic() < deadline, "the page does not load"
                     await asyncio.sleep(0.1)
