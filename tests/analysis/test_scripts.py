@@ -1,6 +1,8 @@
 """The scripts of analysis/: each answers from a ledger, and refuses bad input in one line."""
 
+import os
 import runpy
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -129,3 +131,12 @@ def test_cost_of_initialization(run, ledger):
     code, _, error = run("cost_of_initialization.py", ledger, "--target", "30")
     assert code == 2
     assert "must be a fraction from 0 to 1, got 30.0" in error
+
+
+def test_a_reader_that_has_read_enough_is_no_error(ledger):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, FOLDER / "compare_initializers.py", ledger]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from xml.etree import ElementTree as ET
 
 import pandas as pd
 import pytest
+from drawings import SVG, parsed
 from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
 
 from initbench.reporting.charts import colours
@@ -89,7 +89,7 @@ def test_triangles_at_one_place_are_all_seen():
     [[figure]] = depth_figures(depths, colours(list(depths["initializer"]))).values()
     outlines = [
         path.get("d")
-        for path in ET.fromstring(figure.drawing).iter("{http://www.w3.org/2000/svg}path")  # noqa: S314  # our own drawing
+        for path in parsed(figure.drawing).iter(f"{SVG}path")
         if ": diverged" in (path.get("aria-label") or "")
     ]
     assert len(outlines) == len(set(outlines)) == 2
@@ -169,7 +169,7 @@ def labels(drawing):
     """The words of a drawing's points and triangles."""
     return [
         path.get("aria-label")
-        for path in ET.fromstring(drawing).iter("{http://www.w3.org/2000/svg}path")  # noqa: S314  # our own drawing
+        for path in parsed(drawing).iter(f"{SVG}path")
         if path.get("aria-roledescription") == "point"
     ]
 

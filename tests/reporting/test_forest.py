@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pandas as pd
 import pytest
+from drawings import SVG, parsed
 
 from initbench.reporting.forest import ForestRow, forest_panel
 from initbench.reporting.profile_chart import profile_panel
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.profiles import performance_profiles
 
-SVG = "{http://www.w3.org/2000/svg}"
-
 
 def points(drawing):
     """Return the marks of a drawing: words → place."""
     found = {}
-    for path in ET.fromstring(drawing).iter(f"{SVG}path"):  # noqa: S314  # our own drawing
+    for path in parsed(drawing).iter(f"{SVG}path"):
         if path.get("aria-label") and path.get("aria-roledescription") == "point":
             x, y = re.search(r"translate\(([-\d.]+),([-\d.]+)\)", path.get("transform")).groups()
             found[path.get("aria-label")] = (float(x), float(y))
@@ -30,7 +28,7 @@ def points(drawing):
 
 def rules(drawing):
     """Return the lengths of the lines that are neither grid nor axis: those with half of their opacity and 2 wide."""
-    lines = [e for e in ET.fromstring(drawing).iter(f"{SVG}line") if e.get("stroke-width") == "2"]  # noqa: S314
+    lines = [e for e in parsed(drawing).iter(f"{SVG}line") if e.get("stroke-width") == "2"]
     return [abs(float(line.get("x2", 0))) for line in lines]
 
 

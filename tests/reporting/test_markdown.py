@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from xml.etree import ElementTree as ET
 
 import pytest
+from drawings import parsed
 from ledgers import DELTA_1, KAIMING, make_record, make_spec, quickstart_records, write_ledger
 
 from initbench.errors import InitbenchError
@@ -44,7 +44,7 @@ def test_every_chart_is_a_file_that_a_page_of_any_colour_can_show(tmp_path):
     assert len(named) == 3  # the legend and two groups
     for name in named:
         drawn = (page.parent / "page" / name).read_text(encoding="utf-8")
-        ET.fromstring(drawn)  # noqa: S314  # our own drawing
+        parsed(drawn)
         assert "currentColor" not in drawn
     legend = (page.parent / "page" / "legend.svg").read_text(encoding="utf-8")
     for name, colour in colours(list(load_results(tmp_path)["initializer"])).items():
@@ -103,7 +103,7 @@ def test_the_legend_shows_the_dashes_of_lines_whose_colour_another_has(tmp_path)
     write_ledger(tmp_path / "runs", records)
     write_markdown(tmp_path / "runs", tmp_path / "page.md")
     legend = (tmp_path / "page" / "legend.svg").read_text(encoding="utf-8")
-    ET.fromstring(legend)  # noqa: S314  # our own drawing
+    parsed(legend)
     assert legend.count("<circle") == 10
     assert re.findall(r'stroke-dasharray="6 3"/><text[^>]*>(\w+)<', legend) == ["initializer_10", "initializer_11"]
 

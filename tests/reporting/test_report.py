@@ -6,13 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pandas as pd
 import pytest
+from drawings import parsed
 from ledgers import (
     DELTA_1,
-    DELTA_2,
     KAIMING,
     METAINIT,
     PLAIN,
@@ -26,13 +25,12 @@ from ledgers import (
 
 import initbench.reporting
 from initbench.errors import InitbenchError
-from initbench.reporting.charts import PALETTE, colours, panels, styles
-from initbench.reporting.comparison import comparable_trials, compare
-from initbench.reporting.formatting import count, percent, steps
-from initbench.reporting.frame import load_results, results_frame
+from initbench.reporting.charts import PALETTE
+from initbench.reporting.comparison import compare
+from initbench.reporting.formatting import percent
+from initbench.reporting.frame import load_results
 from initbench.reporting.report import write_report
 from initbench.reporting.statistics.wording import NOT_ENOUGH
-from initbench.reporting.verdicts import verdicts
 
 SCRIPT = Path(initbench.reporting.__file__).parent / "templates" / "script.js"
 HOSTILE = "\"><script>alert('x')</script>&<img src=http://example.org/a.png>"
@@ -67,22 +65,6 @@ def own_script(text):
 def report(folder, records, **options):
     write_ledger(folder, records)
     return write_report(folder, **options).read_text(encoding="utf-8")
-
-
-def sentences(*cells):
-    trials = comparable_trials(results_frame([record for c in cells for record in c]))
-    return verdicts(compare(trials), trials)
-
-
-def marks(svg):
-    """Return the drawn trials of a panel: label → (y, shape, fill opacity)."""
-    found = {}
-    for path in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}path"):  # noqa: S314  # our own drawing
-        if path.get("aria-roledescription") == "point":
-            y = float(re.search(r",(.*)\)", path.get("transform"))[1])
-            shape = "circle" if "A" in path.get("d") else "triangle"
-            found[path.get("aria-label")] = (y, shape, float(path.get("fill-opacity")))
-    return found
 
 
 def test_the_files_of_a_report(tmp_path):
@@ -178,7 +160,7 @@ def test_hostile_text_is_escaped_everywhere(tmp_path):
     drawings = re.findall(r'<svg role="img".*?</svg>', text, re.DOTALL)
     assert drawings
     for drawing in [*drawings, *files(tmp_path / "report" / "figures").values()]:
-        ET.fromstring(drawing)  # noqa: S314  # our own drawing
+        parsed(drawing)
 
 
 def test_the_page_fetches_nothing(tmp_path):
@@ -251,85 +233,6 @@ def test_different_seeds_are_pointed_out(tmp_path):
     assert unpaired in report(tmp_path / "b", [*cell([0.1, 0.2]), *cell([0.1, 0.2, 0.3], DELTA_1)])
 
 
-def test_verdict_names_the_best_and_compares_it_with_the_next_by_seed():
-    apart = sentences(cell([0.01, 0.011, 0.012]), cell([0.051, 0.051, 0.051], METAINIT))
-    # The differences are 4.1, 4.0 and 3.9 points: t(.975, 2) s / √3 = 4.303 · 0.1 / 1.732 = 0.25.
-    assert apart[0] == (
-        f"kaiming has the lowest median test error, {percent(0.011)}; next is metainit(delta_orthogonal), "
-        f"{percent(0.051)}. kaiming has 4.00 points less test error than metainit(delta_orthogonal) "
-        "(95 % interval 3.75 to 4.25 points, n = 3 seeds)."
-    )
-
-
-def test_verdict_on_the_best_of_three_holds_for_all_pairs():
-    cells = cell([0.01, 0.02, 0.03]), cell([0.06, 0.06, 0.06], METAINIT)
-    # 4 ± 2.48 points; over three pairs t(1 - .05 / 6, 2) = 7.649, and 7.649 · 1 / √3 = 4.42 points.
-    assert "(95 % interval 1.52 to 6.48 points" in sentences(*cells)[0]
-    three = sentences(*cells, cell([0.9, 0.9, 0.91], DELTA_1))[0]
-    assert "Not enough evidence that kaiming and metainit(delta_orthogonal) differ" in three
-    assert "simultaneous over 3 comparisons, -8.42 to 0.42 points" in three
-
-
-def test_verdict_compares_no_intervals_that_do_not_exist():
-    few = sentences(cell([0.1, 0.1]), cell([0.2, 0.2], METAINIT))[0]
-    assert few.endswith("differ: n = 2 seeds; an interval takes 3.")
-    diverged = sentences(cell([0.1, 0.1, None]), cell([0.2, 0.2, 0.2], METAINIT))
-    assert diverged[0].endswith(
-        "diverged, so that there is no mean difference (n = 3 seeds); their medians are all there is to compare."
-    )
-    assert diverged[1] == "kaiming: 1 of 3 trials diverged."
-
-
-def test_verdict_on_ties_lone_initializers_and_general_divergence():
-    tie = sentences(cell([0.1]), cell([0.1], METAINIT), cell([0.2], DELTA_1))
-    assert tie[0] == f"kaiming and metainit(delta_orthogonal) share the lowest median test error, {percent(0.1)}."
-    assert "nothing to compare" in sentences(cell([0.1]))[0]
-    assert sentences(cell([None]), cell([None], METAINIT))[0].startswith("No initializer has a finite median")
-    assert "of each of the others, at least half" in sentences(cell([0.1]), cell([None], METAINIT))[0]
-
-
-def test_verdict_never_calls_a_saturated_quotient_curvature():
-    found = sentences(cell([0.9], quotient=1.0, saturated=True), cell([0.1], METAINIT))
-    assert "GQ is saturated for kaiming: the gradient has vanished, GQ says nothing of curvature." in found
-
-
-def test_chart_marks_saturated_and_diverged_trials():
-    drawn = panels(comparable_trials(results_frame(quickstart_records())))
-    assert list(drawn) == ["plain[depth=28, width=1]", "wrn[depth=28, width=1]"]
-    plain, wrn = (marks(svg) for svg in drawn.values())
-    assert len(plain) == len(wrn) == 12
-    saturated = {label for label, (_, _, opacity) in plain.items() if opacity == 0}
-    assert saturated == {label for label in plain if label.startswith(("kaiming", "delta_orthogonal[gain=1]"))}
-    assert all(label.endswith("GQ saturated (vanished gradient)") for label in saturated)
-    triangles = {label: y for label, (y, shape, _) in wrn.items() if shape == "triangle"}
-    assert triangles == {"delta_orthogonal[gain=2], seed 1: diverged": 0}
-    assert min(y for y, shape, _ in wrn.values() if shape == "circle") > 0
-
-
-def test_chart_of_diverged_trials_alone_and_of_nothing():
-    lone = panels(comparable_trials(results_frame(cell([None, None], quotient=1.0, saturated=True))))
-    assert {mark[1:] for mark in marks(next(iter(lone.values()))).values()} == {("triangle", 0)}
-    assert panels(comparable_trials(results_frame(cell([0.1], quotient=None)))) == {}
-    assert panels(comparable_trials(results_frame([make_record(make_spec(KAIMING), status="failed")]))) == {}
-
-
-def test_chart_panels_share_the_quotients_axis():
-    records = [*cell([0.1], quotient=1.0), make_record(make_spec(DELTA_2, WRN), quotient=1e6)]
-    labels = [
-        re.findall(r">([\d.e+]+)</text>", svg.split("role-axis-title")[0])
-        for svg in panels(comparable_trials(results_frame(records))).values()
-    ]
-    assert labels[0] == labels[1]
-
-
-def test_colours_do_not_depend_on_the_order_and_begin_again():
-    names = [f"initializer_{i}" for i in range(12)]
-    assigned = colours(names)
-    assert assigned == colours(names[::-1])
-    assert [assigned[name] for name in names[:10]] == list(PALETTE)
-    assert assigned["initializer_10"] == PALETTE[0]
-
-
 def test_an_eleventh_initializer_is_told_from_the_first_in_every_legend_and_line(tmp_path):
     records = [
         make_record(make_spec({"name": f"initializer_{i:02}"}, architecture), 0.1 + i / 100)
@@ -346,38 +249,11 @@ def test_an_eleventh_initializer_is_told_from_the_first_in_every_legend_and_line
     assert f'stroke="{colour_of["initializer_10"]}"' in dashed[0]
     for name in ("steps-plain-depth=28-width=1", "profile-error"):
         drawing = (tmp_path / "twelve" / "report" / "figures" / f"{name}.svg").read_text(encoding="utf-8")
-        ET.fromstring(drawing)  # noqa: S314  # our own drawing
+        parsed(drawing)
         assert drawing.count('stroke-dasharray="6,3"') == 2, name
         assert re.findall(r'stroke-dasharray="6 3"/><text[^>]*>(\w+)<', drawing) == ["initializer_10", "initializer_11"]
     report(tmp_path / "ten", [r for r in records if int(r.spec["initializer"]["name"][-2:]) < 10])
     assert all(b'dasharray="6' not in content for content in files(tmp_path / "ten" / "report").values())
-
-
-def test_colours_of_every_forty_are_told_apart():
-    names = [f"initializer_{i}" for i in range(40)]
-    assert len(set(styles(colours(names)).values())) == 40
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (2.7, "3"),
-        (-2.7, "-3"),
-        (1234.5678, "1,235"),
-        (0.4, "less than 1"),
-        (0.999, "less than 1"),
-        (0.0, "0"),
-        (1.2, "1"),
-        (math.inf, "not reached"),
-        (math.nan, "–"),
-    ],
-)
-def test_steps_are_rounded_and_a_part_of_one_is_said(value, words):
-    assert steps(value) == words
-
-
-def test_counts_are_rounded_as_in_sentences():
-    assert [count(value) for value in (0.4, 2.7, 1234.5678, math.nan)] == ["0", "3", "1,235", "–"]
 
 
 def test_reporting_loads_neither_torch_nor_ray_nor_mlflow(tmp_path):
