@@ -34,7 +34,7 @@ def delta_orthogonal(gain: float = 1.0) -> Apply:
         gain: multiplies the matrix; 1, as in MetaInit's experiments, for linear layers, √2 where ReLUs follow.
 
     Raises:
-        ValueError: gain is not a finite number above 0.
+        ArgumentError: gain is not a finite number above 0.
     """
     check_positive("gain", gain)
 

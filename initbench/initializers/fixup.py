@@ -45,7 +45,7 @@ def fixup(
         scalar_learning_rate: of biases and multipliers, as a fraction of the learning rate.
 
     Raises:
-        ValueError: scalar_learning_rate is not a finite number above 0.
+        ArgumentError: scalar_learning_rate is not a finite number above 0.
     """
     check_positive("scalar_learning_rate", scalar_learning_rate)
 

@@ -21,7 +21,7 @@ def gaussian(std: float = 0.01) -> Distribution:
         std: standard deviation; 0.01 is AlexNet's.
 
     Raises:
-        ValueError: std is not a finite number above 0.
+        ArgumentError: std is not a finite number above 0.
     """
     check_positive("std", std)
 

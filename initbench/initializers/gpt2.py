@@ -61,7 +61,7 @@ def gpt2(std: float = 0.02, residual: Literal["scaled", "zero"] = "scaled") -> A
             nothing.
 
     Raises:
-        ValueError: std is not a finite number above 0.
+        ArgumentError: std is not a finite number above 0.
     """
     check_positive("std", std)
 

@@ -30,7 +30,7 @@ def kaiming(
         gain: √2 for ReLU; 1 for linear layers.
 
     Raises:
-        ValueError: gain is not a finite number above 0.
+        ArgumentError: gain is not a finite number above 0.
     """
     check_positive("gain", gain)
 

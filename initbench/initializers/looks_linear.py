@@ -39,7 +39,7 @@ def looks_linear(gain: float = 1.0) -> Apply:
         gain: multiplies each W; 1 keeps norms where W is square.
 
     Raises:
-        ValueError: gain is not a finite number above 0.
+        ArgumentError: gain is not a finite number above 0.
     """
     check_positive("gain", gain)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from initbench.errors import InitializationError
+from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.metainit_batch_norm import DifferentiableBatchNorm, batch_norms, uses_batch_statistics
 from initbench.initializers.metainit_norms import NormOptimizer, Norms
@@ -30,8 +30,7 @@ from initbench.probes.gradient_quotient import (
     loss_gradients,
     quotient,
 )
-from initbench.probes.user_code import within_classes
-from initbench.registry import register_initializer
+from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,13 +49,12 @@ _BACKWARD_PASSES = 3  # for g, for Hg or the gradient after the step, and for th
 @register_initializer(
     "metainit",
     2,
-    kind="tuner",
-    base="delta_orthogonal",
-    batch_size=32,
+    data="random",
     smoke={"steps": 3},
     reference="Dauphin & Schoenholz, MetaInit, NeurIPS 2019, Figure 2",
 )
 def metainit(
+    base: Initializer | None = Initializer("delta_orthogonal"),
     steps: int = 500,
     lr: float = 0.1,
     momentum: float = _MOMENTUM,
@@ -68,6 +66,7 @@ def metainit(
     norm: Norm = "l1",
     method: Method = "exact",
     mode: Literal["eval", "train"] = "eval",
+    batch_size: int = 32,
 ) -> Apply:
     """Tune the norm of each weight so that the gradient quotient falls, by default by signSGD on random batches.
 
@@ -87,6 +86,7 @@ def metainit(
     heavy tail, one large one slows a norm for hundreds of steps.
 
     Args:
+        base: what draws the weights; null takes the model as it is.
         steps: number of steps, one batch each.
         lr: by which a norm moves in the first step, an absolute length.
         momentum: of signSGD; Adam has betas of .9 and .999, and an epsilon of 1e-8.
@@ -102,20 +102,23 @@ def metainit(
             gradient after a step. They are equal for a quadratic loss.
         mode: ``eval`` for BatchNorm with its running statistics, as in the listing, which leave a new network as if it
             had none; ``train`` for BatchNorm with the batch's. Dropout is off in both.
+        batch_size: samples of the batch of each step.
 
     Raises:
-        ValueError: an argument is out of its range, or has no effect.
+        ArgumentError: an argument is out of its range, or has no effect.
     """
     check_count("steps", steps)
     check_positive("lr", lr)
     if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
+        raise ArgumentError(f"must be at least 0 and below 1, got {momentum}", "momentum")
     if optimizer == "adam" and momentum != _MOMENTUM:
-        raise ValueError("momentum has an effect only with the optimizer signsgd")
+        raise ArgumentError("has an effect only with the optimizer signsgd", "momentum")
     check_positive("eps", eps)
+    check_count("batch_size", batch_size)
     _check_plateau(plateau_window, plateau_tolerance)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
+        context.apply(base, model)
         statistics = _set_modes(model, mode)
         batch_norm = DifferentiableBatchNorm() if statistics == "batch statistics" else nullcontext()
         trainable = differentiable_parameters(model, "metainit")
@@ -124,11 +127,11 @@ def metainit(
             raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
         over = list(trainable.values())
         norms = Norms(tuned, optimizer, lr, momentum)
-        loss_fn = within_classes(context.loss_fn, context.num_classes if context.given_batches is None else None)
+        loss_fn = context.loss
         quotients: list[Tensor] = []
         finite: list[Tensor] = []  # of each batch; read where a quotient is not
         plateau_at = None
-        for step, batch in zip(range(steps), context.batches(data), strict=False):
+        for step, batch in zip(range(steps), context.batches(data, batch_size), strict=False):
             finite.append(is_finite(batch))
             loss_of = partial(_loss, batch=batch, loss_fn=loss_fn, batch_norm=batch_norm)
             gradients = loss_gradients(loss_of(model), over)
@@ -193,11 +196,11 @@ def _loss(
 
 def _check_plateau(window: int | None, tolerance: float) -> None:
     if not 0 <= tolerance < 1:
-        raise ValueError(f"plateau_tolerance must be at least 0 and below 1, got {tolerance}")
+        raise ArgumentError(f"must be at least 0 and below 1, got {tolerance}", "plateau_tolerance")
     if window is not None:
         check_count("plateau_window", window)
     elif tolerance != _PLATEAU_TOLERANCE:
-        raise ValueError("plateau_tolerance has an effect only with a plateau_window")
+        raise ArgumentError("has an effect only with a plateau_window", "plateau_tolerance")
 
 
 def _on_plateau(quotients: list[Tensor], window: int, tolerance: float) -> bool:

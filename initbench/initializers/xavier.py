@@ -26,7 +26,7 @@ def xavier(distribution: Shape = "uniform", gain: float = 1.0) -> Distribution:
         gain: 1 for linear layers and tanh near 0.
 
     Raises:
-        ValueError: gain is not a finite number above 0.
+        ArgumentError: gain is not a finite number above 0.
     """
     check_positive("gain", gain)
 

@@ -18,9 +18,10 @@ from initbench.architectures.beta_swish import closed_form_derivatives
 from initbench.errors import ArgumentError, InitializationError
 from initbench.probes.batches import DataKind, LossFunction, move, reference_parameter
 from initbench.probes.checks import check_count, check_positive
-from initbench.probes.context import Measure, Measurement, ProbeContext, median
+from initbench.probes.context import Measure, ProbeContext, median
 from initbench.probes.convolution import FirstDerivativeKernels
 from initbench.probes.functional import functional
+from initbench.probes.measurement import Scalar
 from initbench.probes.state import forked_rng, preserved
 from initbench.probes.user_code import explained, mean_loss
 from initbench.registry import register_probe
@@ -67,7 +68,7 @@ def gradient_quotient(
             stands for g − Hg. They are equal for a quadratic loss.
 
     Raises:
-        ValueError: `eps`, `norm` or `method` is none of the above.
+        ArgumentError: `eps`, `norm` or `method` is none of the above.
         ArgumentError: `parameters` or the loss is none of the above.
     """
     check_positive("eps", eps)
@@ -81,7 +82,7 @@ def gradient_quotient(
         return quotient(g, g - flatten(products, over), eps, norm)
     if method == "finite_difference":
         return quotient(g, gradient_after_step(model, loss_of, over, gradients), eps, norm)
-    raise ValueError(f"method must be exact or finite_difference, got {method!r}")
+    raise ArgumentError(f"must be exact or finite_difference, got {method!r}", "method")
 
 
 def fraction_below_epsilon(gradient: Tensor, eps: float = 1e-5) -> Tensor:
@@ -106,14 +107,14 @@ def trainable_parameters(model: nn.Module) -> list[Tensor]:
 def check_parameters(parameters: Sequence[Tensor]) -> None:
     """Raise an ArgumentError unless GQ can be taken over these tensors."""
     if not parameters:
-        raise ArgumentError("parameters must hold at least one tensor that requires a gradient, got none", "parameters")
+        raise ArgumentError("must hold at least one tensor that requires a gradient, got none", "parameters")
     for tensor in parameters:
         if not tensor.requires_grad:
             raise ArgumentError(
-                f"parameters must all require a gradient, one of shape {tuple(tensor.shape)} does not", "parameters"
+                f"must all require a gradient, one of shape {tuple(tensor.shape)} does not", "parameters"
             )
         if tensor.dtype not in _DTYPES:
-            raise ArgumentError(f"parameters must be float32 or float64, got {tensor.dtype}", "parameters")
+            raise ArgumentError(f"must be float32 or float64, got {tensor.dtype}", "parameters")
 
 
 def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parameter]:
@@ -189,7 +190,7 @@ def quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -
         norm: ``l1`` or ``l2``.
 
     Raises:
-        ValueError: no such norm.
+        ArgumentError: no such norm.
     """
     damping = torch.where(gradient >= 0, eps, -eps).to(gradient.dtype)
     residual = changed / (gradient + damping) - 1
@@ -198,7 +199,7 @@ def quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -
     if norm == "l2":
         length: Tensor = torch.linalg.vector_norm(residual)
         return length / residual.numel()
-    raise ValueError(f"norm must be l1 or l2, got {norm!r}")
+    raise ArgumentError(f"must be l1 or l2, got {norm!r}", "norm")
 
 
 def gradient_after_step(
@@ -220,7 +221,7 @@ def gradient_after_step(
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     if any(id(parameter) not in names for parameter in parameters):
-        raise ArgumentError("parameters must belong to the model for method finite_difference", "parameters")
+        raise ArgumentError("must belong to the model for method finite_difference", "parameters")
     with torch.enable_grad():
         moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]
     values = {names[id(parameter)]: value for parameter, value in zip(parameters, moved, strict=True)}
@@ -250,13 +251,13 @@ def gradient_quotient_probe(
         mode: ``eval`` as in the paper's listing (BatchNorm uses its running statistics), or ``train``.
 
     Raises:
-        ValueError: a number is out of its range.
+        ArgumentError: a number is out of its range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)
     check_positive("eps", eps)
 
-    def measure(model: nn.Module, context: ProbeContext) -> Measurement:
+    def measure(model: nn.Module, context: ProbeContext) -> Scalar:
         like = reference_parameter(model)
         over = trainable_parameters(model)
         check_parameters(over)
@@ -265,7 +266,7 @@ def gradient_quotient_probe(
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
                 inputs, targets = move(batch, like)
-                gradients = loss_gradients(batch_loss(model, inputs, targets, context.loss_fn), over)
+                gradients = loss_gradients(batch_loss(model, inputs, targets, context.loss), over)
                 g = flatten(gradients, over)
                 products = flatten(hessian_products(gradients, over, create_graph=False), over)
                 values.append(quotient(g, g - products, eps).detach())
@@ -287,6 +288,6 @@ def gradient_quotient_probe(
             "saturated": fraction > 0.5 and floor > value / 2,
             "per_batch": per_batch,
         }
-        return Measurement(value, conditions)
+        return Scalar(value, conditions)
 
     return measure

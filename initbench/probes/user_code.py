@@ -38,7 +38,7 @@ def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunctio
         loss = loss_fn(outputs, targets)
     if not torch.is_tensor(loss) or loss.dim() != 0:
         got = f"shape {tuple(loss.shape)}" if torch.is_tensor(loss) else type(loss).__name__
-        raise ArgumentError(f"loss_fn must return a 0-dim tensor, got {got}", "loss_fn")
+        raise ArgumentError(f"must return a 0-dim tensor, got {got}", "loss_fn")
     return loss
 
 

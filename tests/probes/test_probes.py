@@ -15,7 +15,7 @@ from initbench.errors import ArgumentError, DataError, InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.probes.context import Measurement, ProbeContext, median
 from initbench.probes.gradient_quotient import gradient_quotient
-from initbench.probes.json_values import json_values
+from initbench.json_values import json_values
 from initbench.registry import PROBES
 
 IMAGES = ProbeContext(seed=3, input_shape=(3, 8, 8), num_classes=10)
