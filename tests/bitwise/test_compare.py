@@ -8,7 +8,7 @@ import pytest
 from bitwise import compare
 from bitwise.case import DIGITS, FOUR_STEPS, MLP, PROBES, case
 from bitwise.cases import CASES
-from bitwise.trees import Comparison, Exempt, compare_trees, compared, differences
+from bitwise.trees import UNPLANNED, Comparison, Exempt, compare_trees, compared, differences
 from bitwise.worker import flat
 
 ONE = {"outcome": '"finished"', "metrics/test_error": (0.5).hex(), "metrics/steps": "2"}
@@ -38,12 +38,18 @@ def test_another_outcome_is_told_alone():
 @pytest.mark.parametrize(("first", "second"), [(ONE, None), (None, ONE)])
 def test_a_trial_of_one_tree_alone_differs(first, second):
     [line] = lines(first, second)
-    assert line.endswith('has this trial ("finished")')
+    assert line.endswith('has this: "finished"')
 
 
 def test_a_case_that_fails_on_both_trees_is_no_equality():
     failed = {"outcome": "failed: TypeError: x"}
     assert len(lines(failed, failed)) == 1
+
+
+def test_a_case_that_the_changed_tree_cannot_plan_is_told_once():
+    failed = {UNPLANNED: {"outcome": "failed: SuiteError: no such field"}}
+    result = compared({"a": {"t": ONE, "u": ONE}}, {"a": failed})
+    assert result.different == {"a": {UNPLANNED: ["only the changed tree has this: failed: SuiteError: no such field"]}}
 
 
 def test_paths_hold_every_number_of_nested_data_and_every_bit_of_it():

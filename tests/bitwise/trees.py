@@ -22,6 +22,8 @@ TESTS = Path(__file__).resolve().parents[1]
 Numbers = dict[str, str]
 Trials = dict[str, dict[str, Numbers]]
 """Numbers by case and trial."""
+UNPLANNED = "plan"
+"""Stands in the place of the trials of a case that cannot be planned."""
 
 
 class Exempt(NamedTuple):
@@ -176,6 +178,8 @@ def compared(reference: Trials, changed: Trials, exempt: Iterable[Exempt] = ()) 
     exempt = list(exempt)
     for case in reference | changed:
         first, second = reference.get(case, {}), changed.get(case, {})
+        if UNPLANNED in second and UNPLANNED not in first:
+            first, second = {}, {UNPLANNED: second[UNPLANNED]}  # one line for all trials that it does not have
         for trial in first | second:
             lines = []
             for number, line in differences(first.get(trial), second.get(trial)):
@@ -202,8 +206,8 @@ def differences(reference: Numbers | None, changed: Numbers | None) -> Iterator[
     """
     if reference is None or changed is None:
         has, tree = (changed, "the changed tree") if reference is None else (reference, "the reference")
-        outcome = has["outcome"] if has else "nothing"
-        yield "outcome", f"only {tree} has this trial ({outcome})"
+        outcome = has["outcome"] if has else ""
+        yield "outcome", f"only {tree} has this: {outcome}"
         return
     if reference["outcome"].startswith("failed"):
         # Both trees may fail alike, and then nothing is compared: the case has to be put right.

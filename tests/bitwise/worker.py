@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bitwise.adapter import Refusal, normalized, run, trials_of
+from bitwise.trees import UNPLANNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +51,7 @@ def outcomes(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
     try:
         trials, incompatible = trials_of(case["suite"], case["phase"])
     except Exception as error:  # noqa: BLE001  # it is reported, and the other cases run
-        yield "plan", {"outcome": f"failed: {type(error).__name__}: {error}"}
+        yield UNPLANNED, {"outcome": _failure(error)}
         return
     for key in incompatible:
         yield key, {"outcome": "incompatible"}
@@ -59,9 +61,15 @@ def outcomes(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
         except Refusal:
             yield key, {"outcome": "refused"}
         except Exception as error:  # noqa: BLE001  # likewise
-            yield key, {"outcome": f"failed: {type(error).__name__}: {error}"}
+            yield key, {"outcome": _failure(error)}
         else:
             yield key, dict(flat(normalized(record) | states))
+
+
+def _failure(error: Exception) -> str:
+    """Return an exception and where it was raised, in one line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"failed: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
 
 
 def main() -> None:
