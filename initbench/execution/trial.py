@@ -17,10 +17,10 @@ from initbench.data.load import load_dataset
 from initbench.execution.environment import environment
 from initbench.execution.memory import keep_freed_memory
 from initbench.initializers.initialize import initialize
+from initbench.json_values import json_values
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext
-from initbench.probes.json_values import json_values
 from initbench.randomness import generator
 from initbench.registry import PROBES
 from initbench.training.loop import train

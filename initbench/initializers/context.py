@@ -11,9 +11,9 @@ import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import nn
 
 from initbench import randomness
+from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
 from initbench.errors import InitializationError
-from initbench.probes.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
-from initbench.probes.json_values import json_values
+from initbench.json_values import json_values
 
 
 @dataclass

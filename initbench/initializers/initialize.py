@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 from initbench.errors import InitializationError
 from initbench.initializers.context import InitializationContext, InitializationRecord, Optimizer
-from initbench.probes.state import forked_rng, preserved
+from initbench.preservation import forked_rng, preserved
 from initbench.registry import INITIALIZERS, Component, InitializerTraits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from initbench.batches import Batch, LossFunction
     from initbench.initializers.context import Apply
-    from initbench.probes.batches import Batch, LossFunction
 
 
 class _Base(Enum):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from initbench.checks import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import nn
 
+from initbench.batches import Batch, DataKind, LossFunction, RealBatches, random_batches
 from initbench.errors import DataError
-from initbench.probes.batches import Batch, DataKind, LossFunction, RealBatches, random_batches
 from initbench.randomness import generator
 
 if TYPE_CHECKING:

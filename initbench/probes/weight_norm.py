@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from initbench.probes.batches import reference_parameter
+from initbench.batches import reference_parameter
 from initbench.probes.context import Measure, Measurement, ProbeContext
 from initbench.registry import register_probe
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
+from initbench.outputs import tensor_of
 from initbench.plugins import first_line
 
 if TYPE_CHECKING:
@@ -16,15 +17,16 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from initbench.probes.batches import Batch, LossFunction
+    from initbench.batches import Batch, LossFunction
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
-    """Return the loss of one batch, 0-dim.
+    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization.
 
     Args:
         model: the forward pass.
-        batch: inputs, which the model takes, and targets, which with its outputs `loss_fn` takes.
+        batch: inputs, which the model takes, and targets, which `loss_fn` takes with its outputs, or with the
+            ``logits`` of these where they have them (see `tensor_of`).
         loss_fn: mean loss of a batch from (outputs, targets).
 
     Raises:
@@ -33,7 +35,7 @@ def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunctio
     """
     inputs, targets = batch
     with running_on(inputs):
-        outputs = model(inputs)
+        outputs = tensor_of(model(inputs))
     with explained(f"loss_fn fails on outputs {_shown(outputs)}, and targets {_shown(targets)}"):
         loss = loss_fn(outputs, targets)
     if not torch.is_tensor(loss) or loss.dim() != 0:
