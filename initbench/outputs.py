@@ -1,10 +1,16 @@
-"""What a model puts out. Depends on nothing."""
+"""What a model gives: a tensor, or an object that holds one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def logits(output: Any) -> Any:
-    """Return a model's outputs as a tensor: of an object that has them as ``logits``, as Hugging Face's models do."""
-    return getattr(output, "logits", output)
+def tensor_of(output: Any) -> Any:
+    """Return what a loss function takes of a model's output: its ``logits`` where it has them, else the output itself.
+
+    The models of Hugging Face's transformers return objects with the field ``logits``.
+
+    Args:
+        output: what the model's forward pass returned.
+    """
+    return output.logits if hasattr(output, "logits") else output

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from torch import nn
 
+    from initbench.batches import Batch
     from initbench.data.dataset import Dataset
     from initbench.initializers.context import InitializationRecord
-    from initbench.probes.batches import Batch
     from initbench.probes.measurement import Measurement
     from initbench.suite.spec import ComponentSpec, TrialSpec
     from initbench.tasks import Task

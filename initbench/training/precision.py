@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from initbench.outputs import logits
+from initbench.outputs import tensor_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,10 +33,10 @@ def compute_outputs(model: nn.Module, inputs: Tensor, precision: Precision) -> T
         precision: ``fp32`` leaves the types of the model and the inputs as they are.
     """
     if precision == "fp32":
-        outputs: Tensor = logits(model(inputs))
+        outputs: Tensor = tensor_of(model(inputs))
         return outputs
     with torch.autocast(inputs.device.type, torch.bfloat16):
-        outputs = logits(model(inputs))
+        outputs = tensor_of(model(inputs))
     return outputs.float()
 
 
