@@ -22,6 +22,8 @@ from initbench.registry.component import as_a_user_writes_it
 from initbench.validation import type_text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from initbench.registry import Component, Registry
 
 _PACKAGE = Path(__file__).parents[1]
@@ -64,7 +66,7 @@ def read_source(registry: Registry[Any], name: str) -> Listing:
     """
     module = _source(registry.builtins[name])
     definition = module.registered(f"register_{registry.kind}", name)
-    arguments = [a for a in module.arguments(definition) if a.name not in registry.supplied]
+    arguments = module.arguments(definition, registry.supplied)
     if name.endswith("/*"):
         arguments = arguments[1:]  # of a family, the member's name
     summary = (ast.get_docstring(definition) or "").partition("\n")[0]
@@ -102,22 +104,22 @@ class _Source(dict[str, Any]):
                     return node
         raise LookupError(name)
 
-    def arguments(self, definition: ast.FunctionDef | ast.ClassDef) -> list[Argument]:
-        """Return the arguments of a function; a class of ours, a task, has none."""
+    def arguments(self, definition: ast.FunctionDef | ast.ClassDef, without: Collection[str]) -> list[Argument]:
+        """Return the arguments of a function but those left out; a class of ours, a task, has none."""
         if isinstance(definition, ast.ClassDef):
             return []
         given = definition.args
         positional = [*given.posonlyargs, *given.args]
-        required = [inspect.Parameter.empty] * (len(positional) - len(given.defaults))
-        defaults = [*required, *map(self.value, given.defaults)]
-        defaults += [inspect.Parameter.empty if node is None else self.value(node) for node in given.kw_defaults]
+        required = [None] * (len(positional) - len(given.defaults))
+        defaults = [*required, *given.defaults, *given.kw_defaults]
         return [
             Argument(
                 node.arg,
                 type_text(inspect.Parameter.empty if node.annotation is None else self.value(node.annotation)),
-                as_a_user_writes_it(default),
+                inspect.Parameter.empty if default is None else as_a_user_writes_it(self.value(default)),
             )
             for node, default in zip([*positional, *given.kwonlyargs], defaults, strict=True)
+            if node.arg not in without
         ]
 
     def value(self, node: ast.expr) -> Any:

@@ -46,6 +46,8 @@ def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> 
         inputs: one sample.
         model: what is known of the model.
     """
+    if not recipe.trains:
+        return None
     for field in _OF_SOME_TASKS:
         if getattr(recipe, field) and field not in task.recipe_fields:
             return f"{field} is not for task {task.name}"
@@ -56,4 +58,9 @@ def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> 
         return f"mixup is for inputs that are numbers, they are {inputs}"
     if recipe.activation_checkpointing and not model.has_blocks:
         return "activation_checkpointing needs blocks, modules of layers in an nn.Sequential or nn.ModuleList"
+    if recipe.accumulate > 1 and recipe.batch_norm == "whole_batch" and model.has_batch_norm:
+        return (
+            "accumulate takes the statistics of BatchNorm over micro-batches, which is another training: "
+            "write batch_norm: micro_batch if it is meant"
+        )
     return None
