@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from initbench.errors import ArgumentError, InitbenchError
+from initbench.errors import ArgumentError, UnknownNameError
 from initbench.validation import show
 
 if TYPE_CHECKING:
@@ -117,15 +117,10 @@ class Initializer:
 
 
 def _validate(value: Any) -> Initializer:
-    from pydantic_core import PydanticCustomError
-
     try:
         return Initializer.of(value)
-    except InitbenchError as error:
-        argument = error.argument if isinstance(error, ArgumentError) else None
-        problem = error.problem if isinstance(error, ArgumentError) else str(error)
-        # Under the key of its own argument, `base.gain`, so that a suite's error can point at it.
-        raise PydanticCustomError("initializer", "{problem}", {"problem": problem, "argument": argument}) from error
+    except UnknownNameError as error:
+        raise ArgumentError(f"must be a registered name: {error}") from error
 
 
 def _parts(value: Any) -> tuple[str, Mapping[str, Any]]:

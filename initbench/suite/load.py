@@ -188,9 +188,7 @@ def _section(
     return tuple(choices.values())
 
 
-def _asked_scheme(
-    document: Document, component: Component[Any], arguments: dict[str, Any], key: Key
-) -> str | None:
+def _asked_scheme(document: Document, component: Component[Any], arguments: dict[str, Any], key: Key) -> str | None:
     """Take the scheme that a suite asks for out of an architecture's arguments."""
     from initbench.architectures.schemes import SCHEMES
 
