@@ -21,7 +21,7 @@ from initbench.errors import InitbenchError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SCHEMA = 1
+SCHEMA = 2
 Status = Literal["finished", "diverged", "failed"]
 
 
@@ -34,11 +34,15 @@ class TrialRecord:
     Attributes:
         id: the trial's identity, `TrialSpec.id`.
         spec: the `TrialSpec` as plain data.
+        identity: the reduced spec that `id` is the hash of.
         status: ``diverged`` (a non-finite loss) is a result; ``failed`` (an exception or a lost worker) is tried again.
+        task: ``{name, primary, metrics}``: what was learned, the key of the outcome, and each metric by its key
+            (`Metric.to_json`, with its chance level); empty where a failed trial never knew it.
         metrics: final numbers by name.
         history: one entry per epoch, and per ``history_every`` steps.
         initialization: what the initializer did (`InitializationRecord.to_json`).
-        probes: ``{name, value, conditions}`` for each; the name carries arguments that differ from the defaults.
+        probes: ``{name, kind, value, unit, log, conditions}`` for each (a curve has ``x``, ``y``, ``over`` in place of
+            the value, a value per layer ``values``); the name carries arguments that differ from the defaults.
         environment: versions, processor, device. Not covered by "bitwise".
         timing: seconds by stage and of each probe (``<name>_probe_seconds``), and ``ended_at`` in seconds since the
             epoch. Not covered by "bitwise".
@@ -49,6 +53,8 @@ class TrialRecord:
     id: str
     spec: dict[str, Any]
     status: Status
+    identity: dict[str, Any] = field(default_factory=dict)
+    task: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     initialization: dict[str, Any] = field(default_factory=dict)

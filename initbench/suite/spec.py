@@ -25,8 +25,6 @@ class ComponentSpec(BaseModel):
         arguments: every argument, defaults included.
         version: the component's version.
         source: for a plug-in, the SHA-256 of its source.
-        base: for a tuner, the distribution that it starts from; None takes the model as it was built.
-        batch_size: for a tuner, samples per batch.
     """
 
     model_config = _FROZEN
@@ -35,8 +33,6 @@ class ComponentSpec(BaseModel):
     arguments: dict[str, Any] = {}
     version: int = 1
     source: str | None = None
-    base: ComponentSpec | None = None
-    batch_size: int | None = None
 
 
 class TrialSpec(BaseModel):
@@ -54,6 +50,7 @@ class TrialSpec(BaseModel):
         phase: ``search`` trials choose a learning rate and never open the test split.
         set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label, not part of the identity:
             cells are paired without them.
+        scheme_named_by: ``suite``, ``initializer``, or both where two entries come to this trial; a label.
     """
 
     model_config = _FROZEN
@@ -68,28 +65,34 @@ class TrialSpec(BaseModel):
     seed: int
     phase: Literal["search", "final"] = "final"
     set_by_rules: tuple[str, ...] = ()
+    scheme_named_by: tuple[Literal["suite", "initializer"], ...] = ("suite",)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What is hashed: everything in a suite that changes the numbers, and nothing else."""
+        return self.model_dump(mode="json", exclude={"suite", "set_by_rules", "scheme_named_by"})
 
     @cached_property
     def id(self) -> str:
         """The SHA-256 of the canonical spec: everything in a suite that changes the numbers, and nothing else."""
-        return _digest(self.model_dump(mode="json", exclude={"suite", "set_by_rules"}))
+        return _digest(self.identity)
 
     @cached_property
     def cell(self) -> str:
         """The SHA-256 of the spec without its seed and probes: the unit that is compared."""
-        return cell_id(self.model_dump(mode="json"))
+        return cell_id(self.identity)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other values, and so with an identity of its own (pydantic would copy the cached one)."""
         copied = super().model_copy(update=update, deep=deep)
-        for cached in ("id", "cell"):
+        for cached in ("identity", "id", "cell"):
             copied.__dict__.pop(cached, None)
         return copied
 
 
-def cell_id(spec: Mapping[str, Any]) -> str:
-    """Return the `TrialSpec.cell` of a spec as plain data."""
-    return _digest({k: v for k, v in spec.items() if k not in {"suite", "set_by_rules", "seed", "probes"}})
+def cell_id(identity: Mapping[str, Any]) -> str:
+    """Return the `TrialSpec.cell` of an identity: its hash without the seed and the probes."""
+    return _digest({k: v for k, v in identity.items() if k not in {"seed", "probes"}})
 
 
 def _digest(canonical: dict[str, Any]) -> str:
