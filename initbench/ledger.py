@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from filelock import FileLock, Timeout
 
-from initbench.errors import InitbenchError
+from initbench.errors import InitbenchError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,16 +33,16 @@ class TrialRecord:
 
     Attributes:
         id: the trial's identity, `TrialSpec.id`.
-        spec: the `TrialSpec` as plain data.
-        identity: the reduced spec that `id` is the hash of.
+        spec: the `TrialSpec` as plain data, with its labels.
+        identity: the part of it that was hashed, `TrialSpec.identity`.
+        task: what the metrics are: the task's ``name``, the ``primary`` metric, and ``metrics``: name → `Metric` as
+            plain data, with the chance level. Empty in the record of a trial that failed before it was known.
         status: ``diverged`` (a non-finite loss) is a result; ``failed`` (an exception or a lost worker) is tried again.
-        task: ``{name, primary, metrics}``: what was learned, the key of the outcome, and each metric by its key
-            (`Metric.to_json`, with its chance level); empty where a failed trial never knew it.
         metrics: final numbers by name.
         history: one entry per epoch, and per ``history_every`` steps.
         initialization: what the initializer did (`InitializationRecord.to_json`).
-        probes: ``{name, kind, value, unit, log, conditions}`` for each (a curve has ``x``, ``y``, ``over`` in place of
-            the value, a value per layer ``values``); the name carries arguments that differ from the defaults.
+        probes: for each measurement its ``name``, with arguments that differ from the defaults, its ``kind`` and the
+            values (see `initbench.probes.measurement`), and its ``conditions``.
         environment: versions, processor, device. Not covered by "bitwise".
         timing: seconds by stage and of each probe (``<name>_probe_seconds``), and ``ended_at`` in seconds since the
             epoch. Not covered by "bitwise".
@@ -73,10 +73,11 @@ class TrialRecord:
         """Return the record from plain data.
 
         Raises:
-            ValueError: the data are not a record of this schema.
+            LedgerError: they were written in another format.
+            ValueError: they are no record.
         """
         if data.get("schema") != SCHEMA:
-            raise ValueError(f"schema {data.get('schema')!r}, expected {SCHEMA}")
+            raise LedgerError(f"schema {data.get('schema')!r}; this version of initbench reads schema {SCHEMA}")
         try:
             return cls(**data)
         except TypeError as error:
@@ -127,11 +128,14 @@ class Ledger:
             skipped: where given, a file that is not a record is passed over, and a line that names it is added here.
 
         Raises:
+            LedgerError: a record was written in another format.
             InitbenchError: a file is not a record, and `skipped` is not given.
         """
         for path in sorted(self.trials.glob("*.json")):
             try:
                 yield _read(path)
+            except LedgerError as error:
+                raise LedgerError(f"{self.folder}: {error}; give another folder, or move this one away") from None
             except _NotARecordError as error:
                 if skipped is None:
                     raise InitbenchError(f"{path}: {error}; delete it and run the suite again") from error

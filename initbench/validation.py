@@ -92,8 +92,8 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
     if kind in _LENGTHS:
         key, words, what = _LENGTHS[kind]
         return f"must have {words} {context[key]} {what}, got {len(got)}"
-    if kind == "value_error":
-        return str(context["error"])
+    if kind in {"value_error", "initializer"}:
+        return str(context["error" if kind == "value_error" else "problem"])
     return f"{error['msg']}, got {show(got)}"
 
 

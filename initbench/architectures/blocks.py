@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from initbench.architectures.beta_swish import beta_swish
+from initbench.errors import ArgumentError
 
 Activation = Literal["relu", "swish", "beta_swish", "tanh", "linear"]
 Norm = Literal["none", "batch", "group"]
@@ -57,28 +58,28 @@ def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: st
         argument: what the error message calls `features`.
 
     Raises:
-        ValueError: group normalization of features that are no multiple of 16.
+        ArgumentError: group normalization of features that are no multiple of 16.
     """
     if name == "none":
         return nn.Identity()
     if name == "group":
         if features % CHANNELS_PER_GROUP:
-            raise ValueError(f"{argument} must be a multiple of {CHANNELS_PER_GROUP} for norm group, got {features}")
+            raise ArgumentError(f"must be a multiple of {CHANNELS_PER_GROUP} for norm group, got {features}", argument)
         return nn.GroupNorm(features // CHANNELS_PER_GROUP, features)
     return nn.BatchNorm2d(features) if dimensions == 2 else nn.BatchNorm1d(features)
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Raise a ValueError unless a dropout rate is in [0, 1)."""
+    """Raise an ArgumentError unless a dropout rate is in [0, 1)."""
     if not 0 <= rate < 1:
-        raise ValueError(f"{name} must be at least 0 and less than 1, got {rate}")
+        raise ArgumentError(f"must be at least 0 and less than 1, got {rate}", name)
 
 
 def make_dropout(rate: float) -> nn.Module:
     """Return a dropout layer, the identity for a rate of 0.
 
     Raises:
-        ValueError: the rate is not in [0, 1).
+        ArgumentError: the rate is not in [0, 1).
     """
     check_rate("dropout", rate)
     return nn.Dropout(rate) if rate else nn.Identity()
@@ -92,7 +93,7 @@ def make_drop_path(rate: float) -> nn.Module:
     multiply the branch by 1 - rate at evaluation instead.
 
     Raises:
-        ValueError: the rate is not in [0, 1).
+        ArgumentError: the rate is not in [0, 1).
     """
     check_rate("drop_path", rate)
     if not rate:

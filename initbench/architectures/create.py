@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from initbench.errors import InitbenchError
+from initbench.inputs import Inputs
 from initbench.randomness import derive_seed
 from initbench.registry import ARCHITECTURES
 
@@ -16,8 +17,9 @@ def create_model(
     name: str,
     *,
     scheme: str = "standard",
-    input_shape: tuple[int, int, int] = (3, 32, 32),
+    input_shape: tuple[int, ...] = (3, 32, 32),
     num_classes: int = 10,
+    inputs: Inputs | None = None,
     seed: int = 0,
     **arguments: Any,
 ) -> nn.Module:
@@ -28,13 +30,14 @@ def create_model(
     Args:
         name: the architecture, such as ``wrn`` or ``timm/resnet18``.
         scheme: ``standard``, or another scheme that the architecture declares.
-        input_shape: channels, height, width.
-        num_classes: outputs.
+        input_shape: of one sample: channels, height, width.
+        num_classes: the model's outputs: classes, or tokens of a vocabulary.
+        inputs: what one sample is, in place of `input_shape`: tokens need it.
         seed: the trial's seed.
         arguments: the architecture's own arguments, such as ``depth``.
 
     Returns:
-        A model from (N, *input_shape) to logits (N, num_classes), in training mode.
+        A model in training mode; of an image classifier from (N, *input_shape) to logits (N, num_classes).
 
     Raises:
         UnknownNameError: no architecture has this name.
@@ -48,5 +51,7 @@ def create_model(
     # The CPU generator alone is seeded and restored: to touch those of GPUs would start a context on each.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(derive_seed(seed, "weights", "construction"))
-        model: nn.Module = component.build(arguments, input_shape=input_shape, num_classes=num_classes, scheme=scheme)
+        model: nn.Module = component.build(
+            arguments, inputs=inputs or Inputs(tuple(input_shape)), outputs=num_classes, scheme=scheme
+        )
     return model

@@ -7,6 +7,8 @@ import math
 from torch import nn
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_dropout, make_norm
+from initbench.errors import ArgumentError
+from initbench.inputs import Inputs
 from initbench.registry import register_architecture
 
 
@@ -18,8 +20,8 @@ def mlp(
     activation: Activation = "relu",
     dropout: float = 0.0,
     *,
-    input_shape: tuple[int, int, int] = (3, 32, 32),
-    num_classes: int = 10,
+    inputs: Inputs = Inputs((3, 32, 32)),
+    outputs: int = 10,
 ) -> nn.Module:
     """Linear layers on the flattened input, each but the last followed by norm, activation and dropout.
 
@@ -31,18 +33,18 @@ def mlp(
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout after each activation.
-        input_shape: channels, height, width.
-        num_classes: outputs.
+        inputs: images.
+        outputs: number of classes.
 
     Raises:
-        ValueError: depth, width or dropout is impossible.
+        ArgumentError: depth, width or dropout is impossible.
     """
     if depth < 1:
-        raise ValueError(f"depth must be at least 1, got {depth}")
+        raise ArgumentError(f"must be at least 1, got {depth}", "depth")
     if width < 1:
-        raise ValueError(f"width must be at least 1, got {width}")
+        raise ArgumentError(f"must be at least 1, got {width}", "width")
     model = nn.Sequential(nn.Flatten())
-    features = math.prod(input_shape)
+    features = math.prod(inputs.shape)
     for index in range(1, depth):
         # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
         model.add_module(f"linear{index}", nn.Linear(features, width, bias=norm == "none"))
@@ -50,5 +52,5 @@ def mlp(
         model.add_module(f"activation{index}", make_activation(activation))
         model.add_module(f"dropout{index}", make_dropout(dropout))
         features = width
-    model.add_module("classifier", nn.Linear(features, num_classes))
+    model.add_module("classifier", nn.Linear(features, outputs))
     return model

@@ -16,6 +16,8 @@ from initbench.architectures.schemes import (
     make_multiplier,
     make_scalar_bias,
 )
+from initbench.errors import ArgumentError
+from initbench.inputs import Inputs
 from initbench.registry import register_architecture
 
 _PAPER = "He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016, section 4.2"
@@ -129,11 +131,11 @@ class ResNet(nn.Module):
         norm: after each convolution.
         activation: the activation's name.
         scheme: see `initbench.architectures.schemes`.
-        input_shape: channels, height, width.
-        num_classes: outputs.
+        inputs: images.
+        outputs: number of classes.
 
     Raises:
-        ValueError: depth or width is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm stands beside a scheme.
     """
 
     def __init__(
@@ -145,20 +147,20 @@ class ResNet(nn.Module):
         norm: Norm,
         activation: Activation,
         scheme: Scheme,
-        input_shape: tuple[int, int, int],
-        num_classes: int,
+        inputs: Inputs,
+        outputs: int,
     ) -> None:
         super().__init__()
         per_block = 3 * len(_KERNELS[block])
         if depth > _DEEPEST:
-            raise ValueError(f"depth must be at most {_DEEPEST}, got {depth}")
+            raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
         if depth < per_block + 2 or (depth - 2) % per_block:
             example = ", ".join(str(per_block * n + 2) for n in (1, 2, 3))
-            raise ValueError(f"depth must be {per_block}n + 2 with {block} blocks ({example}, ...), got {depth}")
+            raise ArgumentError(f"must be {per_block}n + 2 with {block} blocks ({example}, ...), got {depth}", "depth")
         if width < 1:
-            raise ValueError(f"width must be at least 1, got {width}")
+            raise ArgumentError(f"must be at least 1, got {width}", "width")
         check_scheme(scheme, norm)
-        self.stem = make_convolution(scheme, input_shape[0], 16, 3, padding=1)
+        self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, padding=1)
         self.norm = make_norm(norm, 16, 2)
         self.bias1 = make_scalar_bias(scheme)
         self.activation = make_activation(activation)
@@ -175,10 +177,10 @@ class ResNet(nn.Module):
                 channels = inside * _EXPANSION[block]
             self.groups.append(group)
         self.bias2 = make_scalar_bias(scheme)
-        self.classifier = nn.Linear(channels, num_classes)
+        self.classifier = nn.Linear(channels, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map images (N, C, H, W) to logits (N, num_classes)."""
+        """Map images (N, C, H, W) to logits (N, outputs)."""
         features = self.groups(self.activation(self.bias1(self.norm(self.stem(x)))))
         logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
         return logits
@@ -192,8 +194,8 @@ def resnet(
     norm: Norm = "batch",
     activation: Activation = "relu",
     *,
-    input_shape: tuple[int, int, int] = (3, 32, 32),
-    num_classes: int = 10,
+    inputs: Inputs = Inputs((3, 32, 32)),
+    outputs: int = 10,
     scheme: Scheme = "standard",
 ) -> nn.Module:
     """Residual network for small images, ResNet-20 to ResNet-1202, with shortcuts that have no parameters (option A).
@@ -207,12 +209,12 @@ def resnet(
         block: basic (two 3×3 convolutions) or bottleneck (1×1, 3×3, 1×1, with four times as many channels outside).
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
-        input_shape: channels, height, width; height and width of any size.
-        num_classes: outputs.
+        inputs: images of any height and width.
+        outputs: number of classes.
         scheme: standard, fixup, skipinit or weight_norm, the last three with norm none.
 
     Raises:
-        ValueError: depth or width is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm stands beside a scheme.
     """
     return ResNet(
         depth,
@@ -221,6 +223,6 @@ def resnet(
         norm=norm,
         activation=activation,
         scheme=scheme,
-        input_shape=input_shape,
-        num_classes=num_classes,
+        inputs=inputs,
+        outputs=outputs,
     )

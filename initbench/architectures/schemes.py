@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
+from initbench.errors import ArgumentError
+
 if TYPE_CHECKING:
     from initbench.architectures.blocks import Norm
     from initbench.architectures.residual import ResidualBranch
@@ -70,7 +72,7 @@ def branch_multiplier(model: nn.Module, branch: ResidualBranch) -> ScalarMultipl
 def check_scheme(scheme: Scheme, norm: Norm) -> None:
     """Raise a ValueError where a scheme is to stand beside a normalization."""
     if scheme != "standard" and norm != "none":
-        raise ValueError(f"norm must be none for scheme {scheme}, got {norm}")
+        raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")
 
 
 def make_convolution(scheme: Scheme, in_channels: int, out_channels: int, kernel: int, **options: Any) -> nn.Module:

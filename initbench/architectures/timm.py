@@ -10,6 +10,7 @@ from initbench.architectures.blocks import check_rate
 from initbench.architectures.rewrite import remove_normalization, rewrite
 from initbench.architectures.schemes import SCHEMES, Scheme
 from initbench.errors import ArgumentError
+from initbench.inputs import Inputs
 from initbench.registry import register_architecture
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def timm_model(
     drop_path_rate: float = 0.0,
     norm_layer: str | None = None,
     *,
-    input_shape: tuple[int, int, int] = (3, 32, 32),
-    num_classes: int = 10,
+    inputs: Inputs = Inputs((3, 32, 32)),
+    outputs: int = 10,
     scheme: Scheme = "standard",
 ) -> nn.Module:
     """A model of the timm library, untrained; a scheme takes its normalization out (see `initbench.rewrite`).
@@ -47,22 +48,21 @@ def timm_model(
         norm_layer: timm's name of a normalization, such as batchnorm2d, groupnorm (32 groups), groupnorm1 (one group)
             or layernorm2d (over the channels of each pixel); none for a bias in the place of each normalization (see
             `initbench.remove_normalization`); null for the model's own.
-        input_shape: channels, height, width.
-        num_classes: outputs.
+        inputs: images.
+        outputs: number of classes.
         scheme: standard, fixup, skipinit or weight_norm.
 
     Raises:
-        ArgumentError: the model has no such option.
-        ValueError: it cannot be built with the option's value, or has no normalization to take out, or no residual
-            branches for the scheme.
+        ArgumentError: the model has no such option, or cannot be built with its value.
+        ValueError: it has no normalization to take out, or no residual branches for the scheme.
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
         check_rate(name, rate)
     if img_size is not None and img_size < 1:
-        raise ValueError(f"img_size must be at least 1, got {img_size}")
+        raise ArgumentError(f"must be at least 1, got {img_size}", "img_size")
     # All are passed, not only what was chosen: some models have other defaults (Swin's drop_path_rate is 0.1).
     options: dict[str, Any] = {
-        "img_size": img_size or input_shape[1:],
+        "img_size": img_size or inputs.shape[1:],
         "drop_rate": drop_rate,
         "drop_path_rate": drop_path_rate,
     }
@@ -71,18 +71,20 @@ def timm_model(
         _check_norm_layer(norm_layer)
         options["norm_layer"], chosen["norm_layer"] = norm_layer, True
     try:
-        built = _build(model, input_shape[0], num_classes, options, chosen)
+        built = _build(model, inputs.shape[0], outputs, options, chosen)
+    except ArgumentError:
+        raise
     except (AssertionError, RuntimeError, ValueError, ZeroDivisionError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        misfit = (f"norm_layer {norm_layer} with " if norm_layer else "") + f"img_size {options['img_size']}"
-        raise ValueError(f"{misfit} does not fit timm/{model}: {reason}") from error
+        argument, value = ("norm_layer", f"{norm_layer} with img_size ") if norm_layer else ("img_size", "")
+        raise ArgumentError(f"{value}{options['img_size']} does not fit timm/{model}: {reason}", argument) from error
     if norm_layer == "none":
         built = remove_normalization(built)
     return built if scheme == "standard" else rewrite(built, scheme)
 
 
 def _check_norm_layer(name: str) -> None:
-    """Raise a ValueError unless timm has a normalization of this name: most models would raise a bare KeyError."""
+    """Raise an ArgumentError unless timm has a normalization of this name: most models would raise a bare KeyError."""
     from timm.layers import get_norm_layer
 
     try:
@@ -91,11 +93,11 @@ def _check_norm_layer(name: str) -> None:
         found = None
     if found is None:
         known = "batchnorm2d, groupnorm, layernorm2d, none, ..."
-        raise ValueError(f"norm_layer must be a normalization of timm ({known}), got {name!r}")
+        raise ArgumentError(f"must be a normalization of timm ({known}), got {name!r}", "norm_layer")
 
 
 def _build(
-    model: str, channels: int, num_classes: int, options: Mapping[str, Any], chosen: Mapping[str, bool]
+    model: str, channels: int, outputs: int, options: Mapping[str, Any], chosen: Mapping[str, bool]
 ) -> nn.Module:
     """Build the model with those options that it takes.
 
@@ -106,14 +108,12 @@ def _build(
     from timm.layers import get_norm_layer
 
     try:
-        built: nn.Module = timm.create_model(
-            model, pretrained=False, in_chans=channels, num_classes=num_classes, **options
-        )
+        built: nn.Module = timm.create_model(model, pretrained=False, in_chans=channels, num_classes=outputs, **options)
     except TypeError as error:
         if "'str' object is not callable" in str(error) and isinstance(options.get("norm_layer"), str):
             # Such a model (VGG, Swin) takes a normalization as a class alone, others (ConvNeXt) by name alone.
             by_class = get_norm_layer(options["norm_layer"])
-            return _build(model, channels, num_classes, {**options, "norm_layer": by_class}, chosen)
+            return _build(model, channels, outputs, {**options, "norm_layer": by_class}, chosen)
         # "... got an unexpected keyword argument 'img_size'", or a list of such names in brackets; "got multiple
         # values for keyword argument 'norm_layer'" where the model sets its own.
         refused = [name for name in options if f"'{name}'" in str(error)]
@@ -121,7 +121,7 @@ def _build(
             raise
         for name in refused:
             if chosen[name]:
-                raise ArgumentError(f"{name} is not an option of timm/{model}", name) from error
+                raise ArgumentError(f"is not an option of timm/{model}", name) from error
         taken = {name: value for name, value in options.items() if name not in refused}
-        return _build(model, channels, num_classes, taken, chosen)
+        return _build(model, channels, outputs, taken, chosen)
     return built

@@ -22,6 +22,8 @@ from initbench.architectures.schemes import (
     make_multiplier,
     make_scalar_bias,
 )
+from initbench.errors import ArgumentError
+from initbench.inputs import Inputs
 from initbench.registry import register_architecture
 
 _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
@@ -107,11 +109,11 @@ class WideResNet(nn.Module):
         dropout: rate of the dropout within the blocks.
         drop_path: rate at which the last block's branch is dropped; block l of L has l / L of it.
         scheme: see `initbench.architectures.schemes`.
-        input_shape: channels, height, width.
-        num_classes: outputs.
+        inputs: images.
+        outputs: number of classes.
 
     Raises:
-        ValueError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
     """
 
     def __init__(
@@ -125,20 +127,20 @@ class WideResNet(nn.Module):
         dropout: float,
         drop_path: float = 0.0,
         scheme: Scheme = "standard",
-        input_shape: tuple[int, int, int],
-        num_classes: int,
+        inputs: Inputs,
+        outputs: int,
     ) -> None:
         super().__init__()
         if depth > _DEEPEST:
-            raise ValueError(f"depth must be at most {_DEEPEST}, got {depth}")
+            raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
         if depth < 10 or (depth - 4) % 6:
-            raise ValueError(f"depth must be 6n + 4 (10, 16, 22, 28, ...), got {depth}")
+            raise ArgumentError(f"must be 6n + 4 (10, 16, 22, 28, ...), got {depth}", "depth")
         if width < 1:
-            raise ValueError(f"width must be at least 1, got {width}")
+            raise ArgumentError(f"must be at least 1, got {width}", "width")
         check_rate("drop_path", drop_path)
         check_scheme(scheme, norm)
         blocks_per_group = (depth - 4) // 6
-        self.stem = make_convolution(scheme, input_shape[0], 16, 3, padding=1)
+        self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, padding=1)
         self.groups = nn.Sequential()
         channels = 16
         for number, (out_channels, stride) in enumerate(((16 * width, 1), (32 * width, 2), (64 * width, 2))):
@@ -163,10 +165,10 @@ class WideResNet(nn.Module):
         self.bias1 = make_scalar_bias(scheme)
         self.activation = make_activation(activation)
         self.bias2 = make_scalar_bias(scheme)
-        self.classifier = nn.Linear(channels, num_classes)
+        self.classifier = nn.Linear(channels, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map images (N, C, H, W) to logits (N, num_classes)."""
+        """Map images (N, C, H, W) to logits (N, outputs)."""
         features: Tensor = self.activation(self.bias1(self.norm(self.groups(self.stem(x)))))
         logits: Tensor = self.classifier(self.bias2(features.mean((2, 3))))
         return logits
@@ -181,8 +183,8 @@ def wrn(
     dropout: float = 0.0,
     drop_path: float = 0.0,
     *,
-    input_shape: tuple[int, int, int] = (3, 32, 32),
-    num_classes: int = 10,
+    inputs: Inputs = Inputs((3, 32, 32)),
+    outputs: int = 10,
     scheme: Scheme = "standard",
 ) -> nn.Module:
     """Wide residual network with pre-activation blocks, WRN-depth-width.
@@ -201,12 +203,12 @@ def wrn(
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout between a block's two convolutions.
         drop_path: rate at which the last block's branch is dropped in training.
-        input_shape: channels, height, width; height and width of any size.
-        num_classes: outputs.
+        inputs: images of any height and width.
+        outputs: number of classes.
         scheme: standard, fixup, skipinit or weight_norm, the last three with norm none.
 
     Raises:
-        ValueError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
     """
     return WideResNet(
         depth,
@@ -217,8 +219,8 @@ def wrn(
         dropout=dropout,
         drop_path=drop_path,
         scheme=scheme,
-        input_shape=input_shape,
-        num_classes=num_classes,
+        inputs=inputs,
+        outputs=outputs,
     )
 
 
@@ -234,8 +236,8 @@ def plain(
     activation: Activation = "relu",
     dropout: float = 0.0,
     *,
-    input_shape: tuple[int, int, int] = (3, 32, 32),
-    num_classes: int = 10,
+    inputs: Inputs = Inputs((3, 32, 32)),
+    outputs: int = 10,
     scheme: Scheme = "standard",
 ) -> nn.Module:
     """The wide residual network without its skips, and so without projections and `drop_path`.
@@ -246,12 +248,12 @@ def plain(
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout between a block's two convolutions.
-        input_shape: channels, height, width; height and width of any size.
-        num_classes: outputs.
+        inputs: images of any height and width.
+        outputs: number of classes.
         scheme: standard, or weight_norm with norm none.
 
     Raises:
-        ValueError: depth, width or dropout is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth, width or dropout is impossible, or a norm stands beside a scheme.
     """
     return WideResNet(
         depth,
@@ -261,6 +263,6 @@ def plain(
         activation=activation,
         dropout=dropout,
         scheme=scheme,
-        input_shape=input_shape,
-        num_classes=num_classes,
+        inputs=inputs,
+        outputs=outputs,
     )

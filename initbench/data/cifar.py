@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from initbench.data.dataset import Dataset  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.description import images
 from initbench.data.download import download
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, prepare_published
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 _PAPER = "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images"
 
 
-@register_dataset("cifar10", input_shape=(3, 32, 32), num_classes=10, reference=_PAPER)
-def cifar10(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Dataset:
+@register_dataset("cifar10", describe=images((3, 32, 32), 10), reference=_PAPER)
+def cifar10(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
     """Colour images of objects, 3×32×32, 10 classes: 50,000 for training and validation, 10,000 for test.
 
     Standardized by the training mean and deviation of each channel. The files are read from the data root, and
@@ -33,14 +34,14 @@ def cifar10(train_size: int | None = None, image_size: int | None = None, valida
         validation_size: samples held out of the training set; 0 to train on all.
 
     Raises:
-        ValueError: a size is impossible.
+        ArgumentError: a size is impossible.
         DataError: the files are missing or unreadable.
     """
     return _cifar(10, train_size, image_size, validation_size)
 
 
-@register_dataset("cifar100", input_shape=(3, 32, 32), num_classes=100, reference=_PAPER)
-def cifar100(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Dataset:
+@register_dataset("cifar100", describe=images((3, 32, 32), 100), reference=_PAPER)
+def cifar100(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
     """Colour images of objects, 3×32×32, 100 classes (the fine labels): sizes and preparation as of cifar10.
 
     Standardized by the training mean and deviation of each channel. The files are read from the data root, and
@@ -52,13 +53,13 @@ def cifar100(train_size: int | None = None, image_size: int | None = None, valid
         validation_size: samples held out of the training set; 0 to train on all.
 
     Raises:
-        ValueError: a size is impossible.
+        ArgumentError: a size is impossible.
         DataError: the files are missing or unreadable.
     """
     return _cifar(100, train_size, image_size, validation_size)
 
 
-def _cifar(num_classes: int, train_size: int | None, image_size: int | None, validation_size: int) -> Dataset:
+def _cifar(num_classes: int, train_size: int | None, image_size: int | None, validation_size: int) -> Splits:
     check_sizes(train_size, image_size, validation_size)
     name, root = f"cifar{num_classes}", data_root()
     archive = f"cifar-{num_classes}-python.tar.gz"
@@ -73,7 +74,6 @@ def _cifar(num_classes: int, train_size: int | None, image_size: int | None, val
         name,
         _arrays(_open(name, root, train=True)),
         _arrays(_open(name, root, train=False)),
-        num_classes=num_classes,
         train_size=train_size,
         image_size=image_size,
         validation_size=validation_size,

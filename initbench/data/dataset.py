@@ -1,4 +1,4 @@
-"""A dataset: three splits of tensors, small enough to live on the device."""
+"""A dataset: three splits, and what they ask of a model."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from initbench.inputs import Inputs
+
 
 @dataclass(frozen=True)
 class Split:
     """The samples of one split.
 
     Attributes:
-        inputs: float32, (N, C, H, W).
-        targets: class indices, int64, (N,).
+        inputs: float32 (N, C, H, W) of images, int64 (N, T) of tokens.
+        targets: class indices, int64 (N,), or what the task says.
     """
 
     inputs: Tensor
@@ -26,33 +28,72 @@ class Split:
         """Return the number of samples."""
         return len(self.targets)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the samples are."""
+        return self.targets.device
+
+    def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Return the inputs and targets of some samples, given by their indices (int64, on the split's device)."""
+        return self.inputs[samples], self.targets[samples]
+
     def to(self, device: torch.device | str) -> Split:
         """Return the split on a device."""
         return Split(self.inputs.to(device), self.targets.to(device))
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """A dataset whose training, validation and test samples are disjoint.
+class Splits:
+    """What a dataset's factory returns: disjoint training, validation and test samples.
 
     Attributes:
-        name: the registered name.
         train: what the model is trained on.
         validation: what hyperparameters are chosen by; may be empty.
         test: what is reported.
-        num_classes: number of classes.
-        input_shape: channels, height, width.
     """
 
-    name: str
     train: Split
     validation: Split
     test: Split
-    num_classes: int
-    input_shape: tuple[int, int, int]
+
+    def to(self, device: torch.device | str) -> Splits:
+        """Return the splits on a device."""
+        return Splits(self.train.to(device), self.validation.to(device), self.test.to(device))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A loaded dataset.
+
+    Attributes:
+        name: the registered name.
+        task: the registered name of what is learned from it.
+        inputs: one sample.
+        outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
+        splits: the samples.
+    """
+
+    name: str
+    task: str
+    inputs: Inputs
+    outputs: int
+    splits: Splits
+
+    @property
+    def train(self) -> Split:
+        """What the model is trained on."""
+        return self.splits.train
+
+    @property
+    def validation(self) -> Split:
+        """What hyperparameters are chosen by; may be empty."""
+        return self.splits.validation
+
+    @property
+    def test(self) -> Split:
+        """What is reported."""
+        return self.splits.test
 
     def to(self, device: torch.device | str) -> Dataset:
         """Return the dataset on a device."""
-        return replace(
-            self, train=self.train.to(device), validation=self.validation.to(device), test=self.test.to(device)
-        )
+        return replace(self, splits=self.splits.to(device))

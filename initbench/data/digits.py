@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from initbench.data.dataset import Dataset  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.description import images
 from initbench.data.prepare import check_sizes, prepare, stratified_order, take_first
 from initbench.registry import register_dataset
 
@@ -13,11 +14,10 @@ TRAIN, VALIDATION = 1297, 140
 
 @register_dataset(
     "digits",
-    input_shape=(1, 8, 8),
-    num_classes=10,
+    describe=images((1, 8, 8), 10),
     reference="Alpaydin & Kaynak, 1998, as sklearn.datasets.load_digits",
 )
-def digits(train_size: int | None = None, image_size: int | None = None) -> Dataset:
+def digits(train_size: int | None = None, image_size: int | None = None) -> Splits:
     """Handwritten digits, 1×8×8, 10 classes: 1,297 training, 140 validation and 360 test samples.
 
     Standardized by the training mean and deviation.
@@ -27,7 +27,7 @@ def digits(train_size: int | None = None, image_size: int | None = None) -> Data
         image_size: side of the resized images; null for 8.
 
     Raises:
-        ValueError: a size is impossible.
+        ArgumentError: a size is impossible.
     """
     from sklearn.datasets import load_digits
 
@@ -38,4 +38,4 @@ def digits(train_size: int | None = None, image_size: int | None = None) -> Data
     order = stratified_order(targets)
     parts = (take_first(order[:TRAIN], train_size), order[TRAIN : TRAIN + VALIDATION], order[TRAIN + VALIDATION :])
     train, validation, test = ((images[part], targets[part]) for part in parts)
-    return prepare("digits", train, validation, test, num_classes=10, image_size=image_size)
+    return prepare("digits", train, validation, test, image_size=image_size)

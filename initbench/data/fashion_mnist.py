@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from initbench.data.dataset import Dataset  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.description import images
 from initbench.data.download import download
 from initbench.data.idx import read_idx
 from initbench.data.load import data_root
@@ -19,11 +20,10 @@ FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 @register_dataset(
     "fashion_mnist",
-    input_shape=(1, 28, 28),
-    num_classes=10,
+    describe=images((1, 28, 28), 10),
     reference="Xiao, Rasul & Vollgraf, 2017 (arXiv 1708.07747)",
 )
-def fashion_mnist(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Dataset:
+def fashion_mnist(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
     """Grey images of clothes, 1×28×28, 10 classes: 60,000 for training and validation, 10,000 for test.
 
     Standardized by the training mean and deviation. The files are read from the data root, else from the Debian
@@ -35,7 +35,7 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
         validation_size: samples held out of the training set; 0 to train on all.
 
     Raises:
-        ValueError: a size is impossible.
+        ArgumentError: a size is impossible.
         DataError: the files are missing or unreadable.
     """
     check_sizes(train_size, image_size, validation_size)
@@ -56,7 +56,6 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
         "fashion_mnist",
         (images.unsqueeze(1), targets),
         (test_images.unsqueeze(1), test_targets),
-        num_classes=10,
         train_size=train_size,
         image_size=image_size,
         validation_size=validation_size,

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import torch
 
-from initbench.data.dataset import Dataset, Split
+from initbench.data.dataset import Split, Splits
 from initbench.data.prepare import SPLIT_SEED
-from initbench.registry import register_dataset
+from initbench.errors import ArgumentError
+from initbench.inputs import Inputs
+from initbench.registry import Description, register_dataset
 
 
-@register_dataset("gaussian", input_shape=(3, 32, 32), num_classes=10)
+def _describe(*, image_size: int, channels: int, num_classes: int, **sizes: int) -> Description:
+    _check(sizes | {"image_size": image_size, "channels": channels, "num_classes": num_classes})
+    return Description(Inputs((channels, image_size, image_size)), num_classes)
+
+
+@register_dataset("gaussian", describe=_describe)
 def gaussian(
     train_size: int = 512,
     *,
@@ -18,7 +25,7 @@ def gaussian(
     num_classes: int = 10,
     validation_size: int = 128,
     test_size: int = 128,
-) -> Dataset:
+) -> Splits:
     """Standard normal inputs with uniform random labels, the same for every trial.
 
     Args:
@@ -30,17 +37,21 @@ def gaussian(
         test_size: test samples.
 
     Raises:
-        ValueError: a size is impossible.
+        ArgumentError: a size is impossible.
     """
-    least = {"train_size": 1, "image_size": 1, "channels": 1, "num_classes": 1, "validation_size": 0, "test_size": 1}
-    given = (train_size, image_size, channels, num_classes, validation_size, test_size)
-    for (name, bound), value in zip(least.items(), given, strict=True):
-        if value < bound:
-            raise ValueError(f"{name} must be at least {bound}, got {value}")
+    _check({"train_size": train_size, "validation_size": validation_size, "test_size": test_size})
     shape = (channels, image_size, image_size)
     generator = torch.Generator().manual_seed(SPLIT_SEED)
     train, validation, test = (
         Split(torch.randn(n, *shape, generator=generator), torch.randint(num_classes, (n,), generator=generator))
         for n in (train_size, validation_size, test_size)
     )
-    return Dataset("gaussian", train, validation, test, num_classes, shape)
+    return Splits(train, validation, test)
+
+
+def _check(sizes: dict[str, int]) -> None:
+    """Raise an ArgumentError where a size is impossible."""
+    for name, value in sizes.items():
+        least = 0 if name == "validation_size" else 1
+        if value < least:
+            raise ArgumentError(f"must be at least {least}, got {value}", name)

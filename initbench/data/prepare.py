@@ -1,4 +1,4 @@
-"""From raw images to a `Dataset`: stratified subsets, resizing and standardization, the same for every dataset."""
+"""From raw images to `Splits`: stratified subsets, resizing and standardization, the same for every dataset."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from initbench.data.dataset import Dataset, Split
-from initbench.errors import DataError
+from initbench.data.dataset import Split, Splits
+from initbench.errors import ArgumentError, DataError
 
 # Subsets do not depend on a trial's seed: every trial of a dataset has the same test and validation samples.
 SPLIT_SEED = 20190710
@@ -39,14 +39,14 @@ def check_sizes(train_size: int | None, image_size: int | None, validation_size:
     """Refuse sizes that no dataset can have.
 
     Raises:
-        ValueError: one is too small.
+        ArgumentError: one is too small.
     """
     if train_size is not None and train_size < 1:
-        raise ValueError(f"train_size must be at least 1, got {train_size}")
+        raise ArgumentError(f"must be at least 1, got {train_size}", "train_size")
     if image_size is not None and image_size < 1:
-        raise ValueError(f"image_size must be at least 1, got {image_size}")
+        raise ArgumentError(f"must be at least 1, got {image_size}", "image_size")
     if validation_size < 0:
-        raise ValueError(f"validation_size must be at least 0, got {validation_size}")
+        raise ArgumentError(f"must be at least 0, got {validation_size}", "validation_size")
 
 
 def hold_out_validation(targets: Tensor, validation_size: int) -> tuple[Tensor, Tensor]:
@@ -57,10 +57,10 @@ def hold_out_validation(targets: Tensor, validation_size: int) -> tuple[Tensor, 
         validation_size: how many to hold out; 0 to train on all.
 
     Raises:
-        ValueError: nothing would be left to train on.
+        ArgumentError: nothing would be left to train on.
     """
     if validation_size >= len(targets):
-        raise ValueError(f"validation_size must be less than {len(targets)}, got {validation_size}")
+        raise ArgumentError(f"must be less than {len(targets)}, got {validation_size}", "validation_size")
     order = stratified_order(targets)
     return order[validation_size:], order[:validation_size]
 
@@ -69,10 +69,10 @@ def take_first(order: Tensor, train_size: int | None) -> Tensor:
     """Return the first `train_size` indices, all for None; smaller subsets are parts of larger ones.
 
     Raises:
-        ValueError: there are not so many.
+        ArgumentError: there are not so many.
     """
     if train_size is not None and train_size > len(order):
-        raise ValueError(f"train_size must be at most {len(order)}, got {train_size}")
+        raise ArgumentError(f"must be at most {len(order)}, got {train_size}", "train_size")
     return order[:train_size]
 
 
@@ -81,24 +81,22 @@ def prepare_published(
     train: tuple[Tensor, Tensor],
     test: tuple[Tensor, Tensor],
     *,
-    num_classes: int,
     train_size: int | None,
     image_size: int | None,
     validation_size: int,
-) -> Dataset:
+) -> Splits:
     """Hold the validation samples out of the published training set, take a subset of the rest, and `prepare` them.
 
     Args:
         name: the registered name.
         train: the published training set, images (N, C, H, W) of any real type and class indices (N,).
         test: the published test set, likewise.
-        num_classes: number of classes.
         train_size: size of the stratified subset to train on; None for all.
         image_size: side of the resized images; None to leave them.
         validation_size: how many samples to hold out; 0 to train on all.
 
     Raises:
-        ValueError: there are not so many samples.
+        ArgumentError: there are not so many samples.
         DataError: a channel of the training images is constant.
     """
     images, targets = train
@@ -109,7 +107,6 @@ def prepare_published(
         (images[kept], targets[kept]),
         (images[held_out], targets[held_out]),
         test,
-        num_classes=num_classes,
         image_size=image_size,
     )
 
@@ -120,17 +117,15 @@ def prepare(
     validation: tuple[Tensor, Tensor],
     test: tuple[Tensor, Tensor],
     *,
-    num_classes: int,
     image_size: int | None,
-) -> Dataset:
-    """Resize, standardize by the training split's mean and deviation per channel, and return the dataset.
+) -> Splits:
+    """Resize, standardize by the training split's mean and deviation per channel, and return the splits.
 
     Args:
         name: the registered name.
         train: images (N, C, H, W) of any real type, and class indices (N,).
         validation: likewise.
         test: likewise.
-        num_classes: number of classes.
         image_size: side of the images after antialiased bilinear resizing; None to leave them.
 
     Raises:
@@ -142,8 +137,7 @@ def prepare(
         raise DataError(f"{name}: a channel of the {len(splits[0])} training images is constant")
     for split in splits:
         split.inputs.sub_(mean).div_(deviation)
-    channels, height, width = splits[0].inputs.shape[1:]
-    return Dataset(name, splits[0], splits[1], splits[2], num_classes, (channels, height, width))
+    return Splits(*splits)
 
 
 def _resize(images: Tensor, size: int | None) -> Tensor:

@@ -20,18 +20,25 @@ from initbench.initializers.initialize import initialize
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext
-from initbench.probes.json_values import json_values
+from initbench.probes.measurement import entries
 from initbench.randomness import generator
 from initbench.registry import PROBES
+from initbench.tasks import find_task
+from initbench.tasks.describe import describe_task
 from initbench.training.loop import train
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from torch import nn
 
+    from initbench.batches import Batch
     from initbench.data.dataset import Dataset
+    from initbench.initializers.context import InitializationRecord
+    from initbench.probes.measurement import Measurement
     from initbench.suite.spec import ComponentSpec, TrialSpec
+    from initbench.tasks import Task
+    from initbench.training.loop import EvaluatedSplit
 
 
 def run_trial(
@@ -52,16 +59,18 @@ def run_trial(
     device = torch.device(device)
     with _process_state(spec.recipe.threads, device), _timed(timing, "total_seconds"):
         with _timed(timing, "data_seconds"):
-            dataset = load_dataset(spec.dataset.name, spec.dataset.arguments, device)
+            dataset = load_dataset(spec.dataset.name, spec.dataset.arguments, device, spec.dataset.content)
+        task = find_task(dataset.task)
         model = _build(spec, dataset).to(device)
         with _timed(timing, "initialization_seconds"):
             record = _initialize(spec, model, dataset)
         with _timed(timing, "probes_seconds"):
-            probes = []
+            probes: list[dict[str, Any]] = []
             for probe in spec.probes:
                 label = _label(probe)
                 with _timed(timing, f"{label}_probe_seconds"):
-                    probes.append({"name": label} | _measure(probe, spec, model, dataset))
+                    probes += entries(label, _measure(probe, spec, model, dataset, task))
+        evaluated: EvaluatedSplit = "validation" if spec.phase == "search" else "test"
         with _timed(timing, "training_seconds"):
             result = train(
                 model,
@@ -70,14 +79,16 @@ def run_trial(
                 spec.seed,
                 parameter_groups=record.parameter_groups(spec.recipe.lr),
                 on_epoch=None if on_epoch is None else lambda epoch, epochs, _: on_epoch(epoch, epochs),
-                evaluate_on="validation" if spec.phase == "search" else "test",
+                evaluate_on=evaluated,
             )
     initialization = record.to_json()
     initialization.pop("seconds", None)  # a duration: it stands in `timing`, which need not be reproducible
     return TrialRecord(
         id=spec.id,
         spec=spec.model_dump(mode="json"),
+        identity=spec.identity,
         status="diverged" if result.diverged else "finished",
+        task=describe_task(task, dataset, evaluated, result.metrics),
         metrics=result.metrics,
         history=result.history,
         initialization=initialization,
@@ -115,7 +126,12 @@ def failed_record(spec: TrialSpec, kind: str, message: str, trace: str = "") -> 
     """
     error = {"type": kind, "message": message, "traceback": trace}
     return TrialRecord(
-        id=spec.id, spec=spec.model_dump(mode="json"), status="failed", timing={"ended_at": time.time()}, error=error
+        id=spec.id,
+        spec=spec.model_dump(mode="json"),
+        identity=spec.identity,
+        status="failed",
+        timing={"ended_at": time.time()},
+        error=error,
     )
 
 
@@ -123,43 +139,42 @@ def _build(spec: TrialSpec, dataset: Dataset) -> nn.Module:
     return create_model(
         spec.architecture.name,
         scheme=spec.scheme,
-        input_shape=dataset.input_shape,
-        num_classes=dataset.num_classes,
+        inputs=dataset.inputs,
+        num_classes=dataset.outputs,
         seed=spec.seed,
         **spec.architecture.arguments,
     )
 
 
-def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Any:
-    initializer = spec.initializer
-    tuner: dict[str, Any] = {}
-    if initializer.batch_size is not None:
-        base = initializer.base
-        tuner["base"] = None if base is None else {"name": base.name, **base.arguments}
-        tuner["real_batches"] = endless_batches(
-            dataset.train, initializer.batch_size, generator(spec.seed, "tuner_batches", "real")
-        )
+def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> InitializationRecord:
+    def real_batches(batch_size: int) -> Iterator[Batch]:
+        return endless_batches(dataset.train, batch_size, generator(spec.seed, "tuner_batches", "real"))
+
+    arguments = spec.initializer.arguments
     return initialize(
         model,
-        initializer.name,
-        input_shape=(initializer.batch_size or spec.recipe.batch_size, *dataset.input_shape),
-        num_classes=dataset.num_classes,
+        spec.initializer.name,
+        input_shape=(arguments.get("batch_size", spec.recipe.batch_size), *dataset.inputs.shape),
+        num_classes=dataset.outputs,
+        task=dataset.task,
         seed=spec.seed,
+        real_batches=real_batches,
         training_optimizer=(spec.recipe.optimizer, spec.recipe.lr),
-        **tuner,
-        **initializer.arguments,
+        **arguments,
     )
 
 
-def _measure(probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset) -> dict[str, Any]:
+def _measure(
+    probe: ComponentSpec, spec: TrialSpec, model: nn.Module, dataset: Dataset, task: Task
+) -> Measurement | Mapping[str, Measurement]:
     context = ProbeContext(
         seed=spec.seed,
-        input_shape=dataset.input_shape,
-        num_classes=dataset.num_classes,
+        inputs=dataset.inputs,
+        outputs=dataset.outputs,
+        task=task,
         real_batches=partial(endless_batches, dataset.train),
     )
-    measurement = PROBES.get(probe.name).build(probe.arguments)(model, context)
-    measured: dict[str, Any] = json_values({"value": measurement.value, "conditions": measurement.conditions})
+    measured: Measurement | Mapping[str, Measurement] = PROBES.get(probe.name).build(probe.arguments)(model, context)
     return measured
 
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - the field's name for it
-from torch import nn
+from torch import Tensor, nn
 
 from initbench import randomness
+from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
 from initbench.errors import InitializationError
-from initbench.probes.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
-from initbench.probes.json_values import json_values
+from initbench.json_values import json_values
+from initbench.tasks import Task, find_task
+
+if TYPE_CHECKING:
+    from initbench.inputs import Inputs
+    from initbench.registry import Initializer
+
+RealBatches = Iterable[Batch] | Callable[[int], Iterable[Batch]]
+"""Batches of the training split, or a function from the number of samples of a batch to them."""
 
 
 @dataclass
@@ -22,8 +30,7 @@ class InitializationRecord:
 
     Attributes:
         initializer: registered name.
-        arguments: all its arguments.
-        base: a tuner's base, ``{"name": ..., arguments}``; None where it took the model as it was.
+        arguments: all its arguments, as plain data.
         seed: the trial's seed.
         tensors: what was done to each parameter, in order, such as ``drawn: kaiming normal, std 0.1179``, ``zeroed``,
             ``scaled by 0.43``, ``untouched``, ``untouched: frozen``, ``tied to embedding.weight``.
@@ -36,7 +43,6 @@ class InitializationRecord:
 
     initializer: str
     arguments: dict[str, Any] = field(default_factory=dict)
-    base: dict[str, Any] | None = None
     seed: int = 0
     tensors: dict[str, list[str]] = field(default_factory=dict)
     history: list[dict[str, float | None]] = field(default_factory=list)
@@ -90,23 +96,26 @@ class InitializationContext:
         model: the model that is initialized; batches come on its device and in its dtype.
         record: what the initializer did goes here.
         seed: the trial's seed.
-        input_shape: (batch, ...), for images (batch, channels, height, width); None where it is not known.
-        num_classes: number of classes; None where it is not known.
-        loss_fn: mean loss of a batch from (outputs, targets).
+        task: what is learned.
+        inputs: one sample of the model's inputs; None where that is not known.
+        outputs: how many outputs the model has: classes, or tokens of a vocabulary; None where that is not known.
+        loss_fn: mean loss of a batch from (outputs, targets); by default the task's.
         optimizer: what the model will be trained with.
         given_batches: the user's batches, which replace generated and real ones.
-        real_batches: batches of the training split.
+        real_batches: batches of the training split, or a function that returns them for a number of samples.
     """
 
     model: nn.Module
     record: InitializationRecord
     seed: int = 0
-    input_shape: tuple[int, ...] | None = None
-    num_classes: int | None = None
-    loss_fn: LossFunction = F.cross_entropy
+    task: Task = field(default_factory=partial(find_task, "classification"))
+    inputs: Inputs | None = None
+    outputs: int | None = None
+    loss_fn: LossFunction | None = None
     optimizer: Optimizer = field(default_factory=Optimizer)
     given_batches: Iterable[Batch] | None = None
-    real_batches: Iterable[Batch] | None = None
+    real_batches: RealBatches | None = None
+    _stages: list[Stage] = field(default_factory=list, repr=False)
 
     def generator(self, key: str) -> torch.Generator:
         """Return a CPU generator at the start of the stream (seed, ``weights``, key).
@@ -116,16 +125,57 @@ class InitializationContext:
         """
         return randomness.generator(self.seed, "weights", key)
 
-    def batches(self, data: DataKind = "random") -> Iterator[Batch]:
+    def apply(self, initializer: Initializer | None, model: nn.Module) -> None:
+        """Run another initializer on the model: what an initializer starts from. None takes the model as it is.
+
+        Raises:
+            InitializationError: it cannot do its work on this model.
+        """
+        if initializer is not None:
+            self.run(initializer.name, initializer.build(), model)
+
+    def run(self, name: str, apply: Apply, model: nn.Module) -> None:
+        """Run what an initializer's factory has returned, and record what it changed without saying so.
+
+        Args:
+            name: the initializer's, for the record.
+            apply: sets values in place.
+            model: the model.
+
+        Raises:
+            InitializationError: it added, removed or replaced a parameter, or cannot do its work on this model.
+        """
+        stage = Stage(name, model, self.record)
+        self._stages.append(stage)
+        apply(model, self)
+        self._stages.pop()
+        stage.end()
+        for other in self._stages:  # what this one did is none of theirs
+            other.begin()
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean loss of a batch, 0-dim.
+
+        Raises:
+            InitializationError: the model has fewer outputs than the task needs.
+        """
+        if self.loss_fn is not None:
+            return self.loss_fn(outputs, targets)
+        if self.outputs is not None and self.given_batches is None:
+            self.task.check_outputs(outputs, self.outputs)
+        return self.task.loss(outputs, targets)
+
+    def batches(self, data: DataKind, batch_size: int) -> Iterator[Batch]:
         """Yield batches (inputs, targets) without end, from the first, and record where they come from.
 
         Args:
-            data: ``random`` noise (see `random_batches`) or ``real`` data; the user's own replace both.
+            data: ``random`` noise (see `Task.random_batch`) or ``real`` data; the user's own replace both.
+            batch_size: samples in each; the user's own have the size that they have.
 
         Raises:
             InitializationError: there are none of this kind, they end, or one is not a pair of tensors.
         """
-        source, batches = self._source(data)
+        source, batches = self._source(data, batch_size)
         self.record.conditions["data"] = source
         like = reference_parameter(self.model)
         step = 0
@@ -135,19 +185,58 @@ class InitializationContext:
             yield move((batch[0], batch[1]), like)
         raise InitializationError(f"batches ended early: step {step + 1} needs one, {step} were given")
 
-    def _source(self, data: DataKind) -> tuple[str, Iterable[Batch]]:
+    def _source(self, data: DataKind, batch_size: int) -> tuple[str, Iterable[Batch]]:
         if self.given_batches is not None:
             return "given", self.given_batches
         if data == "real":
             if self.real_batches is None:
                 raise InitializationError(f"{self.record.initializer} needs real data: give batches or real_batches")
-            return "real", self.real_batches
-        if self.input_shape is None or self.num_classes is None:
+            return "real", self.real_batches(batch_size) if callable(self.real_batches) else self.real_batches
+        if self.inputs is None or self.outputs is None:
             raise InitializationError(
                 f"{self.record.initializer} draws random batches: give input_shape and num_classes, or batches"
             )
         order = randomness.generator(self.seed, "tuner_batches")
-        return "random", random_batches(self.input_shape, self.num_classes, order)
+        return "random", random_batches(self.task, self.inputs, self.outputs, batch_size, order)
+
+
+class Stage:
+    """One initializer at work on a model: what it changed, and whether it said so.
+
+    Args:
+        name: the initializer's.
+        model: the model.
+        record: where it says what it does.
+    """
+
+    def __init__(self, name: str, model: nn.Module, record: InitializationRecord) -> None:
+        self.name, self._model, self._record = name, model, record
+        self._identities = _identities(model)
+        self.begin()
+
+    def begin(self) -> None:
+        """Take what is there now as what it starts from."""
+        self._before = {name: parameter.detach().clone() for name, parameter in self._model.named_parameters()}
+        self._noted = {name: len(done) for name, done in self._record.tensors.items()}
+
+    def end(self) -> None:
+        """Record what was changed without a word.
+
+        Raises:
+            InitializationError: a parameter was added, removed or replaced.
+        """
+        if _identities(self._model) != self._identities:
+            raise InitializationError(
+                f"{self.name} added, removed or replaced a parameter; an initializer only sets values"
+            )
+        for name, parameter in self._model.named_parameters():
+            silent = len(self._record.tensors.get(name, [])) == self._noted.get(name, 0)
+            if silent and not torch.equal(parameter, self._before[name]):
+                self._record.note(name, f"set by {self.name}")
+
+
+def _identities(model: nn.Module) -> dict[str, int]:
+    return {name: id(parameter) for name, parameter in model.named_parameters(remove_duplicate=False)}
 
 
 Apply = Callable[[nn.Module, InitializationContext], None]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.weight_norm import is_weight_normalized
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.registry import register_initializer
+from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 @register_initializer(
     "data_dependent_weight_norm",
-    kind="tuner",
-    base="weight_norm",
-    batch_size=128,
+    data="real",
     scheme="weight_norm",
     reference="Salimans & Kingma, Weight Normalization, NeurIPS 2016, section 3",
 )
-def data_dependent_weight_norm(data: DataKind = "real") -> Apply:
+def data_dependent_weight_norm(
+    base: Initializer | None = Initializer("weight_norm"), data: DataKind = "real", batch_size: int = 128
+) -> Apply:
     """Set gains to g = 1/σ and biases to b = -μ/σ, so that each channel has mean 0 and variance 1 before activation.
 
     μ and σ are those of the channel's outputs v·x/‖v‖ on one batch (equations (5) and (6)), over samples and positions;
@@ -35,15 +36,22 @@ def data_dependent_weight_norm(data: DataKind = "real") -> Apply:
     one forward pass. The base and the size of the batch are this library's choice.
 
     Args:
+        base: what draws the directions; null takes the model as it is.
         data: ``real`` or ``random`` inputs.
+        batch_size: samples of the one batch.
+
+    Raises:
+        ArgumentError: batch_size is below 1.
     """
+    check_count("batch_size", batch_size)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
+        context.apply(base, model)
         model.eval()
         layers = {name: module for name, module in model.named_modules() if is_weight_normalized(module)}
         if not layers:
             raise InitializationError("data_dependent_weight_norm: the model has no weight-normalized layers")
-        inputs, _ = next(context.batches(data))
+        inputs, _ = next(context.batches(data, batch_size))
         if not is_finite([inputs]):
             raise InitializationError(f"data_dependent_weight_norm: the batch {NOT_FINITE}")
         deviations: dict[str, Tensor] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from initbench.checks import check_positive
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.orthogonal import haar_orthogonal
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def delta_orthogonal(gain: float = 1.0) -> Apply:
         gain: multiplies the matrix; 1, as in MetaInit's experiments, for linear layers, √2 where ReLUs follow.
 
     Raises:
-        ValueError: gain is not a finite number above 0.
+        ArgumentError: gain is not a finite number above 0.
     """
     check_positive("gain", gain)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from initbench.architectures.layers import NORM_LAYERS, classifier_name
 from initbench.architectures.schemes import ScalarBias, ScalarMultiplier
+from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import required_branches, required_multipliers, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter, WeightLayer, sample, weight_layers
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def fixup(
         scalar_learning_rate: of biases and multipliers, as a fraction of the learning rate.
 
     Raises:
-        ValueError: scalar_learning_rate is not a finite number above 0.
+        ArgumentError: scalar_learning_rate is not a finite number above 0.
     """
     check_positive("scalar_learning_rate", scalar_learning_rate)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initbench.checks import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer, sample
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def gaussian(std: float = 0.01) -> Distribution:
         std: standard deviation; 0.01 is AlexNet's.
 
     Raises:
-        ValueError: std is not a finite number above 0.
+        ArgumentError: std is not a finite number above 0.
     """
     check_positive("std", std)
 

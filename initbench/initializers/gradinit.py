@@ -8,41 +8,51 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from initbench.errors import InitializationError
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count, check_positive
+from initbench.differentiation.functional import functional
+from initbench.differentiation.gradients import differentiable_parameters, flatten, loss_gradients
+from initbench.differentiation.loss import differentiable_loss
+from initbench.errors import ArgumentError, InitializationError
+from initbench.initializers.batch_norm import batch_norms
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.probes.checks import check_count, check_positive
-from initbench.probes.functional import functional
-from initbench.probes.gradient_quotient import batch_loss, differentiable_parameters, flatten, loss_gradients
-from initbench.probes.user_code import explained, mean_loss, within_classes
-from initbench.registry import register_initializer
+from initbench.registry import Initializer, register_initializer
+from initbench.user_code import explained, mean_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from initbench.batches import Batch
     from initbench.initializers.context import InitializationContext, InitializationRecord
-    from initbench.probes.batches import Batch
 
 _GAMMA = {"sgd": 1.0, "adam": 1000.0}
+
+
+def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | None:
+    """Return why the scales cannot be learned for a training: there is no step to look ahead to at a rate of 0."""
+    del optimizer
+    if arguments["eta"] is None and lr == 0:
+        return "eta is the learning rate of the recipe, which is 0: give gradinit an eta above 0"
+    return None
 
 
 @register_initializer(
     "gradinit",
     3,
-    kind="tuner",
-    base={"name": "kaiming", "mode": "fan_out"},
-    batch_size=64,
+    data="real",
+    reads_optimizer=True,
+    refuses=_refuses,
     smoke={"iterations": 3},
     reference="Zhu et al., GradInit, NeurIPS 2021, Algorithm 1",
 )
 def gradinit(
+    base: Initializer | None = Initializer("kaiming", mode="fan_out"),
     iterations: int = 390,
     tau: float = 1e-2,
     gamma: float | None = None,
@@ -53,6 +63,7 @@ def gradinit(
     floor: float = 0.01,
     clip: float = 1.0,
     data: DataKind = "real",
+    batch_size: int = 64,
 ) -> Apply:
     """Learn one scale for each parameter tensor with which one step of the training to come lowers the loss most.
 
@@ -70,6 +81,7 @@ def gradinit(
     128, each of two half-batches. The base is theirs, Kaiming's with fan_out.
 
     Args:
+        base: what draws the weights; null takes the model as it is.
         iterations: of two half-batches, and a third where the loss is descended.
         tau: learning rate of the scales; the paper's lie between 3e-3 and 1e-1, by architecture.
         gamma: largest gradient norm of the start of training; null for 1 with sgd and 1000 with adam, as in the paper,
@@ -83,22 +95,26 @@ def gradinit(
         floor: least scale of a weight, 0.01 in appendix A.1; that of a bias is 0, as in the authors' code.
         clip: of each scale's derivative; 1 in the authors' code for CIFAR-10.
         data: ``real`` or ``random`` half-batches.
+        batch_size: samples of a half-batch.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ArgumentError: an argument is out of its range.
     """
     check_count("iterations", iterations)
+    check_count("batch_size", batch_size)
     _check({"tau": tau, "gamma": gamma, "eta": eta, "clip": clip}, floor, overlap)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        norms = _set_modes(model)
+        context.apply(base, model)
+        statistics = _set_modes(model)
         trainable = differentiable_parameters(model, "gradinit")
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
         largest = _GAMMA[form] if gamma is None else gamma
         step_size = context.optimizer.lr if eta is None else eta
+        check_positive("eta", step_size)
         objective = _Objective(model, trainable, context, form, step_size)
         scales = Scales(trainable, tau, floor, clip)
-        draw = context.batches(data)
+        draw = context.batches(data, batch_size)
         history: list[tuple[str, float, Tensor]] = []
         stopped_at, size = None, math.inf
         for iteration in range(iterations):
@@ -142,7 +158,7 @@ def gradinit(
             "eta": step_size,
             "gamma": largest,
             "mode": "eval",
-            "batch_norm": "batch statistics" if norms else None,
+            "batch_norm": statistics,
             "half_batch_shape": list(a[0].shape),
             "stopped_at_step": stopped_at,
         }
@@ -156,18 +172,18 @@ def _check(positive: dict[str, float | None], floor: float, overlap: float) -> N
         if value is not None:
             check_positive(name, value)
     if not (math.isfinite(floor) and floor >= 0):
-        raise ValueError(f"floor must be a finite number of at least 0, got {floor}")
+        raise ArgumentError(f"must be a finite number of at least 0, got {floor}", "floor")
     if overlap not in {0, 0.5, 1}:
-        raise ValueError(f"overlap must be 0, 0.5 or 1, got {overlap}")
+        raise ArgumentError(f"must be 0, 0.5 or 1, got {overlap}", "overlap")
 
 
-def _set_modes(model: nn.Module) -> list[nn.Module]:
-    """Switch dropout off and let BatchNorm use the statistics of the batch; return the BatchNorm layers."""
+def _set_modes(model: nn.Module) -> str | None:
+    """Switch dropout off and let BatchNorm use the batch; return which statistics it uses, None without."""
     model.eval()
-    norms: list[nn.Module] = [module for module in model.modules() if isinstance(module, _BatchNorm)]
-    for module in norms:
-        module.training = True
-    return norms
+    layers = batch_norms(model)
+    for layer in layers:
+        layer.training = True
+    return "batch statistics" if layers else None
 
 
 def _join(first: Batch, second: Batch) -> Batch:
@@ -205,7 +221,7 @@ class _Objective:
         eta: float,
     ) -> None:
         self._model, self._trainable = model, trainable
-        self._loss_fn = within_classes(context.loss_fn, context.num_classes if context.given_batches is None else None)
+        self._loss_fn = context.loss
         self._forward_with = functional(model)
         self._form, self._eta = form, eta
         self.forward_passes = self.backward_passes = 0
@@ -219,7 +235,7 @@ class _Objective:
         """
         self.forward_passes += 1
         if differentiable:
-            loss = batch_loss(self._model, *batch, self._loss_fn)
+            loss = differentiable_loss(self._model, *batch, self._loss_fn)
         else:
             loss = mean_loss(self._model, batch, self._loss_fn)
         gradients = self._differentiate(loss, create_graph=differentiable)

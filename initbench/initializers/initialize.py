@@ -4,88 +4,91 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
 
-from initbench.errors import InitializationError
+from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext, InitializationRecord, Optimizer
-from initbench.probes.state import forked_rng, preserved
-from initbench.registry import INITIALIZERS, Component, InitializerTraits
+from initbench.preservation import forked_rng, preserved
+from initbench.registry import INITIALIZERS
+from initbench.tasks import find_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from initbench.initializers.context import Apply
-    from initbench.probes.batches import Batch, LossFunction
-
-
-class _Base(Enum):
-    DECLARED = "the base that the tuner declares"
+    from initbench.batches import Batch, LossFunction
+    from initbench.initializers.context import RealBatches
 
 
 def initialize(
     model: nn.Module,
     name: str,
     *,
-    base: str | Mapping[str, Any] | _Base | None = _Base.DECLARED,
+    inputs: Tensor | None = None,
     input_shape: tuple[int, ...] | None = None,
     num_classes: int | None = None,
+    task: str = "classification",
     seed: int = 0,
     batches: Iterable[Batch] | None = None,
-    real_batches: Iterable[Batch] | None = None,
-    loss_fn: LossFunction = F.cross_entropy,
+    real_batches: RealBatches | None = None,
+    loss_fn: LossFunction | None = None,
     training_optimizer: tuple[str, float] = ("sgd", 0.1),
     **arguments: Any,
 ) -> InitializationRecord:
     """Set a model's parameters in place and return the record of what was done.
 
-    A distribution draws them; a tuner draws its base and then adjusts it with batches. Modes, buffers,
-    `requires_grad`, gradients and the global random state are afterwards as they were; after an exception, so are all
-    parameters. The result is a function of the model and the arguments alone.
+    Some initializers draw them; others start from such a one, their argument `base`, and adjust what it drew with
+    batches. Modes, buffers, `requires_grad`, gradients and the global random state are afterwards as they were; after
+    an exception, so are all parameters. The result is a function of the model and the arguments alone.
 
     Args:
-        model: any module. Frozen parameters stay as they are.
+        model: any module; its output is a tensor, or has one as ``.logits``. Frozen parameters stay as they are.
         name: a registered initializer, such as ``metainit``.
-        base: of a tuner: a distribution's name, or a mapping of its ``name`` and arguments; None takes the model as
-            it is; by default the one that the tuner declares.
-        input_shape: of a batch, (batch, channels, height, width), for random batches.
-        num_classes: for the targets of random batches.
+        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens.
+        input_shape: of a batch, in its place: (batch, channels, height, width) for images.
+        num_classes: how many outputs the model has: classes, or tokens of a vocabulary.
+        task: what is learned: the loss, and what random batches are.
         seed: all random numbers derive from it.
         batches: (inputs, targets), in place of generated ones: one per step, from the first, none spent on measuring.
-        real_batches: what a tuner that asks for real data gets.
-        loss_fn: mean loss of a batch from (outputs, targets).
-        training_optimizer: name and learning rate of the training to come, for tuners that need them.
-        arguments: the initializer's own.
+        real_batches: what an initializer that asks for real data gets: batches, or a function from a batch size.
+        loss_fn: mean loss of a batch from (outputs, targets), in place of the task's.
+        training_optimizer: name and learning rate of the training to come, for initializers that need them.
+        arguments: the initializer's own. A ``batch_size`` that is not given is that of `inputs` or `input_shape`.
 
     Raises:
-        UnknownNameError: no initializer has this name.
+        UnknownNameError: no initializer or task has this name.
         ArgumentError: an argument is unknown, of the wrong type or refused.
         InitializationError: the initializer cannot do its work on this model, or with these batches.
     """
     start = time.perf_counter()
     component = INITIALIZERS.get(name)
+    learned = find_task(task)
+    shape = tuple(inputs.shape) if inputs is not None else input_shape
+    _check_shape(shape, num_classes)
+    if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
+        arguments = {"batch_size": shape[0]} | arguments
     resolved = component.resolve(arguments)
-    stages = [(name, component.build(arguments))]
-    base_component, base_arguments = _resolve_base(component, base)
-    described = None
-    if base_component is not None:
-        described = {"name": base_component.name, **base_component.resolve(base_arguments)}
-        stages.insert(0, (base_component.name, base_component.build(base_arguments)))
+    apply = component.build(arguments)
     _check_model(model)
-    _check_shape(input_shape, num_classes)
     record = InitializationRecord(
         initializer=name,
-        arguments=resolved,
-        base=described,
+        arguments=component.plain(resolved),
         seed=seed,
         _parameters=dict(model.named_parameters()),
     )
     context = InitializationContext(
-        model, record, seed, input_shape, num_classes, loss_fn, Optimizer(*training_optimizer), batches, real_batches
+        model=model,
+        record=record,
+        seed=seed,
+        task=learned,
+        inputs=None if shape is None else learned.inputs_for(shape[1:], num_classes, inputs),
+        outputs=num_classes,
+        loss_fn=loss_fn,
+        optimizer=Optimizer(*training_optimizer),
+        given_batches=batches,
+        real_batches=real_batches,
     )
     with (
         torch.inference_mode(False),  # a caller's own, or its no_grad, must not take a tuner's gradients away
@@ -94,30 +97,10 @@ def initialize(
         forked_rng(model, seed, "initializer"),
         _parameters_restored_on_error(model),
     ):
-        for stage, apply in stages:
-            _run(stage, apply, model, context)
+        context.run(name, apply, model)
     _note_untouched(model, record)
     record.seconds = time.perf_counter() - start
     return record
-
-
-def _resolve_base(
-    component: Component[InitializerTraits], base: str | Mapping[str, Any] | _Base | None
-) -> tuple[Component[InitializerTraits] | None, dict[str, Any]]:
-    """Return the base distribution, None for none, and the arguments that the user set for it."""
-    chosen = component.traits.base if isinstance(base, _Base) else base
-    if chosen is None:
-        return None, {}
-    if component.traits.kind != "tuner":
-        raise InitializationError(f"base: {component.name} draws the parameters itself; only a tuner has a base")
-    arguments = {} if isinstance(chosen, str) else dict(chosen)
-    name = chosen if isinstance(chosen, str) else arguments.pop("name", None)
-    if not isinstance(name, str):
-        raise InitializationError("base must be a distribution's name, or a mapping with the key name")
-    found = INITIALIZERS.get(name)
-    if found.traits.kind == "tuner":
-        raise InitializationError(f"base: {name} is a tuner; a base is a distribution, such as kaiming")
-    return found, arguments
 
 
 def _check_model(model: nn.Module) -> None:
@@ -127,28 +110,10 @@ def _check_model(model: nn.Module) -> None:
 
 
 def _check_shape(input_shape: tuple[int, ...] | None, num_classes: int | None) -> None:
-    if input_shape is not None and (not input_shape or min(input_shape) < 1):
-        raise InitializationError(f"input_shape must be (batch, ...), each at least 1, got {tuple(input_shape)}")
+    if input_shape is not None and (len(input_shape) < 2 or min(input_shape) < 1):
+        raise ArgumentError(f"must be (batch, ...), each at least 1, got {tuple(input_shape)}", "input_shape")
     if num_classes is not None and num_classes < 1:
-        raise InitializationError(f"num_classes must be at least 1, got {num_classes}")
-
-
-def _run(stage: str, apply: Apply, model: nn.Module, context: InitializationContext) -> None:
-    """Run one initializer and note what it changed without saying so."""
-    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    notes = {name: len(done) for name, done in context.record.tensors.items()}
-    identities = _identities(model)
-    apply(model, context)
-    if _identities(model) != identities:
-        raise InitializationError(f"{stage} added, removed or replaced a parameter; an initializer only sets values")
-    for name, parameter in model.named_parameters():
-        silent = len(context.record.tensors.get(name, [])) == notes.get(name, 0)
-        if silent and not torch.equal(parameter, before[name]):
-            context.record.note(name, f"set by {stage}")
-
-
-def _identities(model: nn.Module) -> dict[str, int]:
-    return {name: id(parameter) for name, parameter in model.named_parameters(remove_duplicate=False)}
+        raise ArgumentError(f"must be at least 1, got {num_classes}", "num_classes")
 
 
 @contextmanager

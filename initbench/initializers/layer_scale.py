@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.errors import InitializationError
+from initbench.checks import check_positive
+from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter
 from initbench.initializers.truncated_normal import truncated_normal
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def layer_scale(value: float | None = None, std: float = 0.02) -> Apply:
             has 0.02.
 
     Raises:
-        ValueError: value is not finite, or std not a finite number above 0.
+        ArgumentError: value is not finite, or std not a finite number above 0.
     """
     if value is not None and not math.isfinite(value):
-        raise ValueError(f"value must be finite, got {value}")
+        raise ArgumentError(f"must be finite, got {value}", "value")
     check_positive("std", std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:

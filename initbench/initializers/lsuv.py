@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count, check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import own_parameter
 from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.weight_normalized import weight_normalized
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.probes.checks import check_positive
-from initbench.registry import register_initializer
+from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext, InitializationRecord
@@ -30,12 +30,17 @@ Layer = _ConvNd | nn.Linear
 
 @register_initializer(
     "lsuv",
-    kind="tuner",
-    base="orthogonal",
-    batch_size=128,
+    data="real",
     reference="Mishkin & Matas, All you need is a good init, ICLR 2016, Algorithm 1",
 )
-def lsuv(std: float = 1.0, tolerance: float = 1e-3, data: DataKind = "real", remove_mean: bool = False) -> Apply:
+def lsuv(
+    base: Initializer | None = Initializer("orthogonal"),
+    std: float = 1.0,
+    tolerance: float = 1e-3,
+    data: DataKind = "real",
+    remove_mean: bool = False,
+    batch_size: int = 128,
+) -> Apply:
     """Scale the weight of each convolution and linear layer so that its outputs have one standard deviation.
 
     The deviation is that of all outputs of a layer on one batch, before the activation. The paper divides a weight by
@@ -54,22 +59,26 @@ def lsuv(std: float = 1.0, tolerance: float = 1e-3, data: DataKind = "real", rem
     the tolerance, which stops nothing here, are this library's.
 
     Args:
+        base: what draws the weights; null takes the model as it is.
         std: of each layer's outputs.
         tolerance: a layer whose deviation is farther than this from `std` at the end, relatively, is warned of.
         data: ``real`` or ``random`` inputs.
         remove_mean: also shift the bias of each layer that has one so that the mean of all its outputs is 0, as
             LSUV-pytorch does.
+        batch_size: samples of the one batch.
 
     Raises:
-        ValueError: an argument is out of its range.
+        ArgumentError: an argument is out of its range.
     """
     check_positive("std", std)
     check_positive("tolerance", tolerance)
+    check_count("batch_size", batch_size)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
+        context.apply(base, model)
         model.eval()
         layers = {name: module for name, module in model.named_modules() if isinstance(module, _ConvNd | nn.Linear)}
-        inputs, _ = next(context.batches(data))
+        inputs, _ = next(context.batches(data, batch_size))
         if not is_finite([inputs]):
             raise InitializationError(f"lsuv: the batch {NOT_FINITE}")
         visitor = _Visitor(std, tolerance, remove_mean)

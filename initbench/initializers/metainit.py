@@ -6,39 +6,27 @@ Dauphin & Schoenholz, "MetaInit: Initializing learning by learning to initialize
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
-from initbench.errors import InitializationError
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count, check_positive
+from initbench.differentiation.gradients import differentiable_parameters, loss_gradients
+from initbench.differentiation.loss import differentiable_loss
+from initbench.errors import ArgumentError, InitializationError
+from initbench.initializers.batch_norm import batch_norms, uses_batch_statistics
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.metainit_batch_norm import DifferentiableBatchNorm, batch_norms, uses_batch_statistics
 from initbench.initializers.metainit_norms import NormOptimizer, Norms
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.probes.checks import check_count, check_positive
-from initbench.probes.gradient_quotient import (
-    Method,
-    Norm,
-    batch_loss,
-    differentiable_parameters,
-    flatten,
-    gradient_after_step,
-    hessian_products,
-    loss_gradients,
-    quotient,
-)
-from initbench.probes.user_code import within_classes
-from initbench.registry import register_initializer
+from initbench.probes.gradient_quotient import Method, Norm, quotient_and_gradients
+from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
 
     from initbench.initializers.context import InitializationContext, InitializationRecord
-    from initbench.probes.batches import Batch, LossFunction
 
 _LOOK_EVERY = 50
 _MOMENTUM = 0.9
@@ -50,13 +38,12 @@ _BACKWARD_PASSES = 3  # for g, for Hg or the gradient after the step, and for th
 @register_initializer(
     "metainit",
     2,
-    kind="tuner",
-    base="delta_orthogonal",
-    batch_size=32,
+    data="random",
     smoke={"steps": 3},
     reference="Dauphin & Schoenholz, MetaInit, NeurIPS 2019, Figure 2",
 )
 def metainit(
+    base: Initializer | None = Initializer("delta_orthogonal"),
     steps: int = 500,
     lr: float = 0.1,
     momentum: float = _MOMENTUM,
@@ -68,6 +55,7 @@ def metainit(
     norm: Norm = "l1",
     method: Method = "exact",
     mode: Literal["eval", "train"] = "eval",
+    batch_size: int = 32,
 ) -> Apply:
     """Tune the norm of each weight so that the gradient quotient falls, by default by signSGD on random batches.
 
@@ -87,6 +75,7 @@ def metainit(
     heavy tail, one large one slows a norm for hundreds of steps.
 
     Args:
+        base: what draws the weights; null takes the model as it is.
         steps: number of steps, one batch each.
         lr: by which a norm moves in the first step, an absolute length.
         momentum: of signSGD; Adam has betas of .9 and .999, and an epsilon of 1e-8.
@@ -102,42 +91,44 @@ def metainit(
             gradient after a step. They are equal for a quadratic loss.
         mode: ``eval`` for BatchNorm with its running statistics, as in the listing, which leave a new network as if it
             had none; ``train`` for BatchNorm with the batch's. Dropout is off in both.
+        batch_size: samples of the batch of each step.
 
     Raises:
-        ValueError: an argument is out of its range, or has no effect.
+        ArgumentError: an argument is out of its range, or has no effect.
     """
     check_count("steps", steps)
     check_positive("lr", lr)
     if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
+        raise ArgumentError(f"must be at least 0 and below 1, got {momentum}", "momentum")
     if optimizer == "adam" and momentum != _MOMENTUM:
-        raise ValueError("momentum has an effect only with the optimizer signsgd")
+        raise ArgumentError("has an effect only with the optimizer signsgd", "momentum")
     check_positive("eps", eps)
+    check_count("batch_size", batch_size)
     _check_plateau(plateau_window, plateau_tolerance)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
+        context.apply(base, model)
         statistics = _set_modes(model, mode)
-        batch_norm = DifferentiableBatchNorm() if statistics == "batch statistics" else nullcontext()
         trainable = differentiable_parameters(model, "metainit")
         tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
         if not tuned:
             raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
         over = list(trainable.values())
         norms = Norms(tuned, optimizer, lr, momentum)
-        loss_fn = within_classes(context.loss_fn, context.num_classes if context.given_batches is None else None)
+        loss_fn = context.loss
         quotients: list[Tensor] = []
         finite: list[Tensor] = []  # of each batch; read where a quotient is not
         plateau_at = None
-        for step, batch in zip(range(steps), context.batches(data), strict=False):
+        for step, batch in zip(range(steps), context.batches(data, batch_size), strict=False):
             finite.append(is_finite(batch))
-            loss_of = partial(_loss, batch=batch, loss_fn=loss_fn, batch_norm=batch_norm)
-            gradients = loss_gradients(loss_of(model), over)
-            g = flatten(gradients, over)
-            if method == "exact":
-                changed = g - flatten(hessian_products(gradients, over), over)
-            else:
-                changed = gradient_after_step(model, loss_of, over, gradients)
-            gq = quotient(g, changed, eps, norm)
+            loss_of = partial(
+                differentiable_loss,
+                inputs=batch[0],
+                targets=batch[1],
+                loss_fn=loss_fn,
+                batch_norm=statistics == "batch statistics",
+            )
+            gq, gradients = quotient_and_gradients(model, loss_of, over, eps, norm, method)
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)
             if step == 0:
                 _check_first_step(gq, slopes, tuned, finite)
@@ -184,20 +175,13 @@ def _set_modes(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
     return "batch statistics" if any(map(uses_batch_statistics, layers)) else "running statistics"
 
 
-def _loss(
-    forward: Callable[[Tensor], Tensor], batch: Batch, loss_fn: LossFunction, batch_norm: AbstractContextManager[object]
-) -> Tensor:
-    with batch_norm:
-        return batch_loss(forward, *batch, loss_fn)
-
-
 def _check_plateau(window: int | None, tolerance: float) -> None:
     if not 0 <= tolerance < 1:
-        raise ValueError(f"plateau_tolerance must be at least 0 and below 1, got {tolerance}")
+        raise ArgumentError(f"must be at least 0 and below 1, got {tolerance}", "plateau_tolerance")
     if window is not None:
         check_count("plateau_window", window)
     elif tolerance != _PLATEAU_TOLERANCE:
-        raise ValueError("plateau_tolerance has an effect only with a plateau_window")
+        raise ArgumentError("has an effect only with a plateau_window", "plateau_tolerance")
 
 
 def _on_plateau(quotients: list[Tensor], window: int, tolerance: float) -> bool:

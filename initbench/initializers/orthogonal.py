@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from initbench.checks import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 
@@ -34,7 +34,7 @@ def orthogonal(gain: float = 1.0) -> Distribution:
         gain: multiplies the matrix; at 1 a linear layer with no more inputs than outputs keeps norms.
 
     Raises:
-        ValueError: gain is not a finite number above 0.
+        ArgumentError: gain is not a finite number above 0.
     """
     check_positive("gain", gain)
 

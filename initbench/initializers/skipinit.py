@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from initbench.architectures.layers import NORM_LAYERS
+from initbench.errors import ArgumentError
 from initbench.initializers.branches import required_branches, required_multipliers
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter, WeightLayer, sample, weight_layers
@@ -37,10 +38,10 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
         alpha: the gates' value: 0 as in the paper, which also takes constants up to 1/√d: a number, or ``1/sqrt(d)``.
 
     Raises:
-        ValueError: alpha is not finite.
+        ArgumentError: alpha is not finite.
     """
     if not isinstance(alpha, str) and not math.isfinite(alpha):
-        raise ValueError(f"alpha must be finite, got {alpha}")
+        raise ArgumentError(f"must be finite, got {alpha}", "alpha")
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         branches = required_branches(model, context, "skipinit")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from initbench.checks import check_positive
+from initbench.errors import ArgumentError
 from initbench.initializers.distribution import Distribution, WeightLayer
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0) -> Distribution:
         bound: where the tails are cut off, in deviations of the normal law that is cut.
 
     Raises:
-        ValueError: std is not a finite number above 0, or bound not one of at least 0.001.
+        ArgumentError: std is not a finite number above 0, or bound not one of at least 0.001.
     """
     check_positive("std", std)
     check_positive("bound", bound)
     if bound < _LEAST_BOUND:
-        raise ValueError(f"bound must be at least {_LEAST_BOUND}, got {bound}")
+        raise ArgumentError(f"must be at least {_LEAST_BOUND}, got {bound}", "bound")
     density = math.exp(-bound * bound / 2) / math.sqrt(2 * math.pi)
     inside = math.erf(bound / math.sqrt(2))
     sigma = std / math.sqrt(1 - 2 * bound * density / inside)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from initbench.checks import check_positive
 from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def xavier(distribution: Shape = "uniform", gain: float = 1.0) -> Distribution:
         gain: 1 for linear layers and tanh near 0.
 
     Raises:
-        ValueError: gain is not a finite number above 0.
+        ArgumentError: gain is not a finite number above 0.
     """
     check_positive("gain", gain)
 

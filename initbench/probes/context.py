@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import torch.nn.functional as F  # noqa: N812 - the field's name for it
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from initbench.batches import Batch, DataKind, LossFunction, RealBatches, random_batches
 from initbench.errors import DataError
-from initbench.probes.batches import Batch, DataKind, LossFunction, RealBatches, random_batches
+from initbench.probes.measurement import Measurement
 from initbench.randomness import generator
+from initbench.tasks import Task, find_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from initbench.inputs import Inputs
 
 
 def median(values: Sequence[float]) -> float:
@@ -26,41 +31,38 @@ def median(values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """What a probe measured.
-
-    Attributes:
-        value: the number that tables show.
-        conditions: what it was measured under and its details; numbers, texts, lists and mappings of them.
-    """
-
-    value: float
-    conditions: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class ProbeContext:
     """What a probe may use.
 
     Attributes:
         seed: the trial's seed.
-        input_shape: (channels, height, width) of one input.
-        num_classes: number of classes.
-        loss_fn: mean loss of a batch from (outputs, targets).
+        inputs: one sample of the model's inputs.
+        outputs: how many outputs the model has: classes, or tokens of a vocabulary.
+        task: what is learned.
+        loss_fn: mean loss of a batch from (outputs, targets), in place of the task's.
         real_batches: batches of the training split; None where there is no data.
     """
 
     seed: int
-    input_shape: tuple[int, ...]
-    num_classes: int
-    loss_fn: LossFunction = F.cross_entropy
+    inputs: Inputs
+    outputs: int
+    task: Task = field(default_factory=partial(find_task, "classification"))
+    loss_fn: LossFunction | None = None
     real_batches: RealBatches | None = None
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean loss of a batch, 0-dim."""
+        return (self.loss_fn or self.task.loss)(outputs, targets)
+
+    def generator(self, *keys: str) -> torch.Generator:
+        """Return a CPU generator at the start of the stream (seed, ``probe_batches``, keys)."""
+        return generator(self.seed, "probe_batches", *keys)
 
     def batches(self, data: DataKind, batch_size: int, count: int) -> Iterator[Batch]:
         """Yield the same batches at every call with the same arguments: probes and initializers see equal data.
 
         Args:
-            data: ``random`` (see `random_batches`) or ``real``.
+            data: ``random`` (see `Task.random_batch`) or ``real``.
             batch_size: samples per batch.
             count: number of batches.
 
@@ -69,7 +71,7 @@ class ProbeContext:
         """
         order = generator(self.seed, "probe_batches", data)
         if data == "random":
-            yield from islice(random_batches((batch_size, *self.input_shape), self.num_classes, order), count)
+            yield from islice(random_batches(self.task, self.inputs, self.outputs, batch_size, order), count)
             return
         if self.real_batches is None:
             raise DataError("data: real needs a dataset; use data: random without one")
@@ -81,5 +83,8 @@ class ProbeContext:
             raise DataError(f"batches: {count} of {batch_size} samples are wanted, the data has {given}")
 
 
-Measure = Callable[[nn.Module, ProbeContext], Measurement]
-"""What a probe's factory returns. It leaves the model (modes, buffers, gradients, `requires_grad`) as it was."""
+Measure = Callable[[nn.Module, ProbeContext], Measurement | Mapping[str, Measurement]]
+"""What a probe's factory returns: it gives one measurement, or several by a suffix of the probe's name.
+
+It leaves the model (modes, buffers, gradients, `requires_grad`) as it was.
+"""

@@ -7,11 +7,13 @@ from typing import Literal
 import torch
 from torch import nn
 
-from initbench.probes.batches import DataKind, move, reference_parameter
-from initbench.probes.checks import check_count
-from initbench.probes.context import Measure, Measurement, ProbeContext, median
-from initbench.probes.gradient_quotient import batch_loss, check_parameters, loss_gradients
-from initbench.probes.state import forked_rng, preserved
+from initbench.batches import DataKind, move, reference_parameter
+from initbench.checks import check_count
+from initbench.differentiation.gradients import check_parameters, loss_gradients
+from initbench.differentiation.loss import differentiable_loss
+from initbench.preservation import forked_rng, preserved
+from initbench.probes.context import Measure, ProbeContext, median
+from initbench.probes.measurement import Measurement, PerLayer, Scalar
 from initbench.registry import register_probe
 
 
@@ -21,7 +23,7 @@ def gradient_norm(
 ) -> Measure:
     """Global L2 norm of the gradient of the mean loss over all trainable parameters, median over batches.
 
-    The conditions hold the median norm of each parameter under ``per_layer``.
+    Beside it, as ``per_layer``, the median norm of each parameter's.
 
     Args:
         data: ``random`` inputs and targets, or ``real`` ones.
@@ -30,12 +32,12 @@ def gradient_norm(
         mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on).
 
     Raises:
-        ValueError: a number is out of its range.
+        ArgumentError: a number is out of its range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)
 
-    def measure(model: nn.Module, context: ProbeContext) -> Measurement:
+    def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         like = reference_parameter(model)
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         parameters = list(named.values())
@@ -45,7 +47,7 @@ def gradient_norm(
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
                 inputs, targets = move(batch, like)
-                loss = batch_loss(model, inputs, targets, context.loss_fn)
+                loss = differentiable_loss(model, inputs, targets, context.loss)
                 gradients = loss_gradients(loss, parameters, create_graph=False)
                 pairs = zip(gradients, parameters, strict=True)
                 # In float64, because squares of large float32 gradients overflow.
@@ -62,8 +64,8 @@ def gradient_norm(
             "batches": batches,
             "mode": mode,
             "per_batch": per_batch,
-            "per_layer": {name: median(column) for name, column in zip(named, layers.T.tolist(), strict=True)},
         }
-        return Measurement(median(per_batch), conditions)
+        per_layer = {name: median(column) for name, column in zip(named, layers.T.tolist(), strict=True)}
+        return {"": Scalar(median(per_batch), conditions), "per_layer": PerLayer(per_layer)}
 
     return measure

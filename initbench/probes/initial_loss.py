@@ -8,11 +8,13 @@ from typing import Literal
 import torch
 from torch import nn
 
-from initbench.probes.batches import DataKind, move, reference_parameter
-from initbench.probes.checks import check_count
-from initbench.probes.context import Measure, Measurement, ProbeContext
-from initbench.probes.state import forked_rng, preserved
+from initbench.batches import DataKind, move, reference_parameter
+from initbench.checks import check_count
+from initbench.preservation import forked_rng, preserved
+from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.measurement import Scalar
 from initbench.registry import register_probe
+from initbench.user_code import mean_loss
 
 
 @register_probe("initial_loss", smoke={"batch_size": 2, "batches": 2})
@@ -28,28 +30,28 @@ def initial_loss(
         mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on).
 
     Raises:
-        ValueError: a number is out of its range.
+        ArgumentError: a number is out of its range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)
 
-    def measure(model: nn.Module, context: ProbeContext) -> Measurement:
+    def measure(model: nn.Module, context: ProbeContext) -> Scalar:
         like = reference_parameter(model)
         losses = []
         with preserved(model), forked_rng(model, context.seed, "probe"), torch.no_grad():
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
                 inputs, targets = move(batch, like)
-                losses.append(context.loss_fn(model(inputs), targets))
+                losses.append(mean_loss(model, (inputs, targets), context.loss))
         per_batch = torch.stack(losses).double()
         conditions = {
             "data": data,
             "batch_size": batch_size,
             "batches": batches,
             "mode": mode,
-            "log_num_classes": math.log(context.num_classes),
+            "log_num_classes": math.log(context.outputs),
             "per_batch": per_batch.tolist(),
         }
-        return Measurement(float(per_batch.mean()), conditions)
+        return Scalar(float(per_batch.mean()), conditions)
 
     return measure

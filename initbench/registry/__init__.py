@@ -1,23 +1,34 @@
-"""Components by name: initializers, architectures, datasets and probes.
+"""Components by name: initializers, architectures, tasks, datasets and probes.
 
-One generic registry serves all four. What the library brings stands in a static table of name and module, so that
+One generic registry serves all five. What the library brings stands in a static table of name and module, so that
 a name can be looked up, listed or misspelled without importing torch; a module is imported when its component is used,
-and its decorator then registers the factory with what it declares.
+and its decorator then registers the factory with what it declares (`traits`).
 """
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from initbench.errors import InitbenchError
 from initbench.registry.component import Argument, Component
 from initbench.registry.generic import Factory, Registry
+from initbench.registry.initializer import Initializer
+from initbench.registry.traits import (
+    ArchitectureTraits,
+    DatasetTraits,
+    Description,
+    InitializerTraits,
+    ProbeTraits,
+    TaskTraits,
+)
 from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from initbench.inputs import Inputs
+    from initbench.registry.traits import DataKind, Describe, Refuses
 
 __all__ = [
     "ARCHITECTURES",
@@ -25,85 +36,25 @@ __all__ = [
     "INITIALIZERS",
     "PROBES",
     "REGISTRIES",
+    "TASKS",
     "ArchitectureTraits",
     "Argument",
     "Component",
     "DatasetTraits",
+    "Description",
+    "Initializer",
     "InitializerTraits",
     "ProbeTraits",
     "Registry",
+    "TaskTraits",
     "register_architecture",
     "register_dataset",
     "register_initializer",
     "register_probe",
+    "register_task",
 ]
 
-
-@dataclass(frozen=True)
-class InitializerTraits:
-    """What an initializer declares.
-
-    Attributes:
-        kind: a ``distribution`` draws the parameters, a ``tuner`` adjusts those of its base with batches.
-        base: a tuner's default base distribution: its name, or a mapping of its ``name`` and arguments.
-        batch_size: a tuner's default number of samples per batch.
-        scheme: the scheme of the architecture that it needs, None for any.
-        smoke: argument → value for a smoke run, where the user's would take long.
-        reference: the paper, for `initbench describe`.
-    """
-
-    kind: Literal["distribution", "tuner"] = "distribution"
-    base: str | Mapping[str, Any] | None = None
-    batch_size: int | None = None
-    scheme: str | None = None
-    smoke: Mapping[str, Any] = field(default_factory=dict)
-    reference: str = ""
-
-
-@dataclass(frozen=True)
-class ArchitectureTraits:
-    """What an architecture declares.
-
-    Attributes:
-        schemes: the schemes that it can be built with.
-        members: the names of a family's members.
-        example: one of them, for `initbench describe`.
-        reference: the paper, for `initbench describe`.
-    """
-
-    schemes: tuple[str, ...] = ("standard",)
-    members: Callable[[], Iterable[str]] = tuple
-    example: str = ""
-    reference: str = ""
-
-
-@dataclass(frozen=True)
-class DatasetTraits:
-    """What a dataset declares.
-
-    Attributes:
-        input_shape: (channels, height, width) of a sample; the arguments ``channels`` and ``image_size`` override it.
-        num_classes: the number of classes; an argument of this name overrides it.
-        reference: where it comes from, for `initbench describe`.
-    """
-
-    input_shape: tuple[int, int, int]
-    num_classes: int
-    reference: str = ""
-
-
-@dataclass(frozen=True)
-class ProbeTraits:
-    """What a probe declares.
-
-    Attributes:
-        smoke: argument → value for a smoke run, where the user's would take long.
-        reference: the paper, for `initbench describe`.
-    """
-
-    smoke: Mapping[str, Any] = field(default_factory=dict)
-    reference: str = ""
-
+TaskClass = TypeVar("TaskClass", bound=type)
 
 INITIALIZERS: Registry[InitializerTraits] = Registry(
     "initializer",
@@ -138,8 +89,9 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
         "timm/*": "initbench.architectures.timm",
         "wrn": "initbench.architectures.wrn",
     },
-    frozenset({"input_shape", "num_classes", "scheme"}),
+    frozenset({"inputs", "outputs", "scheme"}),
 )
+TASKS: Registry[TaskTraits] = Registry("task", {"classification": "initbench.tasks.classification"})
 DATASETS: Registry[DatasetTraits] = Registry(
     "dataset",
     {
@@ -159,39 +111,41 @@ PROBES: Registry[ProbeTraits] = Registry(
         "weight_norm": "initbench.probes.weight_norm",
     },
 )
-REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, DATASETS, PROBES)
+REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, TASKS, DATASETS, PROBES)
 
 
 def register_initializer(
     name: str,
     version: int = 1,
     *,
-    kind: Literal["distribution", "tuner"] = "distribution",
-    base: str | Mapping[str, Any] | None = None,
-    batch_size: int | None = None,
+    data: DataKind | None = None,
     scheme: str | None = None,
+    reads_optimizer: bool = False,
+    refuses: Refuses | None = None,
     smoke: Mapping[str, Any] | None = None,
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register an initializer: a factory of typed hyperparameters that returns ``apply(model, context)``.
 
+    One that starts from another has an argument of type `Initializer`, one that needs batches an argument
+    ``batch_size``: both are ordinary arguments.
+
     Args:
         name: how suites name it.
         version: raise it when the numbers change.
-        kind: ``distribution`` or ``tuner``.
-        base: a tuner's default base distribution, ``"kaiming"`` or ``{"name": "kaiming", "mode": "fan_out"}``.
-        batch_size: a tuner's default number of samples per batch.
-        scheme: the architecture scheme that it needs.
+        data: which batches it needs by default, ``random`` or ``real``; None for none.
+        scheme: the scheme that a model must have for it.
+        reads_optimizer: whether the optimizer of the training to come changes what it does.
+        refuses: called with its arguments and the name and learning rate of the optimizer; returns why the two do not
+            go together, None where they do.
         smoke: argument → value for a smoke run (``{"steps": 3}``), where the user's would take long.
         reference: the paper.
 
     Raises:
-        InitbenchError: the name is taken, a tuner without base or batch size, or `smoke` names no argument.
+        InitbenchError: the name is taken, or `smoke` names no argument.
     """
-    if kind == "tuner" and (base is None or batch_size is None):
-        raise InitbenchError(f"initializer {name!r}: a tuner declares its default base and batch_size")
     smoke = smoke or {}
-    traits = InitializerTraits(kind, base, batch_size, scheme, smoke, reference)
+    traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference)
     return _with_smoke(f"initializer {name!r}", smoke, INITIALIZERS.register(name, version, traits))
 
 
@@ -199,6 +153,7 @@ def register_architecture(
     name: str,
     version: int = 1,
     *,
+    tasks: tuple[str, ...] = ("classification",),
     schemes: tuple[str, ...] = ("standard",),
     members: Callable[[], Iterable[str]] = tuple,
     example: str = "",
@@ -206,12 +161,13 @@ def register_architecture(
 ) -> Callable[[Factory], Factory]:
     """Register an architecture: a factory that returns an `nn.Module`.
 
-    The factory may take ``input_shape`` (channels, height, width), ``num_classes`` and ``scheme``, which the library
-    passes; its other arguments are the user's.
+    The factory may take ``inputs`` (an `initbench.Inputs`), ``outputs`` (how many: classes, or tokens of a vocabulary)
+    and ``scheme``, which the library passes; its other arguments are the user's.
 
     Args:
         name: how suites name it.
         version: raise it when the numbers change.
+        tasks: the tasks that it serves.
         schemes: the schemes that it can be built with.
         members: for a family ``prefix/*``, its members' names.
         example: for a family, the member that is shown where one has to be.
@@ -220,25 +176,65 @@ def register_architecture(
     Raises:
         InitbenchError: the name is taken.
     """
-    return ARCHITECTURES.register(name, version, ArchitectureTraits(schemes, members, example, reference))
+    return ARCHITECTURES.register(name, version, ArchitectureTraits(tasks, schemes, members, example, reference))
 
 
-def register_dataset(
-    name: str, version: int = 1, *, input_shape: tuple[int, int, int], num_classes: int, reference: str = ""
-) -> Callable[[Factory], Factory]:
-    """Register a dataset: a factory that returns an `initbench.data.dataset.Dataset`.
+def register_task(name: str, version: int = 1, *, reference: str = "") -> Callable[[TaskClass], TaskClass]:
+    """Register a task: a subclass of `initbench.Task`.
 
     Args:
-        name: how suites name it.
+        name: how datasets and architectures name it.
         version: raise it when the numbers change.
-        input_shape: (channels, height, width); the arguments ``channels`` and ``image_size`` override it.
-        num_classes: the number of classes; an argument of this name overrides it.
-        reference: where it comes from.
+        reference: where its metrics come from.
 
     Raises:
         InitbenchError: the name is taken.
     """
-    return DATASETS.register(name, version, DatasetTraits(input_shape, num_classes, reference))
+    register = TASKS.register(name, version, TaskTraits(reference))
+
+    def decorate(task: TaskClass) -> TaskClass:
+        task.name = name  # type: ignore[attr-defined]  # of every `Task`
+        return register(task)
+
+    return decorate
+
+
+def register_dataset(
+    name: str,
+    version: int = 1,
+    *,
+    task: str = "classification",
+    inputs: Inputs | None = None,
+    outputs: int | None = None,
+    describe: Describe | None = None,
+    reference: str = "",
+) -> Callable[[Factory], Factory]:
+    """Register a dataset: a factory that returns `initbench.Splits`.
+
+    What it asks of a model is declared, by `inputs` and `outputs` where these are always the same, else by `describe`.
+
+    Args:
+        name: how suites name it.
+        version: raise it when the numbers change.
+        task: what is learned from it.
+        inputs: one sample.
+        outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
+        describe: called with the dataset's own arguments, all of them by name; returns its `Description` without
+            reading more than it must, or raises a `DataError` where the files that it needs are absent.
+        reference: where it comes from.
+
+    Raises:
+        InitbenchError: the name is taken, or it is not said what the dataset asks of a model.
+    """
+    if describe is None:
+        if inputs is None or outputs is None:
+            raise InitbenchError(f"dataset {name!r}: declare inputs and outputs, or describe")
+        fixed = Description(inputs, outputs)
+
+        def describe(**_: Any) -> Description:
+            return fixed
+
+    return DATASETS.register(name, version, DatasetTraits(task, describe, reference))
 
 
 def register_probe(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from initbench import plugins
 from initbench.errors import ArgumentError, InitbenchError
+from initbench.registry.initializer import Initializer
 from initbench.validation import explain, type_text, types_of
 
 if TYPE_CHECKING:
@@ -41,14 +43,14 @@ class Argument:
 _RESERVED = {
     "architecture": {"seed"},
     "initializer": {
-        "base",
-        "batch_size",
         "batches",
         "input_shape",
+        "inputs",
         "loss_fn",
         "num_classes",
         "real_batches",
         "seed",
+        "task",
         "training_optimizer",
     },
 }
@@ -59,7 +61,7 @@ class Component(Generic[TraitsT]):
     """A registered factory with its typed arguments.
 
     Attributes:
-        kind: ``initializer``, ``architecture``, ``dataset`` or ``probe``.
+        kind: ``initializer``, ``architecture``, ``task``, ``dataset`` or ``probe``.
         name: the registered name.
         factory: called with the resolved arguments.
         version: raised when the component's numbers change; part of every trial's id.
@@ -143,22 +145,50 @@ class Component(Generic[TraitsT]):
         """
         from pydantic import ValidationError
 
-        # YAML and JSON have lists alone.
-        given = {
-            name: tuple(value) if isinstance(value, list) and self._takes_a_tuple(name) else value
-            for name, value in arguments.items()
-        }
+        given = {name: self._as_python(name, value) for name, value in arguments.items()}
         try:
             checked = self._model(**given)
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
-            name = str(details["loc"][0])
-            raise ArgumentError(f"{name}: {explain(details, self._parameters)}", name) from None
+            argument = str(details["loc"][0])
+            within = details.get("ctx", {}).get("argument") if details["type"] == "initializer" else None
+            raise ArgumentError(
+                explain(details, self._parameters), f"{argument}.{within}" if within else argument
+            ) from None
         # Field by field: `model_dump` would turn nested values into copies of other types.
         return {name: getattr(checked, f"argument{index}") for index, name in enumerate(self._parameters)}
 
-    def _takes_a_tuple(self, name: str) -> bool:
-        return name in self._parameters and tuple in types_of(self._parameters[name].annotation)
+    @cached_property
+    def initializer_arguments(self) -> tuple[str, ...]:
+        """The names of the arguments that are initializers themselves."""
+        return tuple(n for n, p in self._parameters.items() if Initializer in types_of(p.annotation))
+
+    @cached_property
+    def path_arguments(self) -> tuple[str, ...]:
+        """The names of the arguments that are paths."""
+        return tuple(n for n, p in self._parameters.items() if Path in types_of(p.annotation))
+
+    def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return resolved arguments as plain data, as specs and records hold them."""
+        return {name: _plain(value) for name, value in arguments.items()}
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The default of each argument that has one, as plain data."""
+        given = {n: p.default for n, p in self._parameters.items() if p.default is not inspect.Parameter.empty}
+        return self.plain({name: float(v) if self._is_a_number(name, v) else v for name, v in given.items()})
+
+    def _is_a_number(self, name: str, value: Any) -> bool:
+        """Return whether an integer given for this argument is made a float by `resolve`."""
+        types = types_of(self._parameters[name].annotation)
+        return isinstance(value, int) and not isinstance(value, bool) and float in types and int not in types
+
+    def _as_python(self, name: str, value: Any) -> Any:
+        """Return a value of YAML or JSON, which have lists and texts alone, as the argument's tuple or path."""
+        types = types_of(self._parameters[name].annotation) if name in self._parameters else set()
+        if isinstance(value, list) and tuple in types:
+            return tuple(value)
+        return Path(value) if isinstance(value, str) and Path in types else value
 
     def takes_a_list(self, name: str) -> bool:
         """Return whether a list is one value of this argument (and so is not crossed)."""
@@ -172,14 +202,25 @@ class Component(Generic[TraitsT]):
             supplied: what the library passes; only what the factory takes is passed on.
 
         Raises:
-            ArgumentError: an argument that `resolve` or the factory (by a ValueError) refuses.
+            ArgumentError: an argument that `resolve` or the factory refuses; a ValueError of a plug-in's counts as one.
         """
         resolved = self.resolve(arguments)
         takes = inspect.signature(self.factory).parameters
         try:
             return self.factory(**resolved, **{n: v for n, v in supplied.items() if n in takes})
+        except ArgumentError:
+            raise
         except ValueError as error:
-            # By convention such a message begins with the argument's name: "depth must be 6n + 4, got 27".
-            named = str(error).partition(" ")[0].rstrip(":")
-            argument = named if named in resolved else None
-            raise ArgumentError(plugins.first_line(error), argument) from error
+            raise ArgumentError(plugins.first_line(error)) from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Initializer):
+        return value.to_json()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from initbench.inputs import Inputs
 from initbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
+_REPLICATE = {"seed", "probes"}
 
 
 class ComponentSpec(BaseModel):
@@ -22,7 +24,8 @@ class ComponentSpec(BaseModel):
 
     Attributes:
         name: the registered name.
-        arguments: every argument, defaults included.
+        arguments: every argument, defaults included, as plain data; one that is an initializer itself as its
+            ``name``, ``arguments``, ``version`` and ``source``.
         version: the component's version.
         source: for a plug-in, the SHA-256 of its source.
     """
@@ -33,6 +36,23 @@ class ComponentSpec(BaseModel):
     arguments: dict[str, Any] = {}
     version: int = 1
     source: str | None = None
+
+
+class DatasetSpec(ComponentSpec):
+    """A dataset, and what it asks of a model.
+
+    Attributes:
+        task: what is learned from it.
+        inputs: one sample.
+        outputs: how many outputs a model must have.
+        content: the hash of the source's bytes, its identity in the place of any path; None where name, version and
+            arguments are all of it.
+    """
+
+    task: str = "classification"
+    inputs: Inputs
+    outputs: int
+    content: str | None = None
 
 
 class TrialSpec(BaseModel):
@@ -48,9 +68,10 @@ class TrialSpec(BaseModel):
         probes: what is measured before training.
         seed: which replicate.
         phase: ``search`` trials choose a learning rate and never open the test split.
-        set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label, not part of the identity:
-            cells are paired without them.
-        scheme_named_by: ``suite``, ``initializer``, or both where two entries come to this trial; a label.
+        set_by_rules: the keys that the suite's rules set (``recipe.clip_norm``); a label: cells are paired without
+            them.
+        scheme_named_by: who asks for the scheme: the ``suite``, the ``initializer``, or both, where two entries of the
+            suite come to one trial; a label.
     """
 
     model_config = _FROZEN
@@ -59,7 +80,7 @@ class TrialSpec(BaseModel):
     architecture: ComponentSpec
     scheme: str = "standard"
     initializer: ComponentSpec
-    dataset: ComponentSpec
+    dataset: DatasetSpec
     recipe: Recipe
     probes: tuple[ComponentSpec, ...]
     seed: int
@@ -69,32 +90,30 @@ class TrialSpec(BaseModel):
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What is hashed: everything in a suite that changes the numbers, and nothing else."""
-        return self.model_dump(mode="json", exclude={"suite", "set_by_rules", "scheme_named_by"})
+        """What is hashed: everything that changes the numbers, and nothing else; see `initbench.suite.identity`."""
+        from initbench.suite.identity import identity
+
+        return identity(self)
 
     @cached_property
     def id(self) -> str:
-        """The SHA-256 of the canonical spec: everything in a suite that changes the numbers, and nothing else."""
-        return _digest(self.identity)
-
-    @cached_property
-    def cell(self) -> str:
-        """The SHA-256 of the spec without its seed and probes: the unit that is compared."""
-        return cell_id(self.identity)
+        """The SHA-256 of the identity."""
+        return digest(self.identity)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other values, and so with an identity of its own (pydantic would copy the cached one)."""
         copied = super().model_copy(update=update, deep=deep)
-        for cached in ("identity", "id", "cell"):
+        for cached in ("id", "identity"):
             copied.__dict__.pop(cached, None)
         return copied
 
 
 def cell_id(identity: Mapping[str, Any]) -> str:
-    """Return the `TrialSpec.cell` of an identity: its hash without the seed and the probes."""
-    return _digest({k: v for k, v in identity.items() if k not in {"seed", "probes"}})
+    """Return the hash of an identity without its seed and probes: trials of one cell are replicates."""
+    return digest({key: value for key, value in identity.items() if key not in _REPLICATE})
 
 
-def _digest(canonical: dict[str, Any]) -> str:
+def digest(canonical: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of plain data, whatever the order of its keys."""
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Precision = Literal["fp32", "bf16"]
+RECIPE_VERSION = 1
+"""Part of every trial's id: raised when a recipe comes to other numbers, by a default or by the training loop."""
 
 
 class Recipe(BaseModel):

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from initbench.errors import InitializationError
+from initbench.registry.traits import DataKind
+
+if TYPE_CHECKING:
+    from initbench.inputs import Inputs
+    from initbench.tasks import Task
+
+__all__ = [
+    "NOT_FINITE",
+    "Batch",
+    "DataKind",
+    "LossFunction",
+    "RealBatches",
+    "is_finite",
+    "move",
+    "random_batches",
+    "reference_parameter",
+]
 
 Batch = tuple[Tensor, Tensor]
 LossFunction = Callable[[Tensor, Tensor], Tensor]
-DataKind = Literal["random", "real"]
 RealBatches = Callable[[int, torch.Generator], Iterator[Batch]]
 """Called with the batch size and a CPU generator for the order; returns batches of (inputs, targets)."""
 
 
-def random_batches(input_shape: tuple[int, ...], num_classes: int, generator: torch.Generator) -> Iterator[Batch]:
-    """Yield batches of noise without end: inputs ~ N(0, 1), targets uniform over the classes, independent of them.
-
-    They are what MetaInit tunes with (Dauphin & Schoenholz, 2019, Figure 2) and are drawn on the CPU in float32, so
-    that every device and precision sees the same.
+def random_batches(
+    task: Task, inputs: Inputs, outputs: int, batch_size: int, generator: torch.Generator
+) -> Iterator[Batch]:
+    """Yield batches of noise without end, see `Task.random_batch`; MetaInit tunes with them (2019, Figure 2).
 
     Args:
-        input_shape: (batch, ...), for images (batch, channels, height, width).
-        num_classes: number of classes.
+        task: what is learned.
+        inputs: one sample.
+        outputs: how many outputs the model has.
+        batch_size: samples in each.
         generator: a CPU generator.
     """
     while True:
-        inputs = torch.randn(input_shape, generator=generator, dtype=torch.float32)
-        targets = torch.randint(num_classes, (input_shape[0],), generator=generator)
-        yield inputs, targets
+        yield task.random_batch(inputs, outputs, batch_size, generator)
 
 
 def reference_parameter(model: nn.Module) -> nn.Parameter:

@@ -1,0 +1,133 @@
+"""An initializer with its arguments: what an argument of this type receives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from initbench.errors import ArgumentError, InitbenchError
+from initbench.validation import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initbench.registry.component import Component
+
+_SPEC_KEYS = {"name", "arguments", "version", "source"}
+
+
+class Initializer:
+    """A registered initializer and its arguments.
+
+    An initializer that starts from another has an argument of this type: ``base: Initializer =
+    Initializer("kaiming", mode="fan_out")``. Suites give it a name, or a mapping of its ``name`` and arguments.
+
+    Args:
+        name: the registered name.
+        arguments: its own; defaults are filled in when they are first read.
+
+    Attributes:
+        name: as given.
+    """
+
+    def __init__(self, name: str, **arguments: Any) -> None:
+        self.name = name
+        self._given = arguments
+        self._resolved: dict[str, Any] | None = None
+
+    @property
+    def component(self) -> Component[Any]:
+        """What is registered under the name.
+
+        Raises:
+            UnknownNameError: nothing is.
+        """
+        from initbench.registry import INITIALIZERS
+
+        return INITIALIZERS.get(self.name)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """All its arguments.
+
+        Raises:
+            ArgumentError: one is unknown, or refused.
+        """
+        if self._resolved is None:
+            self._resolved = self.component.resolve(self._given)
+        return self._resolved
+
+    def build(self) -> Any:
+        """Return what its factory makes: a function of a model and an `InitializationContext`.
+
+        Raises:
+            ArgumentError: the factory refuses an argument.
+        """
+        return self.component.build(self.arguments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return name, arguments, version and plug-in source, as the specs and records hold it."""
+        component = self.component
+        return {
+            "name": self.name,
+            "arguments": component.plain(self.arguments),
+            "version": component.version,
+            "source": component.source,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Initializer) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        given = "".join(f", {key}={value!r}" for key, value in self._given.items())
+        return f"Initializer({self.name!r}{given})"
+
+    @classmethod
+    def of(cls, value: Any) -> Initializer:
+        """Return the initializer that a user gave as a name, a mapping, or itself; one that is plain data of a spec.
+
+        Raises:
+            ArgumentError: it is none of these, or has an argument that is refused, or starts from another itself.
+            UnknownNameError: nothing is registered under the name.
+        """
+        if isinstance(value, Initializer):
+            made = value
+        elif isinstance(value, str):
+            made = cls(value)
+        else:
+            name, arguments = _parts(value)
+            made = cls(name, **arguments)
+        if made.component.initializer_arguments:
+            raise ArgumentError(f"must be an initializer that draws by itself; {made.name} starts from another one")
+        made.build()  # an argument that it refuses is refused here
+        return made
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let arguments of this type be checked by `of`."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(_validate)
+
+
+def _validate(value: Any) -> Initializer:
+    from pydantic_core import PydanticCustomError
+
+    try:
+        return Initializer.of(value)
+    except InitbenchError as error:
+        argument = error.argument if isinstance(error, ArgumentError) else None
+        problem = error.problem if isinstance(error, ArgumentError) else str(error)
+        # Under the key of its own argument, `base.gain`, so that a suite's error can point at it.
+        raise PydanticCustomError("initializer", "{problem}", {"problem": problem, "argument": argument}) from error
+
+
+def _parts(value: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return name and arguments of a mapping, as a user writes it or as a spec holds it."""
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        if set(value) == _SPEC_KEYS:
+            return value["name"], value["arguments"]
+        return value["name"], {key: item for key, item in value.items() if key != "name"}
+    raise ArgumentError(f"must be an initializer's name or {{name: ...}}, got {show(value)}")

@@ -1,0 +1,7 @@
+"""Tasks: what is learned. One file each: the loss, the metrics, evaluation, random batches, the chance level."""
+
+from __future__ import annotations
+
+from initbench.tasks.task import Task, find_task
+
+__all__ = ["Task", "find_task"]

@@ -1,0 +1,44 @@
+"""How the metrics of a trial read: a record explains itself, since reports load neither torch nor plug-ins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from initbench.json_values import json_values
+from initbench.tasks.chance import chance_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initbench.data.dataset import Dataset
+    from initbench.metric import Metric
+    from initbench.tasks.task import Task
+
+
+def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a record says of its metrics: the task, the primary metric, and each as plain data.
+
+    Args:
+        task: what is learned.
+        dataset: gives the chance levels.
+        evaluated: the split that the outcome is of, ``test`` or ``validation``.
+        metrics: of the record; those that the task knows are described.
+    """
+    described: dict[str, Metric] = {}
+    for split in ("test", "validation", "train"):
+        chance = _chance(task, dataset, split) if split != "train" and f"{split}_{task.primary.name}" in metrics else {}
+        for metric in task.metrics:
+            value, error = chance.get(metric.name, (None, None))
+            own = replace(metric.on(split), chance=value, chance_standard_error=error)
+            described[own.name] = replace(own, primary=metric.primary and split == evaluated)
+    described |= {metric.name: metric for metric in task.summary_metrics(evaluated)}
+    return {
+        "name": task.name,
+        "primary": f"{evaluated}_{task.primary.name}",
+        "metrics": {name: json_values(metric.to_json()) for name, metric in described.items() if name in metrics},
+    }
+
+
+def _chance(task: Task, dataset: Dataset, split: str) -> dict[str, tuple[float, float]]:
+    return chance_levels(task, dataset.train.targets, getattr(dataset, split).targets, dataset.outputs)
