@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 _SPEC_KEYS = {"name", "arguments", "version", "source"}
 
 
-def is_spec(value: Any) -> bool:
-    """Return whether plain data are an initializer as `Initializer.to_json` returns it."""
-    return isinstance(value, dict) and set(value) == _SPEC_KEYS
-
-
 class Initializer:
     """A registered initializer and its arguments.
 
@@ -126,7 +121,7 @@ def _validate(value: Any) -> Initializer:
 def _parts(value: Any) -> tuple[str, Mapping[str, Any]]:
     """Return name and arguments of a mapping, as a user writes it or as a spec holds it."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
-        if is_spec(value):
+        if set(value) == _SPEC_KEYS:
             return value["name"], value["arguments"]
         return value["name"], {key: item for key, item in value.items() if key != "name"}
     raise ArgumentError(f"must be an initializer's name or {{name: ...}}, got {show(value)}")

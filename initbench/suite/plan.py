@@ -29,11 +29,11 @@ class Incompatible:
     """A pair that cannot run.
 
     Attributes:
-        trial: the first of its trials.
+        spec: the first of its trials.
         reason: why, in one line.
     """
 
-    trial: TrialDraft
+    spec: TrialDraft
     reason: str
 
 
