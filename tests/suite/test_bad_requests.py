@@ -19,7 +19,10 @@ CLOSED = "http://127.0.0.1:1"
         (["--set", "recipe.epochs="], "--set recipe.epochs=: recipe.epochs: must be an integer, got null"),
         (["--set", "recipe.lr=-.inf"], "--set recipe.lr=-.inf: recipe.lr: must be finite, got -.inf"),
         (["--set", "recipe.lr=[0.1, 0.1]"], "--set recipe.lr=[0.1, 0.1]: recipe.lr[1]: 0.1 stands twice"),
-        (["--set", "recipe={epoch: 1}"], "--set recipe={epoch: 1}: recipe.epoch: is an unknown key (did you mean 'epochs'?)"),
+        (
+            ["--set", "recipe={epoch: 1}"],
+            "--set recipe={epoch: 1}: recipe.epoch: is an unknown key (did you mean 'epochs'?)",
+        ),
         (["--set", "recpie.epochs=1"], "--set recpie.epochs=1: recpie: is an unknown key (did you mean 'recipe'?)"),
         (
             ["--set", "dataset.trainsize=9"],
@@ -40,10 +43,7 @@ CLOSED = "http://127.0.0.1:1"
         ),
         (
             ["--set", "initializers.kaiming.steps=2"],
-            (
-                "--set initializers.kaiming.steps=2: kaiming has no argument 'steps' "
-                "(valid: distribution, gain, mode)"
-            ),
+            ("--set initializers.kaiming.steps=2: kaiming has no argument 'steps' (valid: distribution, gain, mode)"),
         ),
         (
             ["--set", "initializers.metainit.base.std=2"],

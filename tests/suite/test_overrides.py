@@ -53,9 +53,9 @@ def test_the_scheme_is_an_argument_of_every_architecture():
 
 
 def test_an_entry_is_named():
-    assert changed("initializers.metainit.steps=50", initializers=["lsuv", "metainit", {"name": "metainit", "lr": 1}]) == {
-        "initializers": ["lsuv", {"name": "metainit", "steps": 50}, {"name": "metainit", "lr": 1, "steps": 50}]
-    }
+    assert changed(
+        "initializers.metainit.steps=50", initializers=["lsuv", "metainit", {"name": "metainit", "lr": 1}]
+    ) == {"initializers": ["lsuv", {"name": "metainit", "steps": 50}, {"name": "metainit", "lr": 1, "steps": 50}]}
     assert changed("architectures.timm/resnet18.drop_rate=0.5", architectures=["timm/resnet18", "timm/resnet34"]) == {
         "architectures": [{"name": "timm/resnet18", "drop_rate": 0.5}, "timm/resnet34"]
     }
