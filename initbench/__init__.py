@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from initbench.errors import ArgumentError, DataError, InitbenchError, InitializationError
     from initbench.initializers.context import Apply, InitializationContext
     from initbench.initializers.distribution import Distribution, WeightLayer
+    from initbench.initializers.events import Law
     from initbench.initializers.initialize import initialize
     from initbench.inputs import Inputs
     from initbench.metric import Metric
@@ -52,6 +53,7 @@ _PUBLIC = {
     "InitializationError": "initbench.errors",
     "Initializer": "initbench.registry",
     "Inputs": "initbench.inputs",
+    "Law": "initbench.initializers.events",
     "Measure": "initbench.probes.context",
     "Measurement": "initbench.probes.measurement",
     "Metric": "initbench.metric",
@@ -93,6 +95,7 @@ __all__ = [
     "InitializationError",
     "Initializer",
     "Inputs",
+    "Law",
     "Measure",
     "Measurement",
     "Metric",
