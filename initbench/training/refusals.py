@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from initbench.training.checkpointing import find_blocks
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from initbench.inputs import Inputs
     from initbench.tasks import Task
     from initbench.training.recipe import Recipe
 
 _OF_SOME_TASKS = ("mixup", "label_smoothing")
 _OF_IMAGES = ("crop", "flip", "cutout", "channels_last")
-_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class ModelTraits:
     @classmethod
     def of(cls, model: nn.Module) -> Self:
         """Return the traits of a model."""
-        return cls(bool(find_blocks(model)), any(isinstance(module, _BATCH_NORMS) for module in model.modules()))
+        return cls(bool(find_blocks(model)), any(isinstance(module, _BatchNorm) for module in model.modules()))
 
 
 def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
