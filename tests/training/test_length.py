@@ -7,6 +7,9 @@ import torch
 from cases import random_dataset
 
 from initbench.architectures.create import create_model
+from initbench.execution.trial import run_trial
+from initbench.inputs import Inputs
+from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
 from initbench.training.loop import train
 from initbench.training.recipe import Recipe
 
@@ -131,3 +134,21 @@ def test_samples_per_second_are_of_the_steps_alone(monkeypatch):
     monkeypatch.setattr(run.TrainingRun, "evaluate", taking(100, evaluate))
     assert trained(epochs=2, history_every=2)[0].speed == {"samples_per_second": 8.0}
     assert trained(steps=7, evaluate_every=3)[0].speed == {"samples_per_second": 8.0}
+
+
+def test_a_trial_records_its_speed():
+    spec = TrialSpec(
+        suite="s",
+        architecture=ComponentSpec(name="mlp", arguments={"depth": 2, "width": 4}),
+        initializer=ComponentSpec(name="kaiming"),
+        dataset=DatasetSpec(name="gaussian", arguments={"train_size": 20}, inputs=Inputs((3, 32, 32)), outputs=10),
+        recipe=Recipe(epochs=1, batch_size=10),
+        probes=(),
+        seed=0,
+    )
+    assert run_trial(spec).timing["samples_per_second"] > 0
+    measured = run_trial(spec.model_copy(update={"recipe": Recipe(epochs=0)}))
+    assert measured.status == "finished"
+    assert "samples_per_second" not in measured.timing
+    assert measured.metrics["test_error_reason"] == "not trained"
+    assert measured.task["primary"] == "test_error"
