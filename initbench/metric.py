@@ -14,7 +14,7 @@ class Metric:
     """A number that judges a model on one split.
 
     Attributes:
-        name: as in records, such as ``error``; of one split ``test_error`` (see `on`).
+        name: as in records, such as ``error``; with a split's name before it where it is of one split (see `on`).
         better: whether ``lower`` or ``higher`` values are.
         label: in words; the name with spaces by default.
         unit: behind a value, such as ``%`` or ``nats``; empty for none.
@@ -45,7 +45,7 @@ class Metric:
         return self.label or self.name.replace("_", " ")
 
     def on(self, split: str) -> Self:
-        """Return this metric of one split: ``error`` on ``test`` is ``test_error``, in words *test error*."""
+        """Return this metric of one split, whose name stands before the metric's, also in words."""
         return replace(self, name=f"{split}_{self.name}", label=f"{split} {self.title}")
 
     def oriented(self, value: float) -> float:
