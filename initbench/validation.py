@@ -73,7 +73,7 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
     """
     kind, got, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return "unknown key" + nearest(str(error["loc"][-1]), valid_keys)
+        return "is an unknown key" + nearest(str(error["loc"][-1]), valid_keys)
     if kind == "missing":
         return "is required"
     if kind == "finite_number":

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from initbench.batches import Batch
     from initbench.data.dataset import Dataset
-    from initbench.initializers.context import InitializationRecord
+    from initbench.initializers.record import InitializationRecord
     from initbench.probes.measurement import Measurement
     from initbench.suite.spec import ComponentSpec, TrialSpec
     from initbench.tasks import Task
