@@ -97,7 +97,8 @@ def _load(
     found = tuple(splits.train.inputs.shape[1:])
     if found != description.inputs.shape:
         raise DataError(f"{component.name}: samples are of shape {found}, described as {description.inputs.shape}")
-    return Dataset(component.name, component.traits.task, description.inputs, description.outputs, splits.to(device))
+    task = description.task or component.traits.task
+    return Dataset(component.name, task, description.inputs, description.outputs, splits.to(device))
 
 
 def _check_content(name: str, found: str | None, wanted: str | None) -> None:
