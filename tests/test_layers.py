@@ -13,8 +13,12 @@ import initbench
 ROOT = Path(initbench.__file__).parent
 # From the bottom up; modules on one line may not import one another's package, but may import within their own.
 LAYERS = [
-    {"errors", "randomness", "validation", "plugins", "registry"},
-    {"architectures", "data"},
+    {
+        *["errors", "randomness", "validation", "checks", "plugins", "registry", "json_values"],
+        *["batches", "inputs", "metric", "outputs", "preservation", "user_code"],
+    },
+    {"architectures", "data", "tasks"},
+    {"differentiation"},
     {"probes"},
     {"training", "initializers"},
     {"suite"},

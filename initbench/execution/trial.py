@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from torch import nn
 
+    from initbench.batches import Batch
     from initbench.data.dataset import Dataset
     from initbench.initializers.context import InitializationRecord
-    from initbench.probes.batches import Batch
     from initbench.suite.spec import TrialSpec
     from initbench.training.loop import EvaluatedSplit
 

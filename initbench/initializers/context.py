@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from initbench import randomness
+from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
 from initbench.errors import InitializationError
 from initbench.json_values import json_values
-from initbench.probes.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
 from initbench.tasks import Task, find_task
 
 if TYPE_CHECKING:

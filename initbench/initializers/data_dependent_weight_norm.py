@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.weight_norm import is_weight_normalized
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.probes.checks import check_count
 from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:

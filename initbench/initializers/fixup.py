@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from initbench.architectures.layers import NORM_LAYERS, classifier_name
 from initbench.architectures.schemes import ScalarBias, ScalarMultiplier
+from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import required_branches, required_multipliers, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter, WeightLayer, sample, weight_layers
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

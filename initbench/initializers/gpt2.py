@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from initbench.architectures.layers import NORM_LAYERS
+from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter, own_parameter, weight_layers
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count, check_positive
+from initbench.differentiation.functional import functional
+from initbench.differentiation.gradients import differentiable_parameters, flatten, loss_gradients
+from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError, InitializationError
+from initbench.initializers.batch_norm import batch_norms
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.probes.checks import check_count, check_positive
-from initbench.probes.functional import functional
-from initbench.probes.gradient_quotient import batch_loss, differentiable_parameters, flatten, loss_gradients
-from initbench.probes.user_code import explained, mean_loss
 from initbench.registry import Initializer, register_initializer
+from initbench.user_code import explained, mean_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from initbench.batches import Batch
     from initbench.initializers.context import InitializationContext, InitializationRecord
-    from initbench.probes.batches import Batch
 
 _GAMMA = {"sgd": 1.0, "adam": 1000.0}
 
@@ -105,7 +106,7 @@ def gradinit(
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         context.apply(base, model)
-        norms = _set_modes(model)
+        statistics = _set_modes(model)
         trainable = differentiable_parameters(model, "gradinit")
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
         largest = _GAMMA[form] if gamma is None else gamma
@@ -157,7 +158,7 @@ def gradinit(
             "eta": step_size,
             "gamma": largest,
             "mode": "eval",
-            "batch_norm": "batch statistics" if norms else None,
+            "batch_norm": statistics,
             "half_batch_shape": list(a[0].shape),
             "stopped_at_step": stopped_at,
         }
@@ -176,13 +177,13 @@ def _check(positive: dict[str, float | None], floor: float, overlap: float) -> N
         raise ArgumentError(f"must be 0, 0.5 or 1, got {overlap}", "overlap")
 
 
-def _set_modes(model: nn.Module) -> list[nn.Module]:
-    """Switch dropout off and let BatchNorm use the statistics of the batch; return the BatchNorm layers."""
+def _set_modes(model: nn.Module) -> str | None:
+    """Switch dropout off and let BatchNorm use the batch; return which statistics it uses, None without."""
     model.eval()
-    norms: list[nn.Module] = [module for module in model.modules() if isinstance(module, _BatchNorm)]
-    for module in norms:
-        module.training = True
-    return norms
+    layers = batch_norms(model)
+    for layer in layers:
+        layer.training = True
+    return "batch statistics" if layers else None
 
 
 def _join(first: Batch, second: Batch) -> Batch:
@@ -234,7 +235,7 @@ class _Objective:
         """
         self.forward_passes += 1
         if differentiable:
-            loss = batch_loss(self._model, *batch, self._loss_fn)
+            loss = differentiable_loss(self._model, *batch, self._loss_fn)
         else:
             loss = mean_loss(self._model, batch, self._loss_fn)
         gradients = self._differentiate(loss, create_graph=differentiable)

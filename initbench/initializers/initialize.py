@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext, InitializationRecord, Optimizer
-from initbench.probes.state import forked_rng, preserved
+from initbench.preservation import forked_rng, preserved
 from initbench.registry import INITIALIZERS
 from initbench.tasks import find_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from initbench.batches import Batch, LossFunction
     from initbench.initializers.context import RealBatches
-    from initbench.probes.batches import Batch, LossFunction
 
 
 def initialize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from initbench.checks import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter
 from initbench.initializers.truncated_normal import truncated_normal
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

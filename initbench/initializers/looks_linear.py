@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from initbench.architectures.layers import NORM_LAYERS
+from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import ParameterWriter, WeightLayer, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count, check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import own_parameter
 from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.weight_normalized import weight_normalized
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.probes.checks import check_count, check_positive
 from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:

@@ -6,38 +6,27 @@ Dauphin & Schoenholz, "MetaInit: Initializing learning by learning to initialize
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
+from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.checks import check_count, check_positive
+from initbench.differentiation.gradients import differentiable_parameters, loss_gradients
+from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError, InitializationError
+from initbench.initializers.batch_norm import batch_norms, uses_batch_statistics
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.metainit_batch_norm import DifferentiableBatchNorm, batch_norms, uses_batch_statistics
 from initbench.initializers.metainit_norms import NormOptimizer, Norms
-from initbench.probes.batches import NOT_FINITE, DataKind, is_finite
-from initbench.probes.checks import check_count, check_positive
-from initbench.probes.gradient_quotient import (
-    Method,
-    Norm,
-    batch_loss,
-    differentiable_parameters,
-    flatten,
-    gradient_after_step,
-    hessian_products,
-    loss_gradients,
-    quotient,
-)
+from initbench.probes.gradient_quotient import Method, Norm, quotient_and_gradients
 from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
 
     from initbench.initializers.context import InitializationContext, InitializationRecord
-    from initbench.probes.batches import Batch, LossFunction
 
 _LOOK_EVERY = 50
 _MOMENTUM = 0.9
@@ -120,7 +109,6 @@ def metainit(
     def apply(model: nn.Module, context: InitializationContext) -> None:
         context.apply(base, model)
         statistics = _set_modes(model, mode)
-        batch_norm = DifferentiableBatchNorm() if statistics == "batch statistics" else nullcontext()
         trainable = differentiable_parameters(model, "metainit")
         tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
         if not tuned:
@@ -133,14 +121,14 @@ def metainit(
         plateau_at = None
         for step, batch in zip(range(steps), context.batches(data, batch_size), strict=False):
             finite.append(is_finite(batch))
-            loss_of = partial(_loss, batch=batch, loss_fn=loss_fn, batch_norm=batch_norm)
-            gradients = loss_gradients(loss_of(model), over)
-            g = flatten(gradients, over)
-            if method == "exact":
-                changed = g - flatten(hessian_products(gradients, over), over)
-            else:
-                changed = gradient_after_step(model, loss_of, over, gradients)
-            gq = quotient(g, changed, eps, norm)
+            loss_of = partial(
+                differentiable_loss,
+                inputs=batch[0],
+                targets=batch[1],
+                loss_fn=loss_fn,
+                batch_norm=statistics == "batch statistics",
+            )
+            gq, gradients = quotient_and_gradients(model, loss_of, over, eps, norm, method)
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)
             if step == 0:
                 _check_first_step(gq, slopes, tuned, finite)
@@ -185,13 +173,6 @@ def _set_modes(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
     if not layers:
         return None
     return "batch statistics" if any(map(uses_batch_statistics, layers)) else "running statistics"
-
-
-def _loss(
-    forward: Callable[[Tensor], Tensor], batch: Batch, loss_fn: LossFunction, batch_norm: AbstractContextManager[object]
-) -> Tensor:
-    with batch_norm:
-        return batch_loss(forward, *batch, loss_fn)
 
 
 def _check_plateau(window: int | None, tolerance: float) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from initbench.checks import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from initbench.checks import check_positive
 from initbench.errors import ArgumentError
 from initbench.initializers.distribution import Distribution, WeightLayer
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from initbench.checks import check_positive
 from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
-from initbench.probes.checks import check_positive
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from initbench.batches import Batch, DataKind, LossFunction, RealBatches, random_batches
 from initbench.errors import DataError
-from initbench.probes.batches import Batch, DataKind, LossFunction, RealBatches, random_batches
 from initbench.probes.measurement import Measurement
 from initbench.randomness import generator
 from initbench.tasks import Task, find_task

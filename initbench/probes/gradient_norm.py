@@ -7,12 +7,13 @@ from typing import Literal
 import torch
 from torch import nn
 
-from initbench.probes.batches import DataKind, move, reference_parameter
-from initbench.probes.checks import check_count
+from initbench.batches import DataKind, move, reference_parameter
+from initbench.checks import check_count
+from initbench.differentiation.gradients import check_parameters, loss_gradients
+from initbench.differentiation.loss import differentiable_loss
+from initbench.preservation import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
-from initbench.probes.gradient_quotient import batch_loss, check_parameters, loss_gradients
 from initbench.probes.measurement import Measurement, PerLayer, Scalar
-from initbench.probes.state import forked_rng, preserved
 from initbench.registry import register_probe
 
 
@@ -46,7 +47,7 @@ def gradient_norm(
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
                 inputs, targets = move(batch, like)
-                loss = batch_loss(model, inputs, targets, context.loss)
+                loss = differentiable_loss(model, inputs, targets, context.loss)
                 gradients = loss_gradients(loss, parameters, create_graph=False)
                 pairs = zip(gradients, parameters, strict=True)
                 # In float64, because squares of large float32 gradients overflow.

@@ -6,32 +6,38 @@ listing of Figure 2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from initbench.architectures.beta_swish import closed_form_derivatives
-from initbench.errors import ArgumentError, InitializationError
-from initbench.probes.batches import DataKind, LossFunction, move, reference_parameter
-from initbench.probes.checks import check_count, check_positive
+from initbench.batches import DataKind, LossFunction, move, reference_parameter
+from initbench.checks import check_count, check_positive
+from initbench.differentiation.functional import functional
+from initbench.differentiation.gradients import (
+    check_parameters,
+    flatten,
+    hessian_products,
+    loss_gradients,
+    trainable_parameters,
+)
+from initbench.differentiation.loss import differentiable_loss
+from initbench.errors import ArgumentError
+from initbench.preservation import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
-from initbench.probes.convolution import FirstDerivativeKernels
-from initbench.probes.functional import functional
 from initbench.probes.measurement import Scalar
-from initbench.probes.state import forked_rng, preserved
-from initbench.probes.user_code import explained, mean_loss
 from initbench.registry import register_probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 Norm = Literal["l1", "l2"]
 Method = Literal["exact", "finite_difference"]
-_DTYPES = {torch.float32, torch.float64}
+LossOf = Callable[[Callable[[Tensor], Any]], Tensor]
+"""Returns the loss of a batch, differentiable three times, for a model's forward pass."""
 REFERENCE = "Dauphin & Schoenholz, MetaInit, NeurIPS 2019"
 
 
@@ -74,15 +80,44 @@ def gradient_quotient(
     check_positive("eps", eps)
     over = trainable_parameters(model) if parameters is None else list(parameters)
     check_parameters(over)
-    loss_of = partial(batch_loss, inputs=inputs, targets=targets, loss_fn=loss_fn)
-    gradients = loss_gradients(loss_of(model), over, create_graph=method == "exact" or torch.is_grad_enabled())
-    g = flatten(gradients, over)
+    loss_of = partial(differentiable_loss, inputs=inputs, targets=targets, loss_fn=loss_fn)
+    return quotient_and_gradients(model, loss_of, over, eps, norm, method)[0]
+
+
+def quotient_and_gradients(
+    model: nn.Module,
+    loss_of: LossOf,
+    parameters: Sequence[Tensor],
+    eps: float,
+    norm: Norm = "l1",
+    method: Method = "exact",
+) -> tuple[Tensor, list[Tensor | None]]:
+    """Return GQ, 0-dim, and the gradient for each parameter, None for those that the loss does not use.
+
+    GQ is differentiable unless it is taken under `torch.no_grad`.
+
+    Args:
+        model: whose loss it is.
+        loss_of: returns the loss of the batch for the model's forward pass.
+        parameters: what g and H are taken over.
+        eps: ε0 of equation (1).
+        norm: see `gradient_quotient`.
+        method: see `gradient_quotient`.
+
+    Raises:
+        ValueError: `norm` or `method` is none of these.
+        ArgumentError: one of `parameters` is not the model's, which finite differences need.
+    """
+    gradients = loss_gradients(loss_of(model), parameters, create_graph=method == "exact" or torch.is_grad_enabled())
+    g = flatten(gradients, parameters)
     if method == "exact":
-        products = hessian_products(gradients, over, create_graph=torch.is_grad_enabled())
-        return quotient(g, g - flatten(products, over), eps, norm)
-    if method == "finite_difference":
-        return quotient(g, gradient_after_step(model, loss_of, over, gradients), eps, norm)
-    raise ArgumentError(f"must be exact or finite_difference, got {method!r}", "method")
+        products = hessian_products(gradients, parameters, create_graph=torch.is_grad_enabled())
+        changed = g - flatten(products, parameters)
+    elif method == "finite_difference":
+        changed = _gradient_after_step(model, loss_of, parameters, gradients)
+    else:
+        raise ArgumentError(f"must be exact or finite_difference, got {method!r}", "method")
+    return _quotient(g, changed, eps, norm), gradients
 
 
 def fraction_below_epsilon(gradient: Tensor, eps: float = 1e-5) -> Tensor:
@@ -99,88 +134,7 @@ def epsilon_floor(gradient: Tensor, eps: float = 1e-5) -> Tensor:
     return (eps / (gradient.abs() + eps)).mean()
 
 
-def trainable_parameters(model: nn.Module) -> list[Tensor]:
-    """Return the parameters that require a gradient, tied ones once."""
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-
-def check_parameters(parameters: Sequence[Tensor]) -> None:
-    """Raise an ArgumentError unless GQ can be taken over these tensors."""
-    if not parameters:
-        raise ArgumentError("must hold at least one tensor that requires a gradient, got none", "parameters")
-    for tensor in parameters:
-        if not tensor.requires_grad:
-            raise ArgumentError(
-                f"must all require a gradient, one of shape {tuple(tensor.shape)} does not", "parameters"
-            )
-        if tensor.dtype not in _DTYPES:
-            raise ArgumentError(f"must be float32 or float64, got {tensor.dtype}", "parameters")
-
-
-def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parameter]:
-    """Return the parameters that require a gradient by name, tied ones once.
-
-    Args:
-        model: whose parameters.
-        who: takes derivatives for them, for messages.
-
-    Raises:
-        InitializationError: there are none, or one is neither float32 nor float64.
-    """
-    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-    if not named:
-        raise InitializationError(f"{who}: no parameter requires a gradient")
-    for name, parameter in named.items():
-        if parameter.dtype not in _DTYPES:
-            dtype = str(parameter.dtype).removeprefix("torch.")
-            raise InitializationError(f"{who}: {name} is {dtype}, and must be float32 or float64: see model.float()")
-    return named
-
-
-def batch_loss(model: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor, loss_fn: LossFunction) -> Tensor:
-    """Return the loss of one batch, 0-dim, ready to be differentiated twice; raise what `mean_loss` raises."""
-    # The fused kernels of attention have no second derivative; PyTorch's "math" one is made of parts that have.
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), FirstDerivativeKernels(), closed_form_derivatives():
-        return mean_loss(model, (inputs, targets), loss_fn)
-
-
-def loss_gradients(loss: Tensor, parameters: Sequence[Tensor], *, create_graph: bool = True) -> list[Tensor | None]:
-    """Return the gradient for each parameter, None for those that the loss does not use."""
-    return _differentiate([loss], parameters, None, create_graph=create_graph)
-
-
-def hessian_products(
-    gradients: Sequence[Tensor | None], parameters: Sequence[Tensor], *, create_graph: bool = True
-) -> list[Tensor | None]:
-    """Return Hg for each parameter, None where it is zero because no gradient depends on the parameter.
-
-    Args:
-        gradients: g, made with `create_graph`. With `create_graph` here the result is differentiable, through both H
-            and g.
-        parameters: what g was taken over.
-        create_graph: see above.
-    """
-    # Gradients that are constant (where the loss is linear in a parameter) have no graph and add nothing to Hg.
-    outputs = [g for g in gradients if g is not None and g.requires_grad]
-    return _differentiate(outputs, parameters, outputs, create_graph=create_graph)
-
-
-def _differentiate(
-    outputs: Sequence[Tensor], parameters: Sequence[Tensor], weights: Sequence[Tensor] | None, *, create_graph: bool
-) -> list[Tensor | None]:
-    if not any(output.requires_grad for output in outputs):
-        return [None] * len(parameters)
-    with explained("the model or loss_fn cannot be differentiated as often as is needed"):
-        return list(torch.autograd.grad(outputs, parameters, weights, create_graph=create_graph, allow_unused=True))
-
-
-def flatten(tensors: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> Tensor:
-    """Return tensors as one vector, zeros standing for None."""
-    pairs = zip(tensors, parameters, strict=True)
-    return torch.cat([(torch.zeros_like(p) if t is None else t).flatten() for t, p in pairs])
-
-
-def quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -> Tensor:
+def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -> Tensor:
     """Return 1/N ‖changed / (g + ε) − 1‖, 0-dim.
 
     Args:
@@ -202,9 +156,9 @@ def quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -
     raise ArgumentError(f"must be l1 or l2, got {norm!r}", "norm")
 
 
-def gradient_after_step(
+def _gradient_after_step(
     model: nn.Module,
-    loss_of: Callable[[Callable[[Tensor], Tensor]], Tensor],
+    loss_of: LossOf,
     parameters: Sequence[Tensor],
     gradients: Sequence[Tensor | None],
 ) -> Tensor:
@@ -262,18 +216,18 @@ def gradient_quotient_probe(
         over = trainable_parameters(model)
         check_parameters(over)
         values, fractions, floors = [], [], []
-        with preserved(model), forked_rng(model, context.seed, "probe"):
+        with preserved(model), forked_rng(model, context.seed, "probe"), torch.no_grad():
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
                 inputs, targets = move(batch, like)
-                gradients = loss_gradients(batch_loss(model, inputs, targets, context.loss), over)
+                loss_of = partial(differentiable_loss, inputs=inputs, targets=targets, loss_fn=context.loss)
+                value, gradients = quotient_and_gradients(model, loss_of, over, eps)
                 g = flatten(gradients, over)
-                products = flatten(hessian_products(gradients, over, create_graph=False), over)
-                values.append(quotient(g, g - products, eps).detach())
-                fractions.append(fraction_below_epsilon(g.detach(), eps))
-                floors.append(epsilon_floor(g.detach(), eps))
+                values.append(value)
+                fractions.append(fraction_below_epsilon(g, eps))
+                floors.append(epsilon_floor(g, eps))
         per_batch = torch.stack(values).tolist()
-        value = median(per_batch)
+        middle = median(per_batch)
         fraction, floor = float(torch.stack(fractions).mean()), median(torch.stack(floors).tolist())
         conditions = {
             "data": data,
@@ -285,9 +239,9 @@ def gradient_quotient_probe(
             "method": "exact",
             "fraction_below_epsilon": fraction,
             "epsilon_floor": floor,
-            "saturated": fraction > 0.5 and floor > value / 2,
+            "saturated": fraction > 0.5 and floor > middle / 2,
             "per_batch": per_batch,
         }
-        return Scalar(value, conditions)
+        return Scalar(middle, conditions)
 
     return measure

@@ -8,12 +8,13 @@ from typing import Literal
 import torch
 from torch import nn
 
-from initbench.probes.batches import DataKind, move, reference_parameter
-from initbench.probes.checks import check_count
+from initbench.batches import DataKind, move, reference_parameter
+from initbench.checks import check_count
+from initbench.preservation import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
 from initbench.probes.measurement import Scalar
-from initbench.probes.state import forked_rng, preserved
 from initbench.registry import register_probe
+from initbench.user_code import mean_loss
 
 
 @register_probe("initial_loss", smoke={"batch_size": 2, "batches": 2})
@@ -41,7 +42,7 @@ def initial_loss(
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
                 inputs, targets = move(batch, like)
-                losses.append(context.loss(model(inputs), targets))
+                losses.append(mean_loss(model, (inputs, targets), context.loss))
         per_batch = torch.stack(losses).double()
         conditions = {
             "data": data,

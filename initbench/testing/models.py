@@ -17,7 +17,7 @@ from initbench.registry import ARCHITECTURES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from initbench.probes.batches import Batch
+    from initbench.batches import Batch
 
 CLASSES = 4
 _SAMPLES, _BATCHES, _IMAGE, _WORDS, _LENGTH = 8, 16, (3, 8, 8), 10, 5

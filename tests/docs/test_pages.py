@@ -19,7 +19,7 @@ ELSEWHERE = {
 # Pages that are not run here → the languages of all their blocks, and why.
 EXCEPTIONS = {
     "benchmarks.md": ([""], "it takes an idle machine; tests/benchmarks runs each benchmark at a tiny size"),
-    "design.md": ([""], "the block is a diagram"),
+    "design.md": (["", "yaml"], "a diagram, and one line of a suite"),
     "how_to/run_on_a_ray_cluster.md": (["yaml", "python", *["sh"] * 5], "test_ray_cluster.py runs it on two hosts"),
     "index.md": ([], "there is no block"),
     "initializers_on_models.md": (["", "python"], "minutes of models; tests/docs/test_initializers_on_models.py"),

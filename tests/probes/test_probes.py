@@ -15,7 +15,6 @@ from initbench.errors import ArgumentError, DataError, InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.probes.context import Measurement, ProbeContext, median
 from initbench.probes.gradient_quotient import gradient_quotient
-from initbench.json_values import json_values
 from initbench.registry import PROBES
 
 IMAGES = ProbeContext(seed=3, input_shape=(3, 8, 8), num_classes=10)
@@ -213,15 +212,3 @@ def test_what_probes_refuse(probe, arguments, message):
 def test_a_nan_is_the_worst_outcome_of_a_median():
     assert median([1.0, math.nan, 3.0]) == 3.0
     assert median([1.0, math.nan, math.nan]) == math.inf
-
-
-def test_json_values_names_what_was_not_finite():
-    values = {"a": math.nan, "b": [1.0, math.inf, -math.inf, math.inf], "c": {"d": (1, math.nan)}, "e": "x"}
-    assert json_values(values) == {
-        "a": None,
-        "a_reason": "nan",
-        "b": [1.0, None, None, None],
-        "b_reason": "inf, -inf",
-        "c": {"d": [1, None], "d_reason": "nan"},
-        "e": "x",
-    }

@@ -1,40 +1,26 @@
 """Convolutions whose second derivatives are computed by the kernels of their first.
 
 PyTorch computes the second derivative of a convolution by transposed and grouped convolutions, some of which are slower
-than the kernels of its backward pass, which compute the same sums.
+than the kernels of its backward pass, which compute the same sums. Values and derivatives of any order are those of
+PyTorch up to rounding. Padding given by name and inputs without a batch dimension are left to PyTorch.
+
+Needed while `test_pytorch_differentiates_convolutions_twice_by_other_convolutions` passes.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _DIMENSIONS = {torch.conv1d: 1, torch.conv2d: 2, torch.conv3d: 3}
 _backward = torch.ops.aten.convolution_backward
-
-
-class FirstDerivativeKernels(TorchFunctionMode):
-    """Within this context `torch.conv1d`, `conv2d` and `conv3d`, and the layers that call them, are computed so.
-
-    Values and derivatives of any order are those of PyTorch up to rounding. Padding given by name and inputs without a
-    batch dimension are left to PyTorch.
-    """
-
-    def __torch_function__(
-        self, function: Callable[..., Any], types: Any, arguments: Any = (), options: Any = None
-    ) -> Any:
-        """Compute a convolution, and everything else as it is."""
-        options = options or {}
-        if function in _DIMENSIONS:
-            return _convolve(function, *arguments, **options)
-        return function(*arguments, **options)
 
 
 class _Geometry(NamedTuple):
@@ -71,7 +57,7 @@ class _Geometry(NamedTuple):
 
 def _convolve(
     function: Callable[..., Tensor],
-    input: Tensor,  # noqa: A002  # the name that callers may use
+    input: Tensor,  # noqa: A002 - the name that callers may use
     weight: Tensor,
     bias: Tensor | None = None,
     stride: int | tuple[int, ...] = 1,
@@ -89,6 +75,11 @@ def _convolve(
 
 def _each(size: int | tuple[int, ...], dimensions: int) -> tuple[int, ...]:
     return (size,) * dimensions if isinstance(size, int) else tuple(size) * (dimensions // len(size))
+
+
+REPLACEMENTS: dict[Callable[..., Any], Callable[..., Any]] = {
+    function: partial(_convolve, function) for function in _DIMENSIONS
+}
 
 
 class _Convolution(Function):

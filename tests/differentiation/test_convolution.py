@@ -8,7 +8,8 @@ from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
 
-from initbench.probes.convolution import FirstDerivativeKernels
+from initbench.differentiation.convolution import REPLACEMENTS
+from initbench.differentiation.replacement import Replaced
 
 CASES = [
     ("conv1d", (2, 4, 7), (6, 4, 3), {}),
@@ -34,7 +35,7 @@ def test_first_second_and_third_derivatives(name, shape, kernel, options, bias):
     inputs = tensors(shape, kernel, *([(kernel[0],)] if bias else []))
 
     def ours(*values):
-        with FirstDerivativeKernels():
+        with Replaced(REPLACEMENTS):
             return convolve(*values, **options)
 
     assert torch.equal(ours(*inputs), convolve(*inputs, **options))
@@ -54,7 +55,7 @@ def test_layers_are_computed_so_and_frozen_ones_have_no_gradient():
     layer = nn.Conv2d(2, 3, 3).double()
     layer.weight.requires_grad_(requires_grad=False)
     x = tensors((2, 2, 5, 5))[0]
-    with FirstDerivativeKernels():
+    with Replaced(REPLACEMENTS):
         output = layer(x)
     assert "_Convolution" in type(output.grad_fn).__name__
     output.square().sum().backward()

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - the field's name for it
 
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
+from initbench.outputs import tensor_of
 from initbench.plugins import first_line
 
 if TYPE_CHECKING:
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from initbench.probes.batches import Batch, LossFunction
+    from initbench.batches import Batch, LossFunction
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
-    """Return the loss of one batch, 0-dim.
+    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization.
 
     Args:
         model: the forward pass.
-        batch: inputs, which the model takes, and targets, which with its outputs `loss_fn` takes.
+        batch: inputs, which the model takes, and targets, which `loss_fn` takes with its outputs, or with the
+            ``logits`` of these where they have them (see `tensor_of`).
         loss_fn: mean loss of a batch from (outputs, targets).
 
     Raises:
@@ -33,30 +34,13 @@ def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunctio
     """
     inputs, targets = batch
     with running_on(inputs):
-        outputs = model(inputs)
+        outputs = tensor_of(model(inputs))
     with explained(f"loss_fn fails on outputs {_shown(outputs)}, and targets {_shown(targets)}"):
         loss = loss_fn(outputs, targets)
     if not torch.is_tensor(loss) or loss.dim() != 0:
         got = f"shape {tuple(loss.shape)}" if torch.is_tensor(loss) else type(loss).__name__
         raise ArgumentError(f"must return a 0-dim tensor, got {got}", "loss_fn")
     return loss
-
-
-def within_classes(loss_fn: LossFunction, num_classes: int | None) -> LossFunction:
-    """Return a loss function that refuses outputs of fewer classes than there are, where it is cross-entropy.
-
-    A target without an output is an error on a CPU, and on a GPU one that the process does not survive; the shape of
-    the outputs tells of it before. None for `num_classes`, where the user gives the targets, checks nothing.
-    """
-    if loss_fn is not F.cross_entropy or num_classes is None:
-        return loss_fn
-
-    def checked(outputs: Tensor, targets: Tensor) -> Tensor:
-        if torch.is_tensor(outputs) and outputs.dim() > 1 and outputs.shape[1] < num_classes:
-            raise InitializationError(f"num_classes is {num_classes}, and the model has {outputs.shape[1]} outputs")
-        return loss_fn(outputs, targets)
-
-    return checked
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""Gradients of a loss and products of its Hessian, over the parameters of a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from initbench.errors import ArgumentError, InitializationError
+from initbench.user_code import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DTYPES = {torch.float32, torch.float64}
+
+
+def trainable_parameters(model: nn.Module) -> list[Tensor]:
+    """Return the parameters that require a gradient, tied ones once."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def check_parameters(parameters: Sequence[Tensor]) -> None:
+    """Raise an ArgumentError unless GQ can be taken over these tensors."""
+    if not parameters:
+        raise ArgumentError("must hold at least one tensor that requires a gradient, got none", "parameters")
+    for tensor in parameters:
+        if not tensor.requires_grad:
+            raise ArgumentError(
+                f"must all require a gradient, one of shape {tuple(tensor.shape)} does not", "parameters"
+            )
+        if tensor.dtype not in _DTYPES:
+            raise ArgumentError(f"must be float32 or float64, got {tensor.dtype}", "parameters")
+
+
+def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parameter]:
+    """Return the parameters that require a gradient by name, tied ones once.
+
+    Args:
+        model: whose parameters.
+        who: takes derivatives for them, for messages.
+
+    Raises:
+        InitializationError: there are none, or one is neither float32 nor float64.
+    """
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not named:
+        raise InitializationError(f"{who}: no parameter requires a gradient")
+    for name, parameter in named.items():
+        if parameter.dtype not in _DTYPES:
+            dtype = str(parameter.dtype).removeprefix("torch.")
+            raise InitializationError(f"{who}: {name} is {dtype}, and must be float32 or float64: see model.float()")
+    return named
+
+
+def loss_gradients(loss: Tensor, parameters: Sequence[Tensor], *, create_graph: bool = True) -> list[Tensor | None]:
+    """Return the gradient for each parameter, None for those that the loss does not use."""
+    return _differentiate([loss], parameters, None, create_graph=create_graph)
+
+
+def hessian_products(
+    gradients: Sequence[Tensor | None], parameters: Sequence[Tensor], *, create_graph: bool = True
+) -> list[Tensor | None]:
+    """Return Hg for each parameter, None where it is zero because no gradient depends on the parameter.
+
+    Args:
+        gradients: g, made with `create_graph`. With `create_graph` here the result is differentiable, through both H
+            and g.
+        parameters: what g was taken over.
+        create_graph: see above.
+    """
+    # Gradients that are constant (where the loss is linear in a parameter) have no graph and add nothing to Hg.
+    outputs = [g for g in gradients if g is not None and g.requires_grad]
+    return _differentiate(outputs, parameters, outputs, create_graph=create_graph)
+
+
+def flatten(tensors: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> Tensor:
+    """Return tensors as one vector, zeros standing for None."""
+    pairs = zip(tensors, parameters, strict=True)
+    return torch.cat([(torch.zeros_like(p) if t is None else t).flatten() for t, p in pairs])
+
+
+def _differentiate(
+    outputs: Sequence[Tensor], parameters: Sequence[Tensor], weights: Sequence[Tensor] | None, *, create_graph: bool
+) -> list[Tensor | None]:
+    if not any(output.requires_grad for output in outputs):
+        return [None] * len(parameters)
+    with explained("the model or loss_fn cannot be differentiated as often as is needed"):
+        return list(torch.autograd.grad(outputs, parameters, weights, create_graph=create_graph, allow_unused=True))

@@ -1,0 +1,54 @@
+"""A loss that can be differentiated three times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from initbench.differentiation import batch_norm as batch_normalization
+from initbench.differentiation import beta_swish, convolution
+from initbench.differentiation.attention import math_kernel
+from initbench.differentiation.replacement import Replaced
+from initbench.user_code import mean_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from initbench.batches import LossFunction
+
+_ALWAYS = convolution.REPLACEMENTS | beta_swish.REPLACEMENTS
+_WITH_BATCH_NORM = _ALWAYS | batch_normalization.REPLACEMENTS
+
+
+def differentiable_loss(
+    model: Callable[[Tensor], Any],
+    inputs: Tensor,
+    targets: Tensor,
+    loss_fn: LossFunction,
+    *,
+    batch_norm: bool = False,
+) -> Tensor:
+    """Return the loss of one batch, 0-dim, ready to be differentiated three times, also under `torch.no_grad`.
+
+    It is the model's loss in the mode that the model is in, up to rounding. Its derivatives are taken outside, by
+    `loss_gradients` and `hessian_products`; they need no context. The forward pass is not for the transforms of
+    `torch.func`, which do not take the derivatives that are written here.
+
+    Args:
+        model: the model, or its forward pass with other values in place of its parameters (see `functional`).
+        inputs: (batch, ...), what the model takes.
+        targets: what `loss_fn` takes.
+        loss_fn: mean loss of a batch from (outputs, targets).
+        batch_norm: whether BatchNorm on the statistics of the batch can be differentiated three times, too. It then
+            leaves running statistics as they are, and differs from PyTorch's, which has two derivatives, by rounding.
+
+    Raises:
+        InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
+        ArgumentError: `loss_fn` does not return a 0-dim tensor.
+    """
+    replaced = Replaced(_WITH_BATCH_NORM if batch_norm else _ALWAYS)
+    with torch.enable_grad(), math_kernel(), replaced:
+        return mean_loss(model, (inputs, targets), loss_fn)
