@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from initbench.registry import register_architecture, register_dataset, register_initializer, register_probe
     from initbench.reporting.frame import load_results
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PUBLIC = {
     "InitbenchError": "initbench.errors",
