@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from initbench.plugins import PluginFile
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
-    from initbench.suite.spec import TrialSpec
+    from initbench.suite.spec import ComponentSpec, TrialSpec
 
 
 @dataclass(frozen=True)
@@ -160,21 +160,26 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> None:
     """Read every dataset once, downloading what is missing, before anything is written.
 
     Raises:
-        SuiteError: an argument that the dataset refuses.
-        DataError: the data cannot be had.
+        SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
     """
     from initbench.data.load import load_dataset
     from initbench.errors import ArgumentError
 
+    places = {_named(choice.spec): choice.key for choice in suite.datasets}
     used = {trial.dataset.model_dump_json(): trial.dataset for trial in trials}
     for dataset in used.values():
-        key = ("dataset",)
+        key = places.get(_named(dataset), ("dataset",))
         try:
-            load_dataset(dataset.name, dataset.arguments)
+            load_dataset(dataset.name, dataset.arguments, content=dataset.content)
         except ArgumentError as error:
             raise suite.document.argument_error(key, error) from error
         except DataError as error:
             raise suite.document.error(key, str(error)) from error
+
+
+def _named(component: ComponentSpec) -> str:
+    """Return what of a dataset the suite file says, as text."""
+    return component.model_dump_json(include={"name", "arguments"})
 
 
 def _cpus(suite: Suite, trials: Iterable[TrialSpec]) -> float:
@@ -189,12 +194,20 @@ def _text(suite: Suite) -> str:
 
 
 def _tell_of_emulation(suite: Suite, missing: Iterable[TrialSpec], progress: Progress) -> None:
-    """Say where trials in bfloat16 are to run on a processor without instructions for it."""
+    """Say where trials in bfloat16 are to run on a device without instructions for it."""
+    if all(trial.recipe.precision != "bf16" for trial in missing):
+        return
+    import torch
+
     from initbench.training.precision import bf16_is_emulated
 
-    wanted = any(trial.recipe.precision == "bf16" for trial in missing)
-    if wanted and not suite.resources.gpus and bf16_is_emulated():
-        progress.note("precision: bf16: this processor has no instructions for it; a step takes longer than in fp32")
+    device = "cuda" if suite.resources.gpus else "cpu"
+    # Where the GPUs are those of a cluster, this process need not have one.
+    if (device == "cpu" or torch.cuda.is_available()) and bf16_is_emulated(device):
+        progress.note(
+            f"recipe.precision: bf16: this {'GPU' if suite.resources.gpus else 'processor'} has no instructions for "
+            "it, and a step may take ten times as long as one of fp32"
+        )
 
 
 def _tell_what_is_there(suite: Suite, plan: Plan, records: dict[str, TrialRecord], progress: Progress) -> None:
