@@ -142,23 +142,20 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Initiali
     def real_batches(batch_size: int) -> Iterator[Batch]:
         return endless_batches(dataset.train, batch_size, generator(spec.seed, "tuner_batches", "real"))
 
-    arguments = spec.initializer.arguments
     return initialize(
         model,
         spec.initializer.name,
-        input_shape=(arguments.get("batch_size", spec.recipe.batch_size), *dataset.inputs.shape),
+        inputs=dataset.inputs,
         num_classes=dataset.outputs,
         task=dataset.task,
         seed=spec.seed,
         real_batches=real_batches,
         training_optimizer=(spec.recipe.optimizer, spec.recipe.lr),
-        **arguments,
+        **spec.initializer.arguments,
     )
 
 
-def _measure(
-    spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[str, float]
-) -> list[dict[str, Any]]:
+def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[str, float]) -> list[dict[str, Any]]:
     context = ProbeContext(
         seed=spec.seed,
         inputs=dataset.inputs,

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext, InitializationRecord, Optimizer
+from initbench.inputs import Inputs
 from initbench.preservation import forked_rng, preserved
 from initbench.registry import INITIALIZERS
 from initbench.tasks import find_task
@@ -26,7 +27,7 @@ def initialize(
     model: nn.Module,
     name: str,
     *,
-    inputs: Tensor | None = None,
+    inputs: Tensor | Inputs | None = None,
     input_shape: tuple[int, ...] | None = None,
     num_classes: int | None = None,
     task: str = "classification",
@@ -46,7 +47,8 @@ def initialize(
     Args:
         model: any module; its output is a tensor, or has one as ``.logits``. Frozen parameters stay as they are.
         name: a registered initializer, such as ``metainit``.
-        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens.
+        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens. Or what one
+            sample is.
         input_shape: of a batch, in its place: (batch, channels, height, width) for images.
         num_classes: how many outputs the model has: classes, or tokens of a vocabulary.
         task: what is learned: the loss, and what random batches are.
@@ -65,7 +67,8 @@ def initialize(
     start = time.perf_counter()
     component = INITIALIZERS.get(name)
     learned = find_task(task)
-    shape = tuple(inputs.shape) if inputs is not None else input_shape
+    example = inputs if torch.is_tensor(inputs) else None
+    shape = input_shape if example is None else tuple(example.shape)
     _check_shape(shape, num_classes)
     if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
         arguments = {"batch_size": shape[0]} | arguments
@@ -78,12 +81,13 @@ def initialize(
         seed=seed,
         _parameters=dict(model.named_parameters()),
     )
+    known = None if shape is None else learned.inputs_for(shape[1:], num_classes, example)
     context = InitializationContext(
         model=model,
         record=record,
         seed=seed,
         task=learned,
-        inputs=None if shape is None else learned.inputs_for(shape[1:], num_classes, inputs),
+        inputs=inputs if isinstance(inputs, Inputs) else known,
         outputs=num_classes,
         loss_fn=loss_fn,
         optimizer=Optimizer(*training_optimizer),

@@ -107,7 +107,7 @@ class PerLayer:
         """
         numbers = [_number(value, f"the value of {name}") for name, value in self.values.items()]
         # What is not finite is told beside the values, not among them, where a layer may have any name.
-        stored = json_values({"values": numbers})
+        stored: dict[str, Any] = json_values({"values": numbers})
         stored["values"] = dict(zip(map(str, self.values), stored["values"], strict=True))
         return {"kind": self.kind} | stored | {"unit": self.unit, "conditions": self.conditions}
 

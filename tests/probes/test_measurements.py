@@ -114,7 +114,8 @@ def test_anything_else_is_refused_in_one_line_that_names_the_probe(measured):
     assert "\n" not in str(caught.value)
 
 
-def test_an_entry_is_named_after_the_arguments_that_are_not_at_their_defaults(scratch_registry):
+@pytest.mark.usefixtures("scratch_registry")
+def test_an_entry_is_named_after_the_arguments_that_are_not_at_their_defaults():
     @register_probe("random_number")
     def random_number(scale: float = 1.0, keys: tuple[str, ...] = ()):
         def measure(_, context):
