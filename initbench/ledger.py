@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from initbench.errors import InitbenchError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from initbench.suite.spec import TrialSpec
 
@@ -82,10 +82,10 @@ class TrialRecord:
             ValueError: they are no record.
         """
         schema = data.get("schema") if isinstance(data, dict) else None
-        if not isinstance(schema, int):
+        if schema is None:
             raise ValueError("it says no schema")
         if schema != SCHEMA:
-            raise LedgerError(f"has records of schema {schema!r}, and this version of initbench reads schema {SCHEMA}")
+            raise LedgerError(f"has records of schema {schema}, and this version of initbench reads schema {SCHEMA}")
         try:
             return cls(**data)
         except TypeError as error:

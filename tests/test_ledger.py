@@ -58,7 +58,7 @@ def test_kill_9_leaves_whole_records_alone(tmp_path):
         assert len(kept.history) == 20000
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": "2"}', '{"schema": 2, "surplus": 2}', "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 2, "surplus": 2}', "null"])
 def test_a_file_that_is_no_record_is_named(tmp_path, text):
     ledger = Ledger(tmp_path)
     ledger.write(record())

@@ -47,8 +47,8 @@ def initialize(
     Args:
         model: any module; its output is a tensor, or has one as ``.logits``. Frozen parameters stay as they are.
         name: a registered initializer, such as ``metainit``.
-        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens. Or what one
-            sample is.
+        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens. Or what
+            one sample is.
         input_shape: of a batch, in its place: (batch, channels, height, width) for images.
         num_classes: how many outputs the model has: classes, or tokens of a vocabulary.
         task: what is learned: the loss, and what random batches are.
