@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from filelock import FileLock, Timeout
 
 from initbench.errors import InitbenchError, LedgerError
+from initbench.suite.spec import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from initbench.suite.spec import TrialSpec
 
-SCHEMA = 2
 SUITE_FILE = "suite.yaml"
 RESOLVED_FILE = "resolved.json"
 Status = Literal["finished", "diverged", "failed"]

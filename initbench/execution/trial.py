@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from initbench.data.dataset import Dataset
     from initbench.initializers.context import InitializationRecord
     from initbench.suite.spec import TrialSpec
-    from initbench.training.loop import EvaluatedSplit
+    from initbench.training.run import EvaluatedSplit
 
 
 def run_trial(
@@ -86,7 +86,7 @@ def run_trial(
         initialization={key: value for key, value in initialization.to_json().items() if key != "seconds"},
         probes=probes,
         environment=environment(device.type),
-        timing=timing | {"ended_at": time.time()},
+        timing=timing | training.speed | {"ended_at": time.time()},
     )
 
 

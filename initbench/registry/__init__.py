@@ -100,6 +100,7 @@ DATASETS: Registry[DatasetTraits] = Registry(
         "digits": "initbench.data.digits",
         "fashion_mnist": "initbench.data.fashion_mnist",
         "gaussian": "initbench.data.gaussian",
+        "random": "initbench.data.random_samples",
     },
 )
 PROBES: Registry[ProbeTraits] = Registry(

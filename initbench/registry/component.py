@@ -26,7 +26,7 @@ class Argument:
     Attributes:
         name: its name.
         type: its annotation, as text.
-        default: its default; `inspect.Parameter.empty` where it is required.
+        default: its default, of an initializer as a suite writes it; `inspect.Parameter.empty` where it is required.
     """
 
     name: str
@@ -95,7 +95,10 @@ class Component(Generic[TraitsT]):
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """The arguments that a user may set, in the factory's order."""
-        return tuple(Argument(name, type_text(p.annotation), p.default) for name, p in self._parameters.items())
+        return tuple(
+            Argument(name, type_text(p.annotation), as_a_user_writes_it(p.default))
+            for name, p in self._parameters.items()
+        )
 
     @property
     def definition(self) -> Callable[..., Any]:
@@ -172,6 +175,15 @@ class Component(Generic[TraitsT]):
         """Return resolved arguments as plain data, as specs and records hold them."""
         return {name: _plain(value) for name, value in arguments.items()}
 
+    def spec(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the component with its resolved arguments as plain data, as specs and records hold it."""
+        return {
+            "name": self.name,
+            "arguments": self.plain(arguments),
+            "version": self.version,
+            "source": self.source,
+        }
+
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """The default of each argument that has one, as plain data."""
@@ -195,16 +207,27 @@ class Component(Generic[TraitsT]):
         return name in self._parameters and not {tuple, list}.isdisjoint(types_of(self._parameters[name].annotation))
 
     def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:
-        """Call the factory with resolved arguments.
+        """Check what a user set, and call the factory with it.
 
         Args:
-            arguments: what the user set; checked by `resolve`.
+            arguments: as a suite or a spec holds them.
             supplied: what the library passes; only what the factory takes is passed on.
 
         Raises:
             ArgumentError: an argument that `resolve` or the factory refuses; a ValueError of a plug-in's counts as one.
         """
-        resolved = self.resolve(arguments)
+        return self.call(self.resolve(arguments), **supplied)
+
+    def call(self, resolved: Mapping[str, Any], **supplied: Any) -> Any:
+        """Call the factory with arguments that `resolve` has returned.
+
+        Args:
+            resolved: all of them.
+            supplied: see `build`.
+
+        Raises:
+            ArgumentError: the factory refuses one; a ValueError of a plug-in's counts as one.
+        """
         takes = inspect.signature(self.factory).parameters
         try:
             return self.factory(**resolved, **{n: v for n, v in supplied.items() if n in takes})
@@ -212,6 +235,11 @@ class Component(Generic[TraitsT]):
             raise
         except ValueError as error:
             raise ArgumentError(plugins.first_line(error)) from error
+
+
+def as_a_user_writes_it(default: Any) -> Any:
+    """Return a default of a factory as a suite would have it."""
+    return default.to_user() if isinstance(default, Initializer) else default
 
 
 def _plain(value: Any) -> Any:

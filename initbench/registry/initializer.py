@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _SPEC_KEYS = {"name", "arguments", "version", "source"}
 
 
+def is_spec(value: Any) -> bool:
+    """Return whether plain data are an initializer as `Initializer.to_json` returns it."""
+    return isinstance(value, dict) and set(value) == _SPEC_KEYS
+
+
 class Initializer:
     """A registered initializer and its arguments.
 
@@ -66,13 +71,11 @@ class Initializer:
 
     def to_json(self) -> dict[str, Any]:
         """Return name, arguments, version and plug-in source, as the specs and records hold it."""
-        component = self.component
-        return {
-            "name": self.name,
-            "arguments": component.plain(self.arguments),
-            "version": component.version,
-            "source": component.source,
-        }
+        return self.component.spec(self.arguments)
+
+    def to_user(self) -> str | dict[str, Any]:
+        """Return what a user writes in a suite for it: the name, or a mapping with the arguments that were given."""
+        return {"name": self.name, **self._given} if self._given else self.name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Initializer) and self.to_json() == other.to_json()
@@ -99,9 +102,10 @@ class Initializer:
         else:
             name, arguments = _parts(value)
             made = cls(name, **arguments)
-        if made.component.initializer_arguments:
+        component = made.component
+        if component.initializer_arguments:
             raise ArgumentError(f"must be an initializer that draws by itself; {made.name} starts from another one")
-        made.build()  # an argument that it refuses is refused here
+        component.call(made.arguments)  # an argument that the factory refuses is refused here
         return made
 
     @classmethod
@@ -127,7 +131,7 @@ def _validate(value: Any) -> Initializer:
 def _parts(value: Any) -> tuple[str, Mapping[str, Any]]:
     """Return name and arguments of a mapping, as a user writes it or as a spec holds it."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
-        if set(value) == _SPEC_KEYS:
+        if is_spec(value):
             return value["name"], value["arguments"]
         return value["name"], {key: item for key, item in value.items() if key != "name"}
     raise ArgumentError(f"must be an initializer's name or {{name: ...}}, got {show(value)}")
