@@ -12,6 +12,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from initbench.registry.initializer import is_spec
 from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ RECORD_FILE = "trial.json"
 _MAX_TEXT = 500
 _MAX_POINTS = 200
 """Most numbers of one measurement: MLflow draws a chart for each layer. All of them are in the record, an artifact."""
-_COMPONENT = {"name", "arguments", "version", "source"}
 
 
 def record_text(record: TrialRecord) -> str:
@@ -155,11 +155,11 @@ def clean_name(name: str) -> str:
 
 
 def _arguments(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a component's arguments; one that is a component itself by its name, and its own arguments below it."""
+    """Return a component's arguments; one that is an initializer itself by its name, with its own arguments below."""
     result: dict[str, Any] = {}
     for name, value in component["arguments"].items():
         key = f"{prefix}.{name}"
-        if isinstance(value, dict) and set(value) == _COMPONENT:
+        if is_spec(value):
             result |= {key: value["name"]} | _arguments(key, value)
         else:
             result[key] = value
