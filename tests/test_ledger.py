@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from ledgers import KAIMING, make_spec
+from suites import the_trial
 
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import Ledger, TrialRecord
@@ -81,9 +81,8 @@ def test_a_ledger_of_another_schema_is_refused_as_a_whole(tmp_path, schema):
 
 
 def test_labels_are_given_anew_and_nothing_else_changes(tmp_path):
-    spec = make_spec(KAIMING, suite="now", rules=("recipe.lr",)).model_copy(
-        update={"scheme_named_by": ("suite", "initializer")}
-    )
+    labels = {"suite": "now", "set_by_rules": ("recipe.lr",), "scheme_named_by": ("suite", "initializer")}
+    spec = the_trial().model_copy(update=labels)
     plain = spec.model_dump(mode="json")
     before = record(spec.id, spec=plain | {"suite": "before", "set_by_rules": [], "scheme_named_by": ["suite"]})
     after = before.labelled_as(spec)
