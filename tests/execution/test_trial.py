@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from suites import the_trial
 
 from initbench import plugins
+from initbench.data import Split, Splits
 from initbench.execution import trial
 from initbench.execution.trial import attempt_trial, run_trial
 from initbench.inputs import Inputs
-from initbench.data import Split, Splits
 from initbench.registry import register_architecture, register_dataset
+from suites import the_trial
 
 PLUGIN = plugins.read_file(Path(__file__).with_name("faults.py"))
 SMALL = {
