@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from initbench.errors import InitbenchError
+from initbench.inputs import Inputs
 from initbench.ledger import Ledger, TrialRecord
 from initbench.metric import Metric
-from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec, digest
 from initbench.training.recipe import Recipe
 
 DELTA_1 = {"name": "delta_orthogonal", "gain": 1.0}
@@ -63,6 +65,7 @@ def make_spec(
     probes: tuple[str, ...] = ("gradient_quotient", "gradient_norm"),
     phase: str = "final",
     suite: str = "made-up",
+    task: str = "classification",
 ) -> TrialSpec:
     """Return a spec with plausible defaults."""
     return TrialSpec(
@@ -70,7 +73,12 @@ def make_spec(
         architecture=component(architecture),
         scheme=scheme,
         initializer=component(initializer),
-        dataset=component(dataset or {"name": "digits", "train_size": None, "image_size": None}),
+        dataset=DatasetSpec(
+            **component(dataset or {"name": "digits", "train_size": None, "image_size": None}).model_dump(),
+            task=task,
+            inputs=Inputs((1, 8, 8)),
+            outputs=10,
+        ),
         recipe=Recipe(**({"epochs": 8, "batch_size": 64} | (recipe or {}))),
         probes=tuple(ComponentSpec(name=name) for name in probes),
         seed=seed,
@@ -174,12 +182,13 @@ def _record(
     ]
     failed = status == "failed"
     epochs = range(1, spec.recipe.epochs + 1) if entry else ()
+    identity = _identity(spec)
     return TrialRecord(
-        id=spec.id,
+        id=digest(identity),
         spec=spec.model_dump(mode="json"),
-        identity=dict(spec.identity),
+        identity=identity,
         status=status,
-        task={} if failed else task,
+        task={} if failed else _described(task, metrics),
         metrics={} if failed else metrics,
         history=[] if failed else [entry | {"epoch": epoch} for epoch in epochs],
         initialization={} if failed else {"initializer": spec.initializer.name, "seed": spec.seed},
@@ -188,6 +197,19 @@ def _record(
         timing={} if failed else {"initialization_seconds": initialization_seconds, "total_seconds": 20.0},
         error=error or ({"type": "RuntimeError", "message": "lost", "traceback": "line 1"} if failed else None),
     )
+
+
+def _described(task: dict[str, Any], metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return a task's entry with the metrics that the record has, as a run writes it."""
+    return task | {"metrics": {key: metric for key, metric in task["metrics"].items() if key in metrics}}
+
+
+def _identity(spec: TrialSpec) -> dict[str, Any]:
+    """Return the identity of a spec; of components that are not registered all that is no label."""
+    try:
+        return dict(spec.identity)
+    except InitbenchError:
+        return spec.model_dump(mode="json", exclude={"suite", "set_by_rules", "scheme_named_by"})
 
 
 def cell(errors: list[float | None], initializer: dict[str, Any] = KAIMING, **options: Any) -> list[TrialRecord]:

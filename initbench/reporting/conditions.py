@@ -74,10 +74,11 @@ def differing(table: pd.DataFrame) -> str:
 
 
 def effective(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a recipe that have an effect."""
+    """Return the fields of a recipe that have an effect; one that counts steps has no epochs."""
     return {
         field: value
         for field, value in recipe.items()
+        if not (field == "epochs" and recipe.get("steps"))
         if field not in _ONLY_WITH or recipe.get(_ONLY_WITH[field][0]) in _ONLY_WITH[field][1]
     }
 

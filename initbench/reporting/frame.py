@@ -15,8 +15,7 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
-from initbench.metric import Metric
-from initbench.reporting.metrics import outcome_names
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_names
 from initbench.reporting.resolved import read_compare
 from initbench.suite.labels import initializer_labels, nested_labels
 from initbench.suite.spec import cell_id
@@ -91,17 +90,16 @@ def slim(record: TrialRecord) -> TrialRecord:
     diverged early. Beside them every entry is kept that has a better outcome than all before: one of these is the first
     at any target.
     """
-    key = record.task.get("primary", "")
-    entries = [entry for entry in record.history if key in entry]
-    epochs = record.spec["recipe"].get("epochs")
-    unit, length = ("epoch", epochs) if epochs else ("step", record.spec["recipe"].get("steps"))
-    length = length or max((entry[unit] for entry in entries), default=1)
-    metric = Metric.from_json(record.task["metrics"][key]) if entries else None
+    key = outcome_key(record)
+    entries = [entry for entry in record.history if key in entry] if has_outcome(record) else []
+    recipe = record.spec["recipe"]
+    unit, length = ("step", recipe["steps"]) if recipe.get("steps") else ("epoch", recipe["epochs"])
+    oriented = outcome_metric(record).oriented if entries else float
     curve: list[dict[str, Any]] = []
     last, lowest = 0, math.inf
     for entry in entries:
         place = int(entry[unit] * CURVE_POINTS / length)
-        drawn, outcome = place > last, math.inf if entry[key] is None else metric.oriented(entry[key])
+        drawn, outcome = place > last, math.inf if entry[key] is None else oriented(entry[key])
         if drawn or outcome < lowest:
             curve.append({name: entry[name] for name in ("step", "epoch", key) if name in entry} | {"drawn": drawn})
         last = max(last, place)
@@ -184,7 +182,7 @@ def _plain(value: Any) -> Any:
 
 def _outcome(record: TrialRecord) -> float | None:
     """Return the value of the primary metric; None for a trial that has no result of training."""
-    value: float | None = record.metrics.get(record.task.get("primary", ""))
+    value: float | None = record.metrics.get(outcome_key(record))
     return value if record.status == "finished" else None
 
 

@@ -22,15 +22,17 @@ UNKNOWN = Metric("outcome", better="lower")
 
 
 def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
-    """Return for each record the name of its primary metric, None where a failed trial never knew its task.
+    """Return for each record the name of its primary metric, None where it has none.
+
+    That is a failed trial, which never knew its task, and one that was not trained.
 
     It is the key in the record's metrics, ``test_error``; where two tasks have this key with another meaning, the
     task's name is added.
     """
-    different = {(outcome_key(record), outcome_metric(record)) for record in records if record.task}
+    different = {(outcome_key(record), outcome_metric(record)) for record in records if has_outcome(record)}
     meanings = Counter(key for key, _ in different)
     return [
-        None if not record.task else key if meanings[key] == 1 else f"{key} ({record.task['name']})"
+        None if not has_outcome(record) else key if meanings[key] == 1 else f"{key} ({record.task['name']})"
         for record, key in ((record, outcome_key(record)) for record in records)
     ]
 
@@ -70,8 +72,13 @@ def outcome_key(record: TrialRecord) -> str:
     return str(record.task.get("primary", ""))
 
 
+def has_outcome(record: TrialRecord) -> bool:
+    """Return whether a record says what its outcome is."""
+    return outcome_key(record) in record.task.get("metrics", {})
+
+
 def outcome_metric(record: TrialRecord) -> Metric:
-    """Return the primary metric of a record that has a task, without its chance level."""
+    """Return the primary metric of a record that has an outcome (`has_outcome`), without its chance level."""
     return _plain(Metric.from_json(record.task["metrics"][outcome_key(record)]))
 
 

@@ -51,7 +51,7 @@ def cost_answers(
         return Section()
     answers = [_spent(spent)]
     parts: list[Figure | Table | Remark] = []
-    costs, targets = costs_to_target(trials, {record.id: record for record in records})
+    costs, targets = costs_to_target(trials, {record.id: record for record in records}, metrics)
     without_gaps = complete(costs)
     whole = without_gaps.table
     if whole.shape[0] >= _SMALLEST and whole.shape[1] >= _SMALLEST:

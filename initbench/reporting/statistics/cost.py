@@ -9,7 +9,7 @@ import numpy as np
 
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.frame import natural
-from initbench.reporting.metrics import outcome_key, outcome_metric
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric
 from initbench.reporting.statistics.cells import cells, table, trial_outcomes
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from initbench.ledger import TrialRecord
+    from initbench.metric import Metric
 
 
 def cost_to_target(record: TrialRecord, target: float) -> float:
@@ -32,7 +33,7 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
         target: in the metric's own direction; NaN is never reached.
     """
     key = outcome_key(record)
-    known = [entry for entry in record.history if entry.get(key) is not None]
+    known = [entry for entry in record.history if entry.get(key) is not None] if has_outcome(record) else []
     oriented = outcome_metric(record).oriented if known else float
     for entry in known:
         if oriented(entry[key]) <= oriented(target):
@@ -40,7 +41,8 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
     return math.inf
 
 
-def costs_to_target(trials: pd.DataFrame, records: Mapping[str, TrialRecord]) -> tuple[pd.DataFrame, pd.Series[float]]:
+def costs_to_target(trials: pd.DataFrame, records: Mapping[str, TrialRecord], metrics: Mapping[str, Metric]
+) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 
     The target of a workload is the median over its treatments of their outcomes (`cells.cells`: the median over seeds
@@ -50,23 +52,20 @@ def costs_to_target(trials: pd.DataFrame, records: Mapping[str, TrialRecord]) ->
     Args:
         trials: as from `comparison.comparable_trials`.
         records: with histories, by trial id.
+        metrics: of each workload, as from `comparison.workload_metrics`.
 
     Returns:
         The costs in training steps, workloads × treatments, +∞ for a miss, NaN for a cell that was not run or whose
-        initializer's cost is not known; and the targets by workload, in the metric's own direction, NaN where no outcome is finite, which
-        all miss.
+        initializer's cost is not known; and the targets by workload, in the metric's own
+        direction, NaN where no outcome is finite, which all miss.
     """
     compared = cells(trials)
     finite = compared[np.isfinite(compared["outcome"])]
     workloads = sorted(set(compared["workload"]), key=natural)
     targets = finite.groupby("workload")["outcome"].median().reindex(workloads).rename("target")
     results = trial_outcomes(trials)
-    metrics = {
-        workload: outcome_metric(records[trial])
-        for workload, trial in zip(results["workload"], results["trial_id"], strict=True)
-    }
-    for workload, metric in metrics.items():
-        targets[workload] = metric.oriented(targets[workload])
+    for workload in workloads:
+        targets[workload] = metrics[workload].oriented(targets[workload])
     each = [
         cost_to_target(records[trial], targets[workload])
         for trial, workload in zip(results["trial_id"], results["workload"], strict=True)
