@@ -96,8 +96,6 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
         return f"must have {words} {context[key]} {what}, got {len(got)}"
     if kind == "value_error":
         return context["error"].problem if isinstance(context["error"], ArgumentError) else str(context["error"])
-    if kind == "initializer":
-        return str(context["problem"])
     return f"{error['msg']}, got {show(got)}"
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from initbench.registry.initializer import is_spec
-from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
+from initbench.suite.labels import architecture_labels, component_labels, initializer_labels, is_component
 from initbench.suite.spec import TrialSpec
 
 if TYPE_CHECKING:
@@ -102,9 +101,9 @@ def _crossed_fields(trials: Sequence[TrialDraft]) -> list[str]:
 def _value(trial: TrialDraft, key: str) -> Any:
     kind, _, name = key.partition(".")
     value = getattr(trial.recipe, name) if kind == "recipe" else trial.initializer.arguments[name]
-    return value["name"] if is_spec(value) else value
+    return value["name"] if is_component(value) else value
 
 
 def _incompatible(plan: Plan) -> list[dict[str, str]]:
-    labels = _labels([pair.trial for pair in plan.incompatible])
+    labels = _labels([pair.spec for pair in plan.incompatible])
     return [{**found, "reason": pair.reason} for found, pair in zip(labels, plan.incompatible, strict=True)]

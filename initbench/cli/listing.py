@@ -143,7 +143,8 @@ class _Source(dict[str, Any]):
 def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
     """Return what an import statement gives.
 
-    Of our modules by reading, but for the registry, which is imported already; of others from the standard library alone.
+    Of our modules by reading, but for the registry, which is imported already; of others from the standard library
+    alone.
     """
     module = name if isinstance(node, ast.Import) else str(node.module)
     if module == _REGISTRY:

@@ -93,6 +93,8 @@ def _print(summary: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from initbench.suite.treatments import DEFAULT_COMPARE
+
     out = console()
     cells = summary["cells"]
     # A column that says the same everywhere says nothing.
@@ -111,7 +113,7 @@ def _print(summary: dict[str, Any]) -> None:
         row += [_ranges(cell["seeds"]), have or "-", _pairs(cell["set_by_rules"])]
         table.add_row(*(Text(text) for text in row))  # in a Text brackets are no markup
     out.print(table)
-    if summary["compare"] != ["initializer"]:
+    if summary["compare"] != [*DEFAULT_COMPARE]:
         out.print(f"compares {', '.join(summary['compare'])}", markup=False)
     for line in _incompatible_lines(summary["incompatible"]):
         out.print(line, style="yellow", markup=False)

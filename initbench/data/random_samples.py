@@ -11,13 +11,11 @@ from initbench.inputs import Inputs
 from initbench.registry import TASKS, Description, register_dataset
 
 
-def _describe(
-    *, task: str, shape: tuple[int, ...], vocabulary: int | None, outputs: int, **sizes: int
-) -> Description:
+def _describe(*, task: str, shape: tuple[int, ...], vocabulary: int | None, outputs: int, **sizes: int) -> Description:
     try:
         TASKS.get(task)
     except UnknownNameError as error:
-        raise ArgumentError(f"must be a task: {error}", "task") from error
+        raise ArgumentError(f"must be a registered name: {error}", "task") from error
     for name, value, least in (
         ("outputs", outputs, 1),
         *((name, value, 0 if name == "validation_size" else 1) for name, value in sizes.items()),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from initbench.batches import Batch
     from initbench.data.dataset import Dataset
-    from initbench.initializers.context import InitializationRecord
+    from initbench.initializers.record import InitializationRecord
     from initbench.suite.spec import TrialSpec
     from initbench.training.run import EvaluatedSplit
 

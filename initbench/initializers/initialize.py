@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitializationError
-from initbench.initializers.context import InitializationContext, InitializationRecord, Optimizer
+from initbench.initializers.context import InitializationContext, Optimizer
+from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
 from initbench.preservation import forked_rng, preserved
 from initbench.registry import INITIALIZERS
@@ -67,9 +68,10 @@ def initialize(
     start = time.perf_counter()
     component = INITIALIZERS.get(name)
     learned = find_task(task)
-    example = inputs if torch.is_tensor(inputs) else None
-    shape = input_shape if example is None else tuple(example.shape)
-    _check_shape(shape, num_classes)
+    example = inputs if isinstance(inputs, Tensor) else None
+    shape = _batch_shape(example, input_shape)
+    if num_classes is not None and num_classes < 1:
+        raise ArgumentError(f"must be at least 1, got {num_classes}", "num_classes")
     if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
         arguments = {"batch_size": shape[0]} | arguments
     resolved = component.resolve(arguments)
@@ -81,13 +83,13 @@ def initialize(
         seed=seed,
         _parameters=dict(model.named_parameters()),
     )
-    known = None if shape is None else learned.inputs_for(shape[1:], num_classes, example)
+    sample = None if shape is None else learned.inputs_for(shape[1:], num_classes, example)
     context = InitializationContext(
         model=model,
         record=record,
         seed=seed,
         task=learned,
-        inputs=inputs if isinstance(inputs, Inputs) else known,
+        inputs=inputs if isinstance(inputs, Inputs) else sample,
         outputs=num_classes,
         loss_fn=loss_fn,
         optimizer=Optimizer(*training_optimizer),
@@ -113,11 +115,14 @@ def _check_model(model: nn.Module) -> None:
             raise InitializationError(f"{name} has no storage yet: give the model a device, or one forward pass")
 
 
-def _check_shape(input_shape: tuple[int, ...] | None, num_classes: int | None) -> None:
-    if input_shape is not None and (len(input_shape) < 2 or min(input_shape) < 1):
-        raise ArgumentError(f"must be (batch, ...), each at least 1, got {tuple(input_shape)}", "input_shape")
-    if num_classes is not None and num_classes < 1:
-        raise ArgumentError(f"must be at least 1, got {num_classes}", "num_classes")
+def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the shape of a batch, from an example or as it was given."""
+    if inputs is not None and input_shape is not None:
+        raise ArgumentError("cannot be given beside inputs", "input_shape")
+    shape, argument = (input_shape, "input_shape") if inputs is None else (tuple(inputs.shape), "inputs")
+    if shape is not None and (len(shape) < 2 or min(shape) < 1):
+        raise ArgumentError(f"must be (batch, ...), each at least 1, got {tuple(shape)}", argument)
+    return shape
 
 
 @contextmanager
@@ -147,6 +152,6 @@ def _note_untouched(model: nn.Module, record: InitializationRecord) -> None:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         first = first_names.setdefault(id(parameter), name)
         if first != name:
-            record.note(name, f"tied to {first}")
+            record.tied(name, first)
         elif name not in record.tensors:
-            record.note(name, "untouched" if parameter.requires_grad else "untouched: frozen")
+            record.left(name, None if parameter.requires_grad else "frozen")

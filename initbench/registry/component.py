@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from initbench import plugins
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.registry.initializer import Initializer
-from initbench.validation import explain, type_text, types_of
+from initbench.validation import argument_of, explain, type_text, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -153,11 +153,9 @@ class Component(Generic[TraitsT]):
             checked = self._model(**given)
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
-            argument = str(details["loc"][0])
-            within = details.get("ctx", {}).get("argument") if details["type"] == "initializer" else None
-            raise ArgumentError(
-                explain(details, self._parameters), f"{argument}.{within}" if within else argument
-            ) from None
+            # Of an initializer that is an argument itself, the argument that is refused follows: `base.gain`.
+            name, *within = details["loc"][0], *argument_of(details)[len(details["loc"]) :]
+            raise ArgumentError(explain(details, self._parameters), ".".join(map(str, (name, *within)))) from None
         # Field by field: `model_dump` would turn nested values into copies of other types.
         return {name: getattr(checked, f"argument{index}") for index, name in enumerate(self._parameters)}
 

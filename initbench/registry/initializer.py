@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from initbench.errors import ArgumentError, InitbenchError
+from initbench.errors import ArgumentError, UnknownNameError
 from initbench.validation import show
 
 if TYPE_CHECKING:
@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from initbench.registry.component import Component
 
 _SPEC_KEYS = {"name", "arguments", "version", "source"}
-
-
-def is_spec(value: Any) -> bool:
-    """Return whether plain data are an initializer as `Initializer.to_json` returns it."""
-    return isinstance(value, dict) and set(value) == _SPEC_KEYS
 
 
 class Initializer:
@@ -117,21 +112,16 @@ class Initializer:
 
 
 def _validate(value: Any) -> Initializer:
-    from pydantic_core import PydanticCustomError
-
     try:
         return Initializer.of(value)
-    except InitbenchError as error:
-        argument = error.argument if isinstance(error, ArgumentError) else None
-        problem = error.problem if isinstance(error, ArgumentError) else str(error)
-        # Under the key of its own argument, `base.gain`, so that a suite's error can point at it.
-        raise PydanticCustomError("initializer", "{problem}", {"problem": problem, "argument": argument}) from error
+    except UnknownNameError as error:
+        raise ArgumentError(f"must be a registered name: {error}") from error
 
 
 def _parts(value: Any) -> tuple[str, Mapping[str, Any]]:
     """Return name and arguments of a mapping, as a user writes it or as a spec holds it."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
-        if is_spec(value):
+        if set(value) == _SPEC_KEYS:
             return value["name"], value["arguments"]
         return value["name"], {key: item for key, item in value.items() if key != "name"}
     raise ArgumentError(f"must be an initializer's name or {{name: ...}}, got {show(value)}")

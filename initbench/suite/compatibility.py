@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import ArgumentError
+from initbench.outputs import tensor_of
 from initbench.plugins import first_line
 from initbench.registry import INITIALIZERS
 from initbench.suite.spec import ComponentSpec, DatasetSpec
@@ -34,7 +35,13 @@ class Compatibility:
         self._refused: dict[tuple[str, str, float], str | None] = {}
 
     def declared(
-        self, task: str, architecture: Choice, initializer: ComponentSpec, needed: str | None, scheme: str, recipe: Recipe
+        self,
+        task: str,
+        architecture: Choice,
+        initializer: ComponentSpec,
+        needed: str | None,
+        scheme: str,
+        recipe: Recipe,
     ) -> str | None:
         """Return why a trial cannot run by what its parts declare, None where nothing speaks against it.
 
@@ -60,16 +67,21 @@ class Compatibility:
         return self._refused[key]
 
     def tried(self, dataset: DatasetSpec, architecture: Choice, scheme: str, recipe: Recipe) -> str | None:
-        """Return why a trial cannot run as its model shows, None where it can.
+        """Return why a trial cannot run, as its model and its recipe show; None where it can.
 
         Raises:
             SuiteError: the architecture refuses an argument that the suite gives.
         """
+        from initbench.tasks import find_task
+        from initbench.training.refusals import refusals
+
         key = (id(architecture), dataset.model_dump_json(), scheme)
         if key not in self._tried:
             self._tried[key] = self._try(dataset, architecture, scheme)
         model = self._tried[key]
-        return model if isinstance(model, str) else _recipe_refusal(recipe, dataset, model)
+        if isinstance(model, str):
+            return model
+        return refusals(recipe, find_task(dataset.task), dataset.inputs, model)
 
     def _try(self, dataset: DatasetSpec, architecture: Choice, scheme: str) -> str | ModelTraits:
         """Build the model and run it on two samples; return why that cannot be, or what a recipe may ask of it.
@@ -89,22 +101,25 @@ class Compatibility:
                 model: nn.Module = architecture.component.build(
                     architecture.spec.arguments, inputs=inputs, outputs=outputs, scheme=scheme
                 )
-                result = model.eval()(_zeros(inputs))
+                result = tensor_of(model.eval()(_zeros(inputs)))
         except ArgumentError as error:
             # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
             if scheme != "standard" and not isinstance(self._try(dataset, architecture, "standard"), str):
                 return f"{name}: {error}"
-            given = self.document.has((*architecture.key, error.argument)) if error.argument else True
-            if given:
+            if self._given(architecture, error.argument):
                 raise self.document.argument_error(architecture.key, error) from error
             return f"{name} cannot be built for inputs of {inputs}: {error}"
         except Exception as error:  # noqa: BLE001  # a model may raise anything at a shape that it is not made for
             return f"{name} refuses inputs of {inputs}: {first_line(error) or type(error).__name__}"
-        result = getattr(result, "logits", result)
         if not isinstance(result, torch.Tensor) or result.shape != expected:
             got = tuple(result.shape) if isinstance(result, torch.Tensor) else type(result).__name__
             return f"{name} must give outputs of {expected} for two samples, gives {got}"
         return ModelTraits.of(model)
+
+    def _given(self, architecture: Choice, argument: str | None) -> bool:
+        """Return whether the suite gives an argument; for an error that names none, whether it gives any."""
+        names = [argument] if argument else [a.name for a in architecture.component.arguments]
+        return any(self.document.has((*architecture.key, name)) for name in names)
 
 
 def _zeros(inputs: Inputs) -> Tensor:
@@ -124,11 +139,3 @@ def _refusal(initializer: ComponentSpec, optimizer: str, lr: float) -> str | Non
         if reason is None and nested is not None:
             reason = _refusal(ComponentSpec(**nested), optimizer, lr)
     return reason
-
-
-def _recipe_refusal(recipe: Recipe, dataset: DatasetSpec, model: ModelTraits) -> str | None:
-    """Return why a model or a task cannot be trained by a recipe."""
-    from initbench.tasks import find_task
-    from initbench.training.refusals import refusals
-
-    return refusals(recipe, find_task(dataset.task), dataset.inputs, model)

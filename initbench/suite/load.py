@@ -9,15 +9,15 @@ from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component
 from initbench.suite.crossing import cross, cross_arguments
 from initbench.suite.document import Document, Key, read
-from initbench.suite.factors import check_factors
 from initbench.suite.overrides import override
 from initbench.suite.schema import Entry, Resources, Rule, entry_key, recipe_of, recipe_takes_a_list, validate
 from initbench.suite.spec import SCHEMA, ComponentSpec
+from initbench.suite.treatments import factors
 from initbench.training.recipe import Recipe
 from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from initbench.registry import Registry
@@ -52,7 +52,7 @@ class Suite:
         datasets: in the order of the file, as all that follow.
         architectures: likewise.
         initializers: likewise.
-        compare: the factors whose values are compared (see `initbench.suite.factors`).
+        compare: the factors whose values are compared (see `initbench.suite.treatments`).
         recipes: fields that the file sets, one mapping for each crossing; rules are applied to these.
         rules: what depends on the pair.
         exclude: conditions of the pairs that do not run.
@@ -117,8 +117,9 @@ def suite_of(document: Document) -> Suite:
     architectures = _section(document, "architectures", ARCHITECTURES, file.architectures, call=False)
     initializers = _section(document, "initializers", INITIALIZERS, file.initializers)
     probes = _section(document, "probes", PROBES, file.probes)
-    components = {"architecture": architectures, "initializer": initializers, "dataset": datasets}
-    check_factors(document, file.compare, {kind: [c.spec for c in choices] for kind, choices in components.items()})
+    _check_factors(
+        document, file.compare, {"architecture": architectures, "initializer": initializers, "dataset": datasets}
+    )
     return Suite(
         document=document,
         name=file.name,
@@ -188,9 +189,24 @@ def _section(
     return tuple(choices.values())
 
 
-def _asked_scheme(
-    document: Document, component: Component[Any], arguments: dict[str, Any], key: Key
-) -> str | None:
+def _check_factors(document: Document, compare: Sequence[str], components: Mapping[str, Sequence[Choice]]) -> None:
+    """Refuse a factor that nothing in the suite has, or that stands twice."""
+    # As many trials as it takes for each component to stand in one.
+    trials = [
+        {kind: choices[min(n, len(choices) - 1)].spec.model_dump() for kind, choices in components.items()}
+        | {"recipe": Recipe().model_dump()}
+        for n in range(max(map(len, components.values())))
+    ]
+    known = factors(trials)
+    for index, factor in enumerate(compare):
+        key = entry_key(document, "compare", index)
+        if factor not in known:
+            raise document.error(key, f"nothing in the suite has {factor!r}{nearest(factor, known)}")
+        if factor in compare[:index]:
+            raise document.error(key, f"{factor} stands twice")
+
+
+def _asked_scheme(document: Document, component: Component[Any], arguments: dict[str, Any], key: Key) -> str | None:
     """Take the scheme that a suite asks for out of an architecture's arguments."""
     from initbench.architectures.schemes import SCHEMES
 

@@ -11,8 +11,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import SuiteError
-from initbench.registry.initializer import is_spec
 from initbench.suite.document import parse_value
+from initbench.suite.labels import is_component
 from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def kind_of(key: str) -> str:
 
 def _dotted(above: str, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in arguments.items():
-        if is_spec(value):
+        if is_component(value):
             yield f"{above}.{name}", value["name"]
             yield from _dotted(f"{above}.{name}", value["arguments"])
         else:

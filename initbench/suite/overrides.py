@@ -109,8 +109,11 @@ class _Entries:
                 self._set(key, component, path, value)
                 changed = True
         if known and not changed:
-            problem = f"{named} has no" if named else f"nothing in {self.section} has an"
-            raise SuiteError(f"{problem} argument {path[0]!r}{nearest(path[0], known)}", self.option)
+            problem = f"{named} has no argument {path[0]!r}"
+            if named is None:
+                problem = f"nothing in {self.section} has the name or an argument {path[0]!r}"
+                known.update(names)
+            raise SuiteError(problem + nearest(path[0], known), self.option)
 
     def _set(self, key: Key, component: Component[Any], path: Sequence[str], value: Any) -> None:
         """Set an argument of one component, or of one among its arguments, which may be several in a list."""

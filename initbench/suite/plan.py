@@ -29,11 +29,11 @@ class Incompatible:
     """A pair that cannot run.
 
     Attributes:
-        trial: the first of its trials.
+        spec: the first of its trials.
         reason: why, in one line.
     """
 
-    trial: TrialDraft
+    spec: TrialDraft
     reason: str
 
 
@@ -162,10 +162,11 @@ class _Planner:
             draft = draft.model_copy(update=_scheme(architecture, needed))
         found = properties(draft)
         self.seen.add(found)
-        if any([condition(found) for condition in self.exclude]):  # each is asked, to know whether it is ever met
+        met, meets = ([condition(found) for condition in asked] for asked in (self.exclude, self.filters))
+        if any(met):  # each was asked, to know whether it is ever met
             self.excluded += 1
             return
-        selected = all([condition(found) for condition in self.filters])
+        selected = all(meets)
         reason = self.compatibility.declared(
             dataset.task, architecture, draft.initializer, needed, draft.scheme, draft.recipe
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from initbench.suite.treatments import DEFAULT_COMPARE
 from initbench.training.recipe import Recipe
 from initbench.validation import argument_of, explain, show, types_of
 
@@ -104,7 +105,7 @@ class SuiteFile(BaseModel):
         dataset: what is trained on, one or several.
         architectures: what is trained.
         initializers: what sets the parameters.
-        compare: the factors whose values are compared, see `initbench.suite.factors`; all else is the workload.
+        compare: the factors whose values are compared, see `initbench.suite.treatments`; all else is the workload.
         recipe: fields of `Recipe`; a list is crossed.
         rules: what depends on the pair; a later rule wins.
         exclude: pairs that do not run.
@@ -120,7 +121,7 @@ class SuiteFile(BaseModel):
     dataset: Annotated[list[NamedEntry], Field(min_length=1), BeforeValidator(_listed)]
     architectures: Annotated[list[NamedEntry], Field(min_length=1)]
     initializers: Annotated[list[NamedEntry], Field(min_length=1)]
-    compare: Annotated[list[str], Field(min_length=1), BeforeValidator(_listed)] = ["initializer"]
+    compare: Annotated[list[str], Field(min_length=1), BeforeValidator(_listed)] = [*DEFAULT_COMPARE]
     recipe: dict[str, Any] = {}
     rules: list[Rule] = []
     exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = []

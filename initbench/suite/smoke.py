@@ -22,6 +22,7 @@ _SUFFIX = "-smoke"
 _LARGEST_BATCH = 8
 _HELD_OUT = 8
 _RANDOM_DATA = "random"
+_RECIPE = Recipe().model_dump()
 
 
 def smoke_suite(suite: Suite) -> Suite:
@@ -38,10 +39,10 @@ def is_smoke(spec: Mapping[str, Any]) -> bool:
 def smoke(plan: Plan) -> Plan:
     """Return the plan of a smoke run.
 
-    Every trial is made small: random data of its task and of its dataset's shape, two epochs of one step each (so that a warm-up and a
-    milestone are met too), batches of at most 8, what its initializer and probes declare for a smoke run, one seed.
-    Of these a few are kept that together have every architecture (each set of arguments beside the depth, at its
-    smallest depth), initializer, dataset and recipe, those that rules made included.
+    Every trial is made small: random data of its task and of its dataset's shape, two steps (two epochs of one, so that
+    a warm-up and a milestone are met too), batches of at most 8, what its initializer and probes declare for a smoke
+    run, one seed. Of these a few are kept that together have every architecture (each set of arguments beside the
+    depth, at its smallest depth), initializer, dataset and recipe, those that rules made included.
 
     Args:
         plan: of the whole suite; what is excluded or incompatible there does not run here either.
@@ -69,27 +70,21 @@ def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:
 
 
 def _recipe(recipe: Recipe) -> Recipe:
-    """Return a recipe of two steps; one of none stays."""
-    given = recipe.model_dump()
+    """Return a recipe of two steps, which has what the given one has: a warm-up, a milestone; one of none stays."""
     short = {
-        "epochs": min(given["epochs"], 2) if given.get("steps") is None else given["epochs"],
+        "epochs": 2,
         "steps": 2,
-        "batch_size": min(given["batch_size"], _LARGEST_BATCH),
         "accumulate": 2,
         "milestones": (1,),
         "warmup_epochs": 1.0,
         "warmup_steps": 1,
         "history_every": 1,
         "evaluate_every": 1,
-        "threads": 1,
     }
-    if given.get("steps") is None and given["epochs"]:
-        short["epochs"] = 2
-    defaults = {name: field.default for name, field in Recipe.model_fields.items()}
-    always = {"epochs", "batch_size", "threads"}
-    # What is not asked for stays away: a warm-up, a step history.
-    changed = {n: value for n, value in short.items() if n in always or given.get(n) not in {None, defaults.get(n)}}
-    return Recipe.model_validate(given | changed)
+    asked = {name: value for name, value in short.items() if getattr(recipe, name) != _RECIPE[name]}
+    length = {"epochs": 2} if recipe.trains and recipe.steps is None else {"epochs": recipe.epochs}
+    always = {"batch_size": min(recipe.batch_size, _LARGEST_BATCH), "threads": 1}
+    return Recipe.model_validate(recipe.model_dump() | asked | length | always)
 
 
 def _short(registry: Registry[Any], spec: ComponentSpec) -> ComponentSpec:
