@@ -12,8 +12,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from initbench.registry.initializer import is_spec
-from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
+from initbench.suite.labels import architecture_labels, component_labels, initializer_labels, is_component
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -159,7 +158,7 @@ def _arguments(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, value in component["arguments"].items():
         key = f"{prefix}.{name}"
-        if is_spec(value):
+        if is_component(value):
             result |= {key: value["name"]} | _arguments(key, value)
         else:
             result[key] = value
