@@ -146,7 +146,14 @@ def _probes(entries: list[Mapping[str, Any]]) -> dict[str, Any]:
         found = {name: value for name, value in entry.items() if name not in {"name", "kind", "unit"}}
         if "kind" not in entry and "per_layer" in entry["conditions"]:
             conditions = dict(entry["conditions"])
-            probes[f"{entry['name']}.per_layer"] = {"values": conditions.pop("per_layer")}
+            probes[f"{entry['name']}.per_layer"] = _layers(conditions.pop("per_layer"))
             found["conditions"] = conditions
         probes[entry["name"]] = found
     return probes
+
+
+def _layers(norms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return norms per layer as the newer record has them: what is not finite is told beside them, not among them."""
+    values = {name: norm for name, norm in norms.items() if not name.endswith("_reason")}
+    reasons = [norms[f"{name}_reason"] for name, norm in values.items() if norm is None]
+    return {"values": values} | ({"values_reason": ", ".join(dict.fromkeys(reasons))} if reasons else {})
