@@ -123,7 +123,7 @@ def treatment_answers(
     ]
     variances = [
         Answer(_over(metric, terms), variance_verdict(split_variance(own), replace(terms, metric=metric)))
-        for metric, own in _by_metric(trials, metrics)
+        for metric, own in by_metric(trials, metrics)
     ]
     questions = {
         f"Which {terms.treatment} is better?": [*over, *details],
@@ -133,7 +133,7 @@ def treatment_answers(
     return Section({question: answers for question, answers in questions.items() if answers}, parts)
 
 
-def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> list[tuple[Metric, pd.DataFrame]]:
+def by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> list[tuple[Metric, pd.DataFrame]]:
     """Return the trials of each metric, all of them where there is one."""
     if len(metrics) <= 1:
         return [(next(iter(metrics.values()), UNKNOWN), trials)]
@@ -156,7 +156,7 @@ def _against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, M
     pairs = among * (among - 1) // 2
     return [
         (metric, {name: compare_paired(own, name, names[0], comparisons=pairs) for name in names[1:]})
-        for metric, own in _by_metric(trials, metrics)
+        for metric, own in by_metric(trials, metrics)
     ]
 
 
