@@ -80,6 +80,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "zero": "initbench.initializers.zero",
     },
 )
+Initializer.registry = INITIALIZERS
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.validation import show
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from initbench.registry.component import Component
+    from initbench.registry.generic import Registry
 
 _SPEC_KEYS = {"name", "arguments", "version", "source"}
 
@@ -27,7 +28,10 @@ class Initializer:
 
     Attributes:
         name: as given.
+        registry: where initializers are registered; set once there is one.
     """
+
+    registry: ClassVar[Registry[Any]]
 
     def __init__(self, name: str, **arguments: Any) -> None:
         self.name = name
@@ -41,9 +45,7 @@ class Initializer:
         Raises:
             UnknownNameError: nothing is.
         """
-        from initbench.registry import INITIALIZERS
-
-        return INITIALIZERS.get(self.name)
+        return self.registry.get(self.name)
 
     @property
     def arguments(self) -> dict[str, Any]:
