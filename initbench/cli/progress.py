@@ -17,7 +17,7 @@ from initbench.execution.recorder import Labels, Progress
 from initbench.metric import Metric
 
 if TYPE_CHECKING:
-    from initbench.execution.driver import Outcome
+    from initbench.execution.driver import RunSummary
     from initbench.ledger import TrialRecord
     from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
@@ -149,7 +149,7 @@ class Display(Progress):
         kept = self.have + self.counts.total()
         self.console.print(f"interrupted: {kept} of {self.total} trials are kept; the same command goes on from here")
 
-    def summary(self, result: Outcome) -> None:
+    def summary(self, result: RunSummary) -> None:
         """Say what the run came to and where to look."""
         counts = ", ".join(f"{result.statuses[s]} {s}" for s in _COUNTS if result.statuses.get(s))
         if result.ran:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext, Optimizer
 from initbench.initializers.record import InitializationRecord
+from initbench.inputs import Inputs
 from initbench.preservation import forked_rng, preserved
 from initbench.registry import INITIALIZERS
 from initbench.tasks import find_task
@@ -27,7 +28,7 @@ def initialize(
     model: nn.Module,
     name: str,
     *,
-    inputs: Tensor | None = None,
+    inputs: Tensor | Inputs | None = None,
     input_shape: tuple[int, ...] | None = None,
     num_classes: int | None = None,
     task: str = "classification",
@@ -47,7 +48,8 @@ def initialize(
     Args:
         model: any module; its output is a tensor, or has one as ``.logits``. Frozen parameters stay as they are.
         name: a registered initializer, such as ``metainit``.
-        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens.
+        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens. Or what
+            one sample is.
         input_shape: of a batch, in its place: (batch, channels, height, width) for images.
         num_classes: how many outputs the model has: classes, or tokens of a vocabulary.
         task: what is learned: the loss, and what random batches are.
@@ -66,7 +68,8 @@ def initialize(
     start = time.perf_counter()
     component = INITIALIZERS.get(name)
     learned = find_task(task)
-    shape = _batch_shape(inputs, input_shape)
+    example = inputs if isinstance(inputs, Tensor) else None
+    shape = _batch_shape(example, input_shape)
     if num_classes is not None and num_classes < 1:
         raise ArgumentError(f"must be at least 1, got {num_classes}", "num_classes")
     if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
@@ -80,12 +83,13 @@ def initialize(
         seed=seed,
         _parameters=dict(model.named_parameters()),
     )
+    sample = None if shape is None else learned.inputs_for(shape[1:], num_classes, example)
     context = InitializationContext(
         model=model,
         record=record,
         seed=seed,
         task=learned,
-        inputs=None if shape is None else learned.inputs_for(shape[1:], num_classes, inputs),
+        inputs=inputs if isinstance(inputs, Inputs) else sample,
         outputs=num_classes,
         loss_fn=loss_fn,
         optimizer=Optimizer(*training_optimizer),

@@ -68,6 +68,15 @@ class Task(ABC):
         """Return the loss against smoothed targets, for a task whose `recipe_fields` have ``label_smoothing``."""
         raise NotImplementedError
 
+    def reference_losses(self, outputs: int) -> dict[str, float]:
+        """Return what the loss of an untrained model is compared with, by name.
+
+        Args:
+            outputs: how many a model has.
+        """
+        del outputs
+        return {}
+
     def training_values(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return what is followed over an epoch beside the loss: means over a training batch by name, each 0-dim."""
         del outputs, targets

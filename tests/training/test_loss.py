@@ -54,6 +54,7 @@ def test_the_error_under_mixup_is_weighted_like_the_loss():
     partners, predictions = targets.roll(1), logits.argmax(1)
     errors = [(predictions != t).double().mean().item() for t in (targets, partners)]
     assert errors[0] != errors[1]
-    batch = Batch(torch.empty(N), targets, partners, 0.3)
-    assert batch_values(TASK, logits, batch)["error"].item() == pytest.approx(0.3 * errors[0] + 0.7 * errors[1], rel=1e-6)
-    assert batch_values(TASK, logits, Batch(torch.empty(N), targets, targets))["error"].item() == pytest.approx(errors[0], rel=1e-6)
+    mixed = batch_values(TASK, logits, Batch(torch.empty(N), targets, partners, 0.3))
+    assert mixed["error"].item() == pytest.approx(0.3 * errors[0] + 0.7 * errors[1], rel=1e-6)
+    plain = batch_values(TASK, logits, Batch(torch.empty(N), targets, targets))
+    assert plain["error"].item() == pytest.approx(errors[0], rel=1e-6)

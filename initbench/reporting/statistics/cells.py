@@ -47,7 +47,8 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
         rows.append(row)
     rows.sort(key=lambda row: (natural(str(row["workload"])), natural(str(row["treatment"]))))
     medians = [name for column in measured for name in (column, f"{column}.saturated")]
-    return pd.DataFrame(rows, columns=["workload", "treatment", "outcome", "seeds", "diverged", *medians])
+    found = pd.DataFrame(rows, columns=["workload", "treatment", "outcome", "seeds", "diverged", *medians])
+    return found.astype(dict.fromkeys(["outcome", *medians], float))  # also where there is none
 
 
 def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:
