@@ -105,5 +105,9 @@ def _value(trial: TrialDraft, key: str) -> Any:
 
 
 def _incompatible(plan: Plan) -> list[dict[str, str]]:
+    """Return the labels of each pair: of the architecture, and of the initializer or dataset that it is not for."""
     labels = _labels([pair.spec for pair in plan.incompatible])
-    return [{**found, "reason": pair.reason} for found, pair in zip(labels, plan.incompatible, strict=True)]
+    return [
+        {"architecture": found["architecture"], pair.other: found[pair.other], "reason": pair.reason}
+        for found, pair in zip(labels, plan.incompatible, strict=True)
+    ]

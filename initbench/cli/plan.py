@@ -128,10 +128,9 @@ def _print(summary: dict[str, Any]) -> None:
 def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
     """Return each reason once, with the pairs that have it."""
     by_reason: dict[str, list[str]] = defaultdict(list)
-    several = len({pair["dataset"] for pair in pairs}) > 1
     for pair in pairs:
-        data = f" on {pair['dataset']}" if several else ""
-        by_reason[pair["reason"]].append(f"{pair['architecture']} with {pair['initializer']}{data}")
+        other = f"with {pair['initializer']}" if "initializer" in pair else f"on {pair['dataset']}"
+        by_reason[pair["reason"]].append(f"{pair['architecture']} {other}")
     lines = []
     for reason, found in by_reason.items():
         more = f"; and {len(found) - _MOST_PAIRS} more" if len(found) > _MOST_PAIRS else ""

@@ -35,33 +35,30 @@ class Compatibility:
         self._recipes: dict[tuple[int, int, str, Recipe], str | None] = {}
         self._refused: dict[tuple[str, str, float], str | None] = {}
 
+    def task(self, task: str, architecture: Choice) -> str | None:
+        """Return why an architecture cannot be trained on a task, None where it serves it."""
+        serves = architecture.component.traits.tasks
+        if task in serves:
+            return None
+        return f"{architecture.spec.name} serves {' and '.join(serves)}, the data are for {task}"
+
     def declared(
-        self,
-        task: str,
-        architecture: Choice,
-        initializer: ComponentSpec,
-        needed: str | None,
-        scheme: str,
-        recipe: Recipe,
+        self, architecture: Choice, initializer: ComponentSpec, needed: str | None, scheme: str, recipe: Recipe
     ) -> str | None:
         """Return why a trial cannot run by what its parts declare, None where nothing speaks against it.
 
         Args:
-            task: what is learned.
             architecture: what is trained.
             initializer: the trial's, after rules.
             needed: the scheme that it needs.
             scheme: the trial's.
             recipe: the trial's.
         """
-        name, serves = architecture.spec.name, architecture.component.traits.tasks
-        if task not in serves:
-            return f"{name} serves {' and '.join(serves)}, the data are for {task}"
         if needed is not None and scheme != needed:
             return f"{initializer.name} needs scheme {needed}, the suite says {scheme}"
         offered = architecture.component.traits.schemes
         if scheme not in offered:
-            return f"{name} has no scheme {scheme} (it has {', '.join(offered)})"
+            return f"{architecture.spec.name} has no scheme {scheme} (it has {', '.join(offered)})"
         key = (initializer.model_dump_json(), recipe.optimizer, recipe.lr)
         if key not in self._refused:
             self._refused[key] = _refusal(initializer, recipe.optimizer, recipe.lr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from initbench.errors import DataError, SuiteError
 from initbench.suite.compatibility import Compatibility
@@ -31,10 +31,13 @@ class Incompatible:
     Attributes:
         spec: the first of its trials.
         reason: why, in one line.
+        other: what the architecture does not go with: the trial's ``initializer``, or its ``dataset``, whatever the
+            initializer.
     """
 
     spec: TrialDraft
     reason: str
+    other: Literal["initializer", "dataset"] = "initializer"
 
 
 @dataclass(frozen=True)
@@ -167,21 +170,36 @@ class _Planner:
             self.excluded += 1
             return
         selected = all(meets)
-        reason = self.compatibility.declared(
-            dataset.task, architecture, draft.initializer, needed, draft.scheme, draft.recipe
-        )
-        if reason is None and not isinstance(dataset.described, DataError):
-            reason = self.compatibility.tried(dataset.described, architecture, draft.scheme, draft.recipe)
-        if reason is not None:
+        problem = self._incompatible(draft, dataset, architecture, needed)
+        if problem is not None:
             if selected:
-                pair = (id(dataset), id(architecture), draft.scheme, draft.initializer.model_dump_json(), reason)
-                self.incompatible.setdefault(pair, Incompatible(draft, reason))
+                reason, other = problem
+                of = draft.initializer.model_dump_json() if other == "initializer" else ""
+                pair = (id(dataset), id(architecture), draft.scheme, of, reason)
+                self.incompatible.setdefault(pair, Incompatible(draft, reason, other))
         elif isinstance(dataset.described, DataError):
             drafts = self.undescribed.setdefault(id(dataset), [])
             if selected:
                 drafts.append(draft)
         else:
             self.once.add(draft.on(dataset.described), (dataset.choice, architecture, initializer), selected=selected)
+
+    def _incompatible(
+        self, draft: TrialDraft, dataset: _Dataset, architecture: Choice, needed: str | None
+    ) -> tuple[str, Literal["initializer", "dataset"]] | None:
+        """Return why a trial cannot run, and what its architecture does not go with."""
+        reason = self.compatibility.task(dataset.task, architecture)
+        if reason is not None:
+            return reason, "dataset"
+        reason = self.compatibility.declared(architecture, draft.initializer, needed, draft.scheme, draft.recipe)
+        if reason is not None:
+            return reason, "initializer"
+        if isinstance(dataset.described, DataError):
+            return None
+        reason = self.compatibility.tried(dataset.described, architecture, draft.scheme, draft.recipe)
+        if reason is None:
+            return None
+        return reason, "initializer" if draft.scheme_named_by == ("initializer",) else "dataset"
 
     def _draft(
         self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice

@@ -167,7 +167,7 @@ def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
         ("kaiming", "standard", "batch"),
     ]
     reason = "wrn: norm must be none for scheme fixup, got batch"
-    assert [pair.reason for pair in result.incompatible] == [reason]
+    assert [(pair.reason, pair.other) for pair in result.incompatible] == [(reason, "initializer")]
     assert only_reason(architectures=[{"name": "wrn", "depth": 10, "width": 1}], initializers=["fixup"]) == reason
     with pytest.raises(SuiteError) as refused:
         planned(architectures=[{"name": "wrn", "depth": 11}], initializers=["fixup"])
@@ -223,9 +223,9 @@ def tasks(scratch_registry):  # noqa: ARG001  # it must be forgotten
 def test_a_dataset_and_an_architecture_of_different_tasks_are_an_incompatible_pair():
     result = planned(dataset=["digits", "rows"], architectures=["mlp", "line"], seeds=2)
     assert [(t.dataset.name, t.architecture.name) for t in result.trials] == [("digits", "mlp"), ("rows", "line")] * 2
-    assert [(p.spec.dataset.name, p.spec.architecture.name, p.reason) for p in result.incompatible] == [
-        ("digits", "line", "line serves numbers, the data are for classification"),
-        ("rows", "mlp", "mlp serves classification, the data are for numbers"),
+    assert [(p.spec.dataset.name, p.spec.architecture.name, p.other, p.reason) for p in result.incompatible] == [
+        ("digits", "line", "dataset", "line serves numbers, the data are for classification"),
+        ("rows", "mlp", "dataset", "mlp serves classification, the data are for numbers"),
     ]
     assert [(t.dataset.task, t.dataset.inputs, t.dataset.outputs) for t in result.trials[:2]] == [
         ("classification", Inputs((1, 8, 8)), 10),
