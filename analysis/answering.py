@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,10 @@ from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
 from initbench.reporting.answers.probe_results import probe_columns
 from initbench.reporting.comparison import comparable_trials
-from initbench.reporting.frame import load_results
+from initbench.reporting.contents import terms_of
+from initbench.reporting.frame import read_records, results_frame
+from initbench.reporting.metrics import outcome_metrics, trial_metrics
+from initbench.reporting.resolved import read_compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +24,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from initbench.ledger import TrialRecord
+    from initbench.metric import Metric
+    from initbench.reporting.statistics.wording import Terms
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What a ledger compares.
+
+    Attributes:
+        frame: as from `comparison.comparable_trials`.
+        metrics: the outcomes by name.
+        terms: the words of the comparison.
+    """
+
+    frame: pd.DataFrame
+    metrics: dict[str, Metric]
+    terms: Terms
 
 
 def parser(question: str) -> argparse.ArgumentParser:
@@ -29,13 +50,16 @@ def parser(question: str) -> argparse.ArgumentParser:
     return options
 
 
-def trials_of(folder: Path) -> pd.DataFrame:
-    """Return the trials of a ledger that are compared.
+def trials_of(folder: Path) -> Trials:
+    """Return the trials of a ledger that are compared, in each workload in which they stand.
 
     Raises:
         InitbenchError: the folder has no trial records, or one that cannot be read.
     """
-    return comparable_trials(load_results(folder))
+    records, compare = read_records(folder), read_compare(folder)
+    frame = comparable_trials(results_frame(records, compare, every_standing=True), outcome_metrics(records))
+    metrics = trial_metrics(frame, records)
+    return Trials(frame, metrics, terms_of(compare, metrics))
 
 
 def records_of(folder: Path) -> dict[str, TrialRecord]:

@@ -1,4 +1,4 @@
-"""What does initialization cost, and which initializer reaches a test error with the least compute in all?"""
+"""What does initialization cost, and what reaches a target with the least compute in all?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from answering import answer, parser, records_of, trials_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.compute import initialization_steps
-from initbench.reporting.formatting import percent
+from initbench.reporting.comparison import workload_metrics
 from initbench.reporting.statistics.cells import complete
 from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
 from initbench.reporting.statistics.profiles import performance_profiles
@@ -18,38 +18,43 @@ from initbench.reporting.statistics.profiles import performance_profiles
 def main() -> None:
     """Print for each workload and initializer the steps until a target is met, and who is the cheapest how often."""
     options = parser(str(__doc__))
-    options.add_argument("--target", type=float, help="test error as a fraction; default: each workload's median")
+    options.add_argument("--target", type=float, help="outcome, errors as a fraction; default: each workload's median")
     arguments = options.parse_args()
-    if arguments.target is not None and not 0 <= arguments.target <= 1:
+    found = trials_of(arguments.folder)
+    shares = all(metric.unit == "%" for metric in found.metrics.values())
+    if arguments.target is not None and shares and not 0 <= arguments.target <= 1:
         raise InitbenchError(f"--target must be a fraction from 0 to 1, got {arguments.target}")
-    trials = trials_of(arguments.folder)
-    trials = trials[trials["status"] != "failed"]
+    if arguments.target is not None and len(found.metrics) > 1:
+        raise InitbenchError("--target is of one metric, and this ledger has several")
+    metrics = workload_metrics(found.frame, found.metrics)
+    trials = found.frame[found.frame["oriented"].notna()]
     if trials.empty:
         raise InitbenchError(f"{arguments.folder}: no trial has a result")
     records = records_of(arguments.folder)
-    costs, targets = costs_to_target(trials, records)
+    costs, targets = costs_to_target(trials, records, metrics)
     print("Training steps, with those that the initializer cost; medians over seeds.")
-    for group, own in trials.groupby("group", sort=False):
-        target = targets[group] if arguments.target is None else arguments.target
+    for workload, own in trials.groupby("workload", sort=False):
+        metric = metrics[str(workload)]
+        target = targets[workload] if arguments.target is None else arguments.target
         if math.isnan(target):
-            print(f"{group}: no initializer has a finite median test error")
+            print(f"{workload}: no {found.terms.treatment} has a finite median {metric.title}")
             continue
-        print(f"{group}, until a test error of {percent(target)}:")
-        for initializer, seeds in own.groupby("initializer", sort=False):
+        print(f"{workload}, until a {metric.title} of {metric.text(target)}:")
+        for treatment, seeds in own.groupby("treatment", sort=False):
             each = [cost_to_target(records[i], target) for i in seeds["trial_id"]]
             begun = float(np.median([initialization_steps(records[i]) for i in seeds["trial_id"]]))
-            print(f"  {initializer}: {cost_text(each, begun)}")
+            print(f"  {treatment}: {cost_text(each, begun)}")
     if arguments.target is None:
         compared, *gaps = complete(costs)
-        for kind, names in zip(("workloads", "initializers"), gaps, strict=True):
+        for kind, names in zip(("workloads", f"{found.terms.treatment}s"), gaps, strict=True):
             if names:
                 print(f"{kind} left out below, because of gaps: {', '.join(names)}")
         profiles = performance_profiles(compared)
-        for initializer in profiles.columns:
-            shares = [profiles[initializer][profiles.index <= factor].iloc[-1] for factor in (1, 2, math.inf)]
+        for treatment in profiles.columns:
+            shares = [profiles[treatment][profiles.index <= factor].iloc[-1] for factor in (1, 2, math.inf)]
             first, twice, ever = (round(share * len(compared)) for share in shares)
             print(
-                f"{initializer}: the cheapest on {first} of {len(compared)} workloads, "
+                f"{treatment}: the cheapest on {first} of {len(compared)} workloads, "
                 f"within twice the least cost on {twice}, reaches the target on {ever}"
             )
 

@@ -1,4 +1,4 @@
-"""Does the gradient quotient (or another probe) at initialization predict the test error, within each workload?"""
+"""Does the gradient quotient (or another probe) at initialization predict the outcome, within each workload?"""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def main() -> None:
     options.add_argument("--probe", default="gradient_quotient", help="default: gradient_quotient")
     arguments = options.parse_args()
     trials = trials_of(arguments.folder)
-    column = named_column(trials, arguments.probe)
-    results = measure(trials, list(records_of(arguments.folder).values()))
+    column = named_column(trials.frame, arguments.probe)
+    results = measure(trials.frame, list(records_of(arguments.folder).values()), trials.terms)
     # All probes of the ledger were looked at: the verdicts are corrected for all, as in the report.
-    questions = probe_answers(results).questions
+    questions = probe_answers(results, trials.terms).questions
     for result in results:
         if result.column != column:
             continue
         print(f"{subject(result)}:")
         for row in result.by_workload.to_dict("records"):
-            text = row["remark"]
+            text = trials.terms.say(row["remark"])
             if not math.isnan(row["rho"]):
                 text = f"ρ {row['rho']:+.2f} (95 % interval {row['rho_low']:+.2f} to {row['rho_high']:+.2f}), "
                 text += f"τ-b {row['tau']:+.2f} ({row['tau_low']:+.2f} to {row['tau_high']:+.2f}), n = {row['n']}"
-            print(f"  {row['group']}: {text}")
+            print(f"  {row['workload']}: {text}")
         for answers in questions.values():
             for verdict in answers:
                 if verdict.where == subject(result):

@@ -1,4 +1,4 @@
-"""Which probe predicts the test error best, after a correction for having looked at several?"""
+"""Which probe predicts the outcome best, after a correction for having looked at several?"""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def main() -> None:
     """Print for each probe, the strongest relation first, all that the report says of it."""
     arguments = parser(str(__doc__)).parse_args()
     trials = trials_of(arguments.folder)
-    results = measure(trials, list(records_of(arguments.folder).values()))
+    results = measure(trials.frame, list(records_of(arguments.folder).values()), trials.terms)
     if not results:
         raise InitbenchError(f"{arguments.folder}: no trial has a probe")
-    questions = probe_answers(results).questions
+    questions = probe_answers(results, trials.terms).questions
     order = sorted(results, key=lambda result: -abs(result.test.statistic) if result.test.workloads else math.inf)
     for result in order:
         print(f"{subject(result)}:")

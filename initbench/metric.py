@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -17,14 +18,16 @@ class Metric:
         name: as in records, such as ``error``; of one split ``test_error`` (see `on`).
         better: whether ``lower`` or ``higher`` values are.
         label: in words; the name with spaces by default.
-        unit: behind a value, such as ``%`` or ``nats``; empty for none.
-        difference_unit: behind a difference of two values, such as ``points``; the unit by default.
+        unit: behind a value, such as ``nats``; empty for none. A value in ``%`` is a share, which is stored as a
+            fraction from 0 to 1.
+        difference_unit: behind a difference of two values, such as ``percentage points``; the unit by default.
         scale: a value times this is shown: 100 for a fraction shown in percent.
         show: the format of a scaled value.
         best: the best value that there can be, such as 0 for errors; None where none is known.
         primary: whether it is the outcome of a trial.
         chance: its value for the best constant predictor (`initbench.tasks.chance`), on the split that it is of.
         chance_standard_error: of `chance`, over samples.
+        split: that it is of, such as ``test``; empty before `on`.
     """
 
     name: str
@@ -38,27 +41,67 @@ class Metric:
     primary: bool = False
     chance: float | None = None
     chance_standard_error: float | None = None
+    split: str = ""
 
     @property
     def title(self) -> str:
-        """The metric in words."""
+        """The metric in words: ``test error``."""
         return self.label or self.name.replace("_", " ")
+
+    @property
+    def quantity(self) -> str:
+        """The metric in words, without its split: ``error``."""
+        return self.title.removeprefix(f"{self.split} ") if self.split else self.title
+
+    @property
+    def plural(self) -> str:
+        """Several values in words: ``test errors``."""
+        return f"{self.title}s" if self.title.endswith(("error", "outcome")) else f"values of {self.title}"
+
+    @property
+    def points(self) -> str:
+        """The unit of a difference as running text has it: a percentage point is a point."""
+        return (self.difference_unit or self.unit).removeprefix("percentage ")
+
+    @property
+    def largest_difference(self) -> float:
+        """The largest difference that two values can have: 1 for a share, else +∞."""
+        return 1.0 if self.unit == "%" else math.inf
 
     def on(self, split: str) -> Self:
         """Return this metric of one split: ``error`` on ``test`` is ``test_error``, in words *test error*."""
-        return replace(self, name=f"{split}_{self.name}", label=f"{split} {self.title}")
+        return replace(self, name=f"{split}_{self.name}", label=f"{split} {self.title}", split=split)
 
     def oriented(self, value: float) -> float:
-        """Return a number that is lower where the value is better: the value, or its negative."""
+        """Return a number that is lower where the value is better: the value, or its negative; and back again."""
         return value if self.better == "lower" else -value
 
-    def text(self, value: float) -> str:
-        """Return a value as people read it: ``2.50 %``."""
-        return _with_unit(self.show.format(self.scale * value), self.unit)
+    def number(self, value: float) -> str:
+        """Return a value as people read it, without its unit: ``2.50``."""
+        return self.show.format(self.scale * value)
+
+    def text(self, value: float, half_width: float = math.nan) -> str:
+        """Return a value as people read it: ``2.50 %``, ``2.50 ± 0.30 %``, or an en dash where it is NaN."""
+        if math.isnan(value):
+            return "–"
+        interval = "" if math.isnan(half_width) else f" ± {self.number(half_width)}"
+        return f"{self.number(value)}{interval}" + (f"\N{NO-BREAK SPACE}{self.unit}" if self.unit else "")
 
     def difference(self, value: float) -> str:
         """Return a difference of two values as people read it: ``87.20 points``."""
-        return _with_unit(self.show.format(self.scale * value), self.difference_unit or self.unit)
+        number = self.number(value)
+        if number.startswith("-") and not number.strip("-0."):  # a rounded -0 is a 0
+            number = number[1:]
+        return f"{number} {self.points}".rstrip()
+
+    def signed(self, value: float) -> str:
+        """Return a difference with its sign and without its unit, for tables: ``+1.30``."""
+        if math.isnan(value):
+            return "–"
+        sign = "-" if math.copysign(1, value) < 0 else "+"
+        if math.isinf(value):
+            return "-∞" if value < 0 else "∞"
+        return sign + self.number(abs(value))
 
     def to_json(self) -> dict[str, Any]:
         """Return the metric as a record holds it."""
@@ -68,7 +111,3 @@ class Metric:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the metric that a record holds; keys of a later version are passed over."""
         return cls(**{key: value for key, value in data.items() if key in cls.__dataclass_fields__})
-
-
-def _with_unit(number: str, unit: str) -> str:
-    return f"{number} {unit}" if unit else number

@@ -1,11 +1,14 @@
-"""Ledgers made up for tests, through the real `TrialSpec`, `TrialRecord` and `Ledger`."""
+"""Ledgers made up for tests, through the real `TrialSpec`, `TrialRecord`, `Metric` and `Ledger`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from initbench.errors import InitbenchError
+from initbench.inputs import Inputs
 from initbench.ledger import Ledger, TrialRecord
-from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.metric import Metric
+from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec, digest
 from initbench.training.recipe import Recipe
 
 DELTA_1 = {"name": "delta_orthogonal", "gain": 1.0}
@@ -15,13 +18,38 @@ METAINIT = {"name": "metainit", "steps": 100, "base": DELTA_1, "batch_size": 32}
 PLAIN = {"name": "plain", "depth": 28, "width": 1, "norm": "none"}
 WRN = {"name": "wrn", "depth": 28, "width": 1, "norm": "none"}
 
+PERCENT: dict[str, Any] = {"unit": "%", "difference_unit": "percentage points", "scale": 100, "show": "{:.2f}"}
+ERROR = Metric("error", better="lower", best=0.0, primary=True, **PERCENT).on("test")
+R_SQUARED = Metric("r_squared", better="higher", label="R²", best=1.0, show="{:.3f}", primary=True).on("test")
+BITS = Metric("bits_per_byte", better="lower", unit="bits", show="{:.3f}", primary=True).on("test")
+
+
+def task_of(*metrics: Metric, name: str = "classification") -> dict[str, Any]:
+    """Return the task entry of a record: the metrics by key, of which the first is primary."""
+    return {
+        "name": name,
+        "primary": metrics[0].name,
+        "metrics": {metric.name: metric.to_json() for metric in metrics},
+    }
+
+
+CLASSIFICATION = task_of(
+    ERROR,
+    Metric("loss", better="lower", best=0.0, unit="nats").on("test"),
+    Metric("first_epoch_accuracy", "higher", "first-epoch accuracy", best=1.0, **PERCENT),
+    Metric("best_test_accuracy", "higher", "best test accuracy", best=1.0, **PERCENT),
+)
+REGRESSION = task_of(R_SQUARED, Metric("mean_squared_error", better="lower", best=0.0).on("test"), name="regression")
+LANGUAGE = task_of(BITS, name="language_modelling")
+
 
 def component(config: dict[str, Any]) -> ComponentSpec:
-    """Return the component of a flat config as in a suite: name, arguments, and a tuner's base and batch_size."""
+    """Return the component of a flat config as in a suite: name and arguments; a mapping named `base` is one too."""
     config = dict(config)
-    base = config.pop("base", None)
-    known = {key: config.pop(key) for key in ("version", "source", "batch_size") if key in config}
-    return ComponentSpec(name=config.pop("name"), base=component(base) if base else None, arguments=config, **known)
+    if isinstance(config.get("base"), dict):
+        config["base"] = component(config["base"]).model_dump(mode="json")
+    known = {key: config.pop(key) for key in ("version", "source") if key in config}
+    return ComponentSpec(name=config.pop("name"), arguments=config, **known)
 
 
 def make_spec(
@@ -30,12 +58,14 @@ def make_spec(
     seed: int = 0,
     *,
     scheme: str = "standard",
+    named_by: tuple[str, ...] = ("suite",),
     dataset: dict[str, Any] | None = None,
     recipe: dict[str, Any] | None = None,
     rules: tuple[str, ...] = (),
     probes: tuple[str, ...] = ("gradient_quotient", "gradient_norm"),
     phase: str = "final",
     suite: str = "made-up",
+    task: str = "classification",
 ) -> TrialSpec:
     """Return a spec with plausible defaults."""
     return TrialSpec(
@@ -43,12 +73,18 @@ def make_spec(
         architecture=component(architecture),
         scheme=scheme,
         initializer=component(initializer),
-        dataset=component(dataset or {"name": "digits", "train_size": None, "image_size": None}),
+        dataset=DatasetSpec(
+            **component(dataset or {"name": "digits", "train_size": None, "image_size": None}).model_dump(),
+            task=task,
+            inputs=Inputs((1, 8, 8)),
+            outputs=10,
+        ),
         recipe=Recipe(**({"epochs": 8, "batch_size": 64} | (recipe or {}))),
         probes=tuple(ComponentSpec(name=name) for name in probes),
         seed=seed,
         phase=phase,
         set_by_rules=rules,
+        scheme_named_by=named_by,
     )
 
 
@@ -64,7 +100,7 @@ def make_record(
     error: dict[str, Any] | None = None,
     metrics: dict[str, Any] | None = None,
 ) -> TrialRecord:
-    """Return a record such as a trial of that spec would leave, with the given outcome."""
+    """Return a record such as a trial of classification with that spec would leave, with the given outcome."""
     numbers: dict[str, Any] = {
         "test_error": test_error,
         "test_loss": 0.2,
@@ -80,13 +116,6 @@ def make_record(
     if status == "diverged":
         numbers |= {"test_error": None, "test_loss": None, "best_test_accuracy": None, "validation_error": None}
         numbers |= {"train_loss": None, "train_loss_reason": "nan", "diverged_at_step": 37, "steps": 37}
-    conditions = {"eps": 1e-5, "batch_size": 32, "batches": 4, "data": "random", "mode": "eval"}
-    conditions |= {"fraction_below_epsilon": 0.99 if saturated else 0.01, "saturated": saturated}
-    probes = [
-        {"name": "gradient_quotient", "value": quotient, "conditions": conditions},
-        {"name": "gradient_norm", "value": 1.5, "conditions": {"batch_size": 32, "batches": 4}},
-    ]
-    failed = status == "failed"
     entry = {
         "step": 21,
         "epoch": 1,
@@ -96,18 +125,91 @@ def make_record(
         "test_loss": 0.9,
         "test_error": 0.5,
     }
+    return _record(
+        spec,
+        CLASSIFICATION,
+        status,
+        numbers | (metrics or {}),
+        entry,
+        quotient,
+        saturated,
+        initialization_seconds,
+        error,
+    )
+
+
+def make_scored(
+    spec: TrialSpec,
+    task: dict[str, Any],
+    outcome: float | None,
+    *,
+    quotient: float = 0.5,
+    metrics: dict[str, Any] | None = None,
+) -> TrialRecord:
+    """Return a record of any task, by `task_of`; None is a diverged trial."""
+    status = "diverged" if outcome is None else "finished"
+    numbers = {task["primary"]: outcome, "train_loss": 0.1, "steps": 168, "parameters": 369_498}
+    entry = {"step": 21, "epoch": 1, "lr": 0.1, "train_loss": 1.0, task["primary"]: outcome}
+    return _record(spec, task, status, numbers | (metrics or {}), entry, quotient, False, 0.25, None)
+
+
+def make_measured(spec: TrialSpec, *, quotient: float = 0.5) -> TrialRecord:
+    """Return a record of a trial of 0 epochs, which measures only."""
+    numbers = {"steps": 0, "parameters": 369_498}
+    record = _record(spec, CLASSIFICATION, "finished", numbers, {}, quotient, False, 0.25, None)
+    for data in (record.spec, record.identity):
+        data["recipe"] = data["recipe"] | {"epochs": 0}
+    return record
+
+
+def _record(
+    spec: TrialSpec,
+    task: dict[str, Any],
+    status: str,
+    metrics: dict[str, Any],
+    entry: dict[str, Any],
+    quotient: float | None,
+    saturated: bool,
+    initialization_seconds: float,
+    error: dict[str, Any] | None,
+) -> TrialRecord:
+    conditions = {"eps": 1e-5, "batch_size": 32, "batches": 4, "data": "random", "mode": "eval"}
+    conditions |= {"fraction_below_epsilon": 0.99 if saturated else 0.01, "saturated": saturated}
+    scalar = {"kind": "scalar", "unit": "", "log": False}
+    probes = [
+        {"name": "gradient_quotient", "value": quotient, "conditions": conditions, **scalar},
+        {"name": "gradient_norm", "value": 1.5, "conditions": {"batch_size": 32, "batches": 4}, **scalar},
+    ]
+    failed = status == "failed"
+    epochs = range(1, spec.recipe.epochs + 1) if entry else ()
+    identity = _identity(spec)
     return TrialRecord(
-        id=spec.id,
+        id=digest(identity),
         spec=spec.model_dump(mode="json"),
+        identity=identity,
         status=status,
-        metrics={} if failed else numbers | (metrics or {}),
-        history=[] if failed else [entry | {"epoch": epoch} for epoch in range(1, spec.recipe.epochs + 1)],
+        task={} if failed else _described(task, metrics),
+        metrics={} if failed else metrics,
+        history=[] if failed else [entry | {"epoch": epoch} for epoch in epochs],
         initialization={} if failed else {"initializer": spec.initializer.name, "seed": spec.seed},
         probes=[] if failed else [p for p in probes if p["name"] in {probe.name for probe in spec.probes}],
-        environment={"versions": {"torch": "2.13.0", "initbench": "0.1.0"}, "device": "cpu", "python": "3.11.7"},
+        environment={"torch": "2.13.0", "initbench": "0.1.0", "device": "cpu", "python": "3.11.7"},
         timing={} if failed else {"initialization_seconds": initialization_seconds, "total_seconds": 20.0},
         error=error or ({"type": "RuntimeError", "message": "lost", "traceback": "line 1"} if failed else None),
     )
+
+
+def _described(task: dict[str, Any], metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return a task's entry with the metrics that the record has, as a run writes it."""
+    return task | {"metrics": {key: metric for key, metric in task["metrics"].items() if key in metrics}}
+
+
+def _identity(spec: TrialSpec) -> dict[str, Any]:
+    """Return the identity of a spec; of components that are not registered all that is no label."""
+    try:
+        return dict(spec.identity)
+    except InitbenchError:
+        return spec.model_dump(mode="json", exclude={"suite", "set_by_rules", "scheme_named_by"})
 
 
 def cell(errors: list[float | None], initializer: dict[str, Any] = KAIMING, **options: Any) -> list[TrialRecord]:

@@ -7,8 +7,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError
+from initbench.metric import Metric
+from initbench.suite.treatments import DEFAULT_COMPARE, standings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from initbench.reporting.statistics.power import SeedSpread
@@ -16,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def plan_power(
-    plan: Plan, own_folder: Path, pilot: Path | None, seed_deviation: float | None, difference: float
+    plan: Plan,
+    own_folder: Path,
+    pilot: Path | None,
+    seed_deviation: float | None,
+    difference: float,
+    compare: Sequence[str] = DEFAULT_COMPARE,
 ) -> dict[str, Any]:
     """Return what `--power` prints: the spread, where it is from, and what can be detected with it.
 
@@ -24,12 +32,14 @@ def plan_power(
         plan: of the suite.
         own_folder: the suite's; its ledger is the pilot where none is given.
         pilot: another suite's folder.
-        seed_deviation: stated in place of a pilot: standard deviation of the test error between seeds, a fraction.
-        difference: of two test errors, a fraction, whose seeds are asked for.
+        seed_deviation: stated in place of a pilot: standard deviation of the outcome between seeds, as it is stored
+            (of errors a fraction).
+        difference: of two outcomes, as they are stored, whose seeds are asked for.
+        compare: the factors that make the treatment.
 
     Raises:
         InitbenchError: there is neither pilot nor stated deviation or there are both, the pilot has no trials or is too
-            small, or a number is not positive or not below 1.
+            small, there are several metrics, or a number is not positive or larger than a difference can be.
     """
     from initbench.reporting.statistics.power import (
         detectable_correlation,
@@ -37,22 +47,23 @@ def plan_power(
         seeds_needed,
     )
 
+    metric = _metric(plan)
     for option, value in (("--difference", difference), ("--seed-deviation", seed_deviation)):
-        if value is not None and value >= 1:
+        if value is not None and value >= metric.largest_difference:
             raise InitbenchError(f"{option} is a fraction (0.01 is one point) and must be below 1, got {value:g}")
     if not difference > 0:
         raise InitbenchError(f"--difference must be positive, got {difference}")
-    spread, source = _spread(own_folder, pilot, seed_deviation)
-    initializers: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    seeds: dict[str, set[int]] = defaultdict(set)
-    for trial in plan.trials:
-        workload = (trial.architecture.model_dump_json(), trial.scheme, trial.dataset.model_dump_json())
-        initializers[workload].add(trial.initializer.model_dump_json())
-        seeds[trial.cell].add(trial.seed)
+    spread, source = _spread(own_folder, pilot, seed_deviation, metric)
+    treatments: dict[str, set[str]] = defaultdict(set)
+    seeds: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for place in standings([trial.model_dump(mode="json") for trial in plan.trials], compare):
+        treatments[place.workload].add(place.treatment)
+        seeds[place.workload, place.treatment].add(plan.trials[place.trial].seed)
     count = min((len(found) for found in seeds.values()), default=0)
-    most = max((len(found) for found in initializers.values()), default=0)
+    most = max((len(found) for found in treatments.values()), default=0)
     comparisons = max(1, most * (most - 1) // 2)
     found = {
+        "metric": metric.to_json(),
         "source": source,
         "seed_difference_deviation": spread.difference,
         "degrees_of_freedom": spread.degrees_of_freedom,
@@ -71,9 +82,7 @@ def plan_power(
 
 def power_sentences(power: dict[str, Any]) -> list[str]:
     """Return the sentences that `--power` prints."""
-
-    def points(fraction: float) -> str:
-        return f"{100 * fraction:.2f} points"
+    points = Metric.from_json(power["metric"]).difference
 
     def seeds(number: int | None) -> str:
         return "over 10,000" if number is None else str(number)
@@ -103,16 +112,34 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _spread(own_folder: Path, pilot: Path | None, seed_deviation: float | None) -> tuple[SeedSpread, str]:
+def _metric(plan: Plan) -> Metric:
+    """Return the outcome of a plan's trials.
+
+    Raises:
+        InitbenchError: they have several.
+    """
+    from initbench.tasks import find_task
+
+    metrics = {find_task(name).primary.on("test") for name in sorted({t.dataset.task for t in plan.trials})}
+    if len(metrics) != 1:
+        titles = ", ".join(sorted(metric.title for metric in metrics))
+        raise InitbenchError(f"--power is of one metric, and the suite has {titles or 'none'}")
+    return metrics.pop()
+
+
+def _spread(
+    own_folder: Path, pilot: Path | None, seed_deviation: float | None, metric: Metric
+) -> tuple[SeedSpread, str]:
     from initbench.reporting.comparison import comparable_trials
-    from initbench.reporting.frame import load_results
+    from initbench.reporting.frame import read_records, results_frame
+    from initbench.reporting.metrics import outcome_metrics
     from initbench.reporting.statistics.power import pilot_spread, stated_spread
 
     if seed_deviation is not None:
         if pilot is not None:
             raise InitbenchError("give --pilot or --seed-deviation, not both")
         try:
-            return stated_spread(seed_deviation), f"from a stated {100 * seed_deviation:g} points for each"
+            return stated_spread(seed_deviation), f"from a stated {_plain(seed_deviation, metric)} for each"
         except ValueError as error:
             raise InitbenchError(f"--seed-deviation: {error}") from error
     folder = own_folder if pilot is None else pilot
@@ -120,9 +147,18 @@ def _spread(own_folder: Path, pilot: Path | None, seed_deviation: float | None) 
         raise InitbenchError(
             f"--power needs the spread between seeds, and {folder} has no trials: give --pilot DIR or --seed-deviation"
         )
-    spread = pilot_spread(comparable_trials(load_results(folder)))
+    records = read_records(folder)
+    metrics = outcome_metrics(records)
+    if any(found.name != metric.name for found in metrics.values()):
+        titles = ", ".join(sorted({found.title for found in metrics.values()}))
+        raise InitbenchError(f"{folder}: a pilot of {titles} tells nothing of the {metric.title}")
+    spread = pilot_spread(comparable_trials(results_frame(records), metrics))
     if math.isnan(spread.difference):
         raise InitbenchError(f"{folder}: no workload has 2 initializers with 2 finished seeds; it tells no spread")
     plural = "s" if spread.workloads != 1 else ""
     source = f"from {folder}: {spread.workloads} workload{plural}, {spread.degrees_of_freedom} degrees of freedom"
     return spread, source
+
+
+def _plain(deviation: float, metric: Metric) -> str:
+    return f"{metric.scale * deviation:g} {metric.points}".rstrip()

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from initbench.execution.recorder import Labels, Progress
+from initbench.metric import Metric
 
 if TYPE_CHECKING:
     from initbench.execution.driver import Outcome
@@ -180,7 +181,11 @@ def outcome(record: TrialRecord) -> str:
         return f"{record.error['type']}: {record.error['message']}"
     if record.status == "diverged":
         return f"at step {record.metrics['diverged_at_step']}"
-    return f"test error {100 * record.metrics['test_error']:.2f} %"
+    primary = record.task["primary"]
+    if record.metrics.get(primary) is None:
+        return "measured"  # a recipe without a step
+    metric = Metric.from_json(record.task["metrics"][primary])
+    return f"{metric.title} {metric.text(record.metrics[primary])}".replace("\N{NO-BREAK SPACE}", " ")
 
 
 def duration(seconds: float) -> str:

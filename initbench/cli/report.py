@@ -35,6 +35,14 @@ def report(
         ),
     ] = None,
     tracking_uri: TrackingUri = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            help="What is compared, in place of what the suite says: --compare initializer,architecture.norm.",
+            metavar="FACTORS",
+        ),
+    ] = None,
     markdown: Annotated[
         Path | None,
         typer.Option("--markdown", help="Write the tables and charts as Markdown into this file.", metavar="FILE"),
@@ -54,7 +62,8 @@ def report(
         raise InitbenchError(f"{what}: say where to write it, with --out FOLDER")
     from initbench.reporting.report import read_source, write_files, write_markdown
 
-    source = read_source([*paths, *(_read_experiment(name, tracking_uri) for name in names)])
+    factors = None if compare is None else [factor.strip() for factor in compare.split(",") if factor.strip()]
+    source = read_source([*paths, *(_read_experiment(name, tracking_uri) for name in names)], factors)
     files = write_files(source, out if out is not None else paths[0] / "report")
     page = files[0]
     written = None if markdown is None else write_markdown(source, markdown)

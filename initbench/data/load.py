@@ -69,4 +69,5 @@ def _load(name: str, arguments: str, device: str, root: Path) -> Dataset:  # noq
     component, given = DATASETS.get(name), json.loads(arguments)
     description = describe_dataset(name, given)
     splits: Splits = component.build(given)
-    return Dataset(name, component.traits.task, description.inputs, description.outputs, splits.to(device))
+    task = description.task or component.traits.task
+    return Dataset(name, task, description.inputs, description.outputs, splits.to(device))

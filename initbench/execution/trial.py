@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from initbench.probes.measurement import Measurement
     from initbench.suite.spec import ComponentSpec, TrialSpec
     from initbench.tasks import Task
-    from initbench.training.loop import EvaluatedSplit
+    from initbench.training.run import EvaluatedSplit
 
 
 def run_trial(
@@ -94,7 +94,7 @@ def run_trial(
         initialization=initialization,
         probes=probes,
         environment=environment(device.type),
-        timing=timing | {"ended_at": time.time()},
+        timing=timing | result.speed | {"ended_at": time.time()},
     )
 
 

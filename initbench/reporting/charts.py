@@ -1,4 +1,4 @@
-"""Test error against gradient quotient: one SVG panel per group, one mark per trial.
+"""The outcome against the gradient quotient: one SVG panel per workload, one mark per trial.
 
 The panels are drawn without scripts, fonts or colours of their own for text and axes (``currentColor``), so that they
 follow the page they stand in. The page draws the legend.
@@ -16,29 +16,32 @@ import vl_convert
 from initbench.reporting.frame import GQ, natural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from initbench.metric import Metric
 
 # Told apart with any common colour blindness, and on white and on dark ground (Okabe and Ito without black and
-# yellow, then olive, violet, grey and brown). Further initializers begin again, with dashed lines.
+# yellow, then olive, violet, grey and brown). Further treatments begin again, with dashed lines.
 PALETTE = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933", "#8a63d2", "#8c8c8c", "#a0522d",
 )  # fmt: skip
 _DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 MARKS = "marks"
+HEIGHT = 220  # of a panel without its axis, in pixels
 KINDS = ("finished", "GQ saturated (vanished gradient)", "diverged", "diverged, GQ saturated")
 
 
-def colours(initializers: list[str]) -> dict[str, str]:
-    """Return a colour for each initializer, in natural order of the names."""
-    names = sorted(set(initializers), key=natural)
+def colours(treatments: list[str]) -> dict[str, str]:
+    """Return a colour for each treatment, in natural order of the names."""
+    names = sorted(set(treatments), key=natural)
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
 def styles(colours: Mapping[str, str]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the colour and the dash of each initializer's lines: lengths on and off, empty for a solid line.
+    """Return the colour and the dash of each treatment's lines: lengths on and off, empty for a solid line.
 
     Args:
-        colours: of all initializers, as from `colours`.
+        colours: of all treatments, as from `colours`.
     """
     return {
         name: (colour, _DASHES[i // len(PALETTE) % len(_DASHES)]) for i, (name, colour) in enumerate(colours.items())
@@ -46,58 +49,60 @@ def styles(colours: Mapping[str, str]) -> dict[str, tuple[str, tuple[int, ...]]]
 
 
 def stroke_dash(colours: Mapping[str, str]) -> dict[str, alt.StrokeDash]:
-    """Return what to encode so that lines of a field ``initializer`` are dashed; nothing where all are solid.
+    """Return what to encode so that lines of a field ``treatment`` are dashed; nothing where all are solid.
 
     Args:
-        colours: of all initializers, as from `colours`.
+        colours: of all treatments, as from `colours`.
     """
     dashes = [list(dash) for _, dash in styles(colours).values()]
     if not any(dashes):
         return {}
     scale = alt.Scale(domain=list(colours), range=[dash or [1, 0] for dash in dashes])
-    return {"strokeDash": alt.StrokeDash("initializer:N", scale=scale, legend=None)}
+    return {"strokeDash": alt.StrokeDash("treatment:N", scale=scale, legend=None)}
 
 
-def panels(trials: pd.DataFrame) -> dict[str, str]:
-    """Return an SVG for each group that has a trial with a positive gradient quotient, in the order of the groups.
+def panels(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """Return an SVG for each workload that has a trial with a positive gradient quotient, in the order of the workloads.
 
-    The horizontal axis is logarithmic and the same in all panels; the vertical one begins at 0 and ends above the
-    panel's largest error. A diverged trial has no error and is marked at the upper edge. Failed trials are not drawn.
+    The horizontal axis is logarithmic and the same in all panels; the vertical one is `outcome_axis`. A diverged trial
+    has no outcome and is marked at the edge of the worst ones. Failed trials are not drawn.
 
     Args:
         trials: as from `comparison.comparable_trials`.
+        metrics: of each workload, as from `comparison.workload_metrics`.
     """
-    marks = _marks(trials)
+    marks = _marks(trials, metrics)
     if not marks:
         return {}
-    quotients = [mark["quotient"] for group in marks.values() for mark in group]
+    quotients = [mark["quotient"] for workload in marks.values() for mark in workload]
     # At least a factor 2 to each side, so that a column of equal values has an axis too.
     domain = [min(quotients) / 2, max(quotients) * 2]
-    return {group: _svg(own, domain) for group, own in marks.items()}
+    return {workload: _svg(own, domain, metrics[workload]) for workload, own in marks.items()}
 
 
-def _marks(trials: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    palette = colours(list(trials["initializer"]))
+def _marks(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, list[dict[str, Any]]]:
+    palette = colours(list(trials["treatment"]))
     marks: dict[str, list[dict[str, Any]]] = {}
     for trial in trials[trials["status"] != "failed"].to_dict("records"):
-        quotient, error, diverged = trial.get(GQ, math.nan), trial["test_error"], trial["status"] == "diverged"
-        if not quotient > 0 or (math.isnan(error) and not diverged):
+        quotient, outcome, diverged = trial.get(GQ, math.nan), trial["outcome"], trial["status"] == "diverged"
+        if not quotient > 0 or (math.isnan(outcome) and not diverged):
             continue
         flag = trial.get(f"{GQ}.saturated")
         saturated = not pd.isna(flag) and bool(flag)
         mark = {
             "quotient": quotient,
-            "colour": palette[trial["initializer"]],
+            "colour": palette[trial["treatment"]],
             "shape": "triangle-up" if diverged else "circle",
             "opacity": 0 if saturated else 0.8,
-            "words": f"{trial['initializer']}, seed {trial['seed']}: {KINDS[2 * diverged + saturated]}",
+            "words": f"{trial['treatment']}, seed {trial['seed']}: {KINDS[2 * diverged + saturated]}",
         }
-        marks.setdefault(trial["group"], []).append(mark if diverged else mark | {"percent": 100 * error})
+        value = {} if diverged else {"value": metrics[trial["workload"]].scale * outcome}
+        marks.setdefault(trial["workload"], []).append(mark | value)
     return marks
 
 
-def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
-    largest = max((mark["percent"] for mark in marks if "percent" in mark), default=0)
+def _svg(marks: list[dict[str, Any]], domain: list[float], metric: Metric) -> str:
+    shown = [mark["value"] for mark in marks if "value" in mark]
     base = (
         alt.Chart(alt.NamedData(MARKS))
         .mark_point(size=70, strokeWidth=1.6, opacity=1)
@@ -115,12 +120,12 @@ def _svg(marks: list[dict[str, Any]], domain: list[float]) -> str:
             description="words:N",
         )
     )
-    finished = base.transform_filter("isValid(datum.percent)").encode(y=percent_axis(largest))
-    diverged = base.transform_filter("!isValid(datum.percent)").encode(y=alt.value(0))
+    finished = base.transform_filter("isValid(datum.value)").encode(y=outcome_axis(metric, shown))
+    diverged = base.transform_filter("!isValid(datum.value)").encode(y=alt.value(worst_edge(metric)))
     return drawn(alt.layer(finished, diverged), marks)
 
 
-def drawn(chart: alt.LayerChart | alt.FacetChart, marks: list[dict[str, Any]], height: int = 220) -> str:
+def drawn(chart: alt.LayerChart | alt.FacetChart, marks: list[dict[str, Any]], height: int = HEIGHT) -> str:
     """Return a panel as SVG, in the size and style of all panels.
 
     Args:
@@ -149,14 +154,28 @@ def drawn(chart: alt.LayerChart | alt.FacetChart, marks: list[dict[str, Any]], h
     return str(vl_convert.vegalite_to_svg(specification, vl_version=version))
 
 
-def percent_axis(largest: float, field: str = "percent") -> alt.Y:
-    """Return the vertical axis of test errors in percent, from 0 to above the largest."""
-    return alt.Y(
-        f"{field}:Q",
-        title="test error (%)",
-        scale=alt.Scale(domain=[0, max(1.08 * largest, 1)], nice=True),
-        axis=alt.Axis(tickCount=5, minExtent=28),
-    )
+def outcome_axis(metric: Metric, shown: Sequence[float], field: str = "value") -> alt.Y:
+    """Return the vertical axis of a metric's values.
+
+    It begins at 0 where that is the best value and ends above the largest, of shares at 1 % at the least; for other
+    metrics it is that of the values.
+
+    Args:
+        metric: of the values.
+        shown: what is drawn, in the unit of the axis.
+        field: that it is of.
+    """
+    title = metric.title + (f" ({metric.unit})" if metric.unit else "")
+    scale = alt.Scale(zero=False, nice=True, padding=8)
+    if metric.best == 0 and metric.better == "lower":
+        least = 1 if metric.unit == "%" else 1e-9
+        scale = alt.Scale(domain=[0, max(1.08 * max(shown, default=0), least)], nice=True)
+    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5, minExtent=28))
+
+
+def worst_edge(metric: Metric) -> int:
+    """Return where what diverged is marked, in pixels from the upper edge: the edge of the worst values."""
+    return 0 if metric.better == "lower" else HEIGHT
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -31,5 +31,5 @@ def initialization_steps(record: TrialRecord) -> float:
     if not cost:
         return math.nan
     trained = float(record.spec["recipe"]["batch_size"])
-    own = float(record.spec["initializer"].get("batch_size") or trained)
+    own = float(record.spec["initializer"]["arguments"].get("batch_size") or trained)
     return gradient_equivalents(cost) * own / trained

@@ -22,7 +22,7 @@ _WORDS = {"eps": "ε", "epsilon_floor": "ε floor (GQ of the same gradient witho
 
 # A field of the recipe that has an effect only at some values of another.
 _ONLY_WITH = {
-    "betas": ("optimizer", ("adam",)),
+    "betas": ("optimizer", ("adam", "adamw")),
     "momentum": ("optimizer", ("sgd", "signsgd")),
     "nesterov": ("optimizer", ("sgd",)),
     "milestones": ("schedule", ("step",)),
@@ -74,11 +74,12 @@ def differing(table: pd.DataFrame) -> str:
 
 
 def effective(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a recipe that have an effect."""
+    """Return the fields of a recipe that have an effect; one that counts steps has no epochs."""
     return {
         field: value
         for field, value in recipe.items()
-        if field not in _ONLY_WITH or recipe[_ONLY_WITH[field][0]] in _ONLY_WITH[field][1]
+        if not (field == "epochs" and recipe.get("steps"))
+        if field not in _ONLY_WITH or recipe.get(_ONLY_WITH[field][0]) in _ONLY_WITH[field][1]
     }
 
 
@@ -90,17 +91,12 @@ def _of(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
     yield "data", "seed", record.spec["seed"]
     for name, value in effective(record.spec["recipe"]).items():
         yield "recipe", name, value
-    for name, value in sorted(_environment(record)):
+    for name, value in sorted(record.environment.items()):
         yield "environment", name, value
     for probe in record.probes:
         for name, value in (probe.get("conditions") or {}).items():
             if not isinstance(value, list | dict) and not name.endswith("_reason"):
                 yield f"probe {probe['name']}", name, value
-
-
-def _environment(record: TrialRecord) -> Iterator[tuple[str, Any]]:
-    for key, value in record.environment.items():
-        yield from value.items() if isinstance(value, dict) else [(key, value)]
 
 
 def _text(values: Sequence[Any]) -> str:

@@ -7,21 +7,28 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from initbench.metric import Metric
 from initbench.reporting.answers.cost import cost_answers
-from initbench.reporting.answers.initializers import initializer_answers, rank
-from initbench.reporting.answers.probe_results import UNSATURATED, measure
+from initbench.reporting.answers.treatments import treatment_answers, rank
+from initbench.reporting.answers.probe_results import UNSATURATED, measure, trivial_predictors
 from initbench.reporting.answers.probes import association_words, correlation_frame, probe_answers
 from initbench.reporting.charts import colours
+from initbench.reporting.comparison import early_columns, workload_metrics
 from initbench.reporting.conditions import conditions, differing, effective
 from initbench.reporting.curves import training_curves
 from initbench.reporting.depth import depth_curves
 from initbench.reporting.figures import curve_figures, depth_figures, quotient_figures
+from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ
+from initbench.reporting.measurements import left_of_statistics, measurement_tables
 from initbench.reporting.methods import methods
+from initbench.reporting.metrics import UNKNOWN, described_metrics, outcome_names, trial_metrics
 from initbench.reporting.parts import Answer, Column, Section, Table
+from initbench.reporting.statistics.wording import Terms
 from initbench.reporting.trial_table import trial_table
 from initbench.reporting.verdicts import verdicts
 from initbench.suite.smoke import is_smoke
+from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,16 +39,19 @@ if TYPE_CHECKING:
     from initbench.reporting.source import Source
 
 _MAXIMUM_TRACEBACKS = 50
-_DEPTH_COLUMNS = [
-    Column("Networks", "text", "family"),
-    Column("Initializer", "text", "initializer"),
-    Column("Depth", "count", "depth"),
-    Column("Seeds", "count", "seeds"),
-    Column("Diverged", "count", "diverged"),
-    Column("Test error,\nmedian", "outcome", "test_error_median"),
-    Column("smallest", "outcome", "test_error_smallest"),
-    Column("largest", "outcome", "test_error_largest"),
-]
+_ERROR = ("classification", "test_error")
+_MISCLASSIFIED = "is the fraction of test samples that are misclassified after the last epoch, in percent"
+
+
+def terms_of(compare: Sequence[str], metrics: Mapping[str, Metric]) -> Terms:
+    """Return what a report is about.
+
+    Args:
+        compare: the factors that make the treatment.
+        metrics: of its trials, by name.
+    """
+    metric = next(iter(metrics.values()), UNKNOWN) if len(metrics) <= 1 else None
+    return Terms(metric, "initializer" if tuple(compare) == DEFAULT_COMPARE else "treatment")
 
 
 def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> dict[str, Any]:
@@ -54,9 +64,9 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
 
     Returns:
         In the order of the page: ``smoke`` (whether it is a smoke run's), ``skipped`` and ``notes`` (lines),
-        ``statuses`` (counts), ``questions`` (question → its `Answer`), ``groups`` (one per
-        comparison: ``name``, ``rows``, ``verdicts``, ``chart`` and ``curves`` as `Figure`, ...), ``colours`` of the
-        initializers, ``depths`` (figures), ``parts`` (figures and tables that a section shows after what it always
+        ``statuses`` (counts), ``terms``, ``compare``, ``questions`` (question → its `Answer`), ``workloads`` (one per
+        comparison: ``name``, ``metric``, ``rows``, ``verdicts``, ``chart`` and ``curves`` as `Figure`, ...),
+        ``colours`` of the treatments, ``depths`` (figures), ``parts`` (figures and tables that a section shows after what it always
         has, by the section's name), ``trials`` (the table of all trials), ``conditions``, ``differing``, ``facts``
         that hold for all, ``quotients`` (how each GQ was measured), ``methods`` (the paragraph), ``failures``, and
         ``tables`` (what is written beside the page, beyond the frames given here).
@@ -64,82 +74,129 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
     records = source.records
     by_id = {record.id: record for record in records}
     shared = {field for field, values in _recipe_values(records).items() if len(values) == 1}
-    palette = colours(list(trials["initializer"]))
-    curves, depths = training_curves(trials, records), depth_curves(trials)
-    charts, lines = quotient_figures(trials), curve_figures(curves, palette)
+    palette = colours(list(trials["treatment"]))
+    metrics = trial_metrics(trials, records)
+    terms, metric_of = terms_of(source.compare, metrics), workload_metrics(trials, metrics)
+    curves, depths = training_curves(trials, records, metric_of), depth_curves(trials, metric_of)
+    charts, lines = quotient_figures(trials, metric_of, terms), curve_figures(curves, palette, metrics)
     ranking = rank(trials)
-    results = measure(trials, records)
-    correlation = correlation_frame(results)
-    relations = _relations(correlation)
-    groups = []
-    for group, table in comparison.groupby("group", sort=False):
-        own_trials = trials[trials["group"] == group]
+    results = measure(trials, records, terms)
+    correlation = correlation_frame(results, terms)
+    relations = _relations(correlation, terms)
+    described, unscalar = described_metrics(records), measurement_tables(records, trials)
+    workloads = []
+    for workload, table in comparison.groupby("workload", sort=False):
+        own_trials = trials[trials["workload"] == workload]
         members = [by_id[i] for i in own_trials["trial_id"]]
         own = {field: values for field, values in _recipe_values(members).items() if field not in shared}
-        groups.append(
+        workloads.append(
             {
-                "name": group,
+                "name": workload,
+                "metric": metric_of[str(workload)],
                 "rows": table.to_dict("records"),
-                "verdicts": verdicts(table, own_trials),
+                "early": [
+                    (name, described.get(name, Metric(name, "higher")))
+                    for name in early_columns(own_trials)
+                    if any(name in record.metrics for record in members)
+                ],
+                "verdicts": verdicts(table, own_trials, metric_of[str(workload)], terms),
                 "recipe": _fields(own),
                 "parameters": table["parameters"].max(),
+                "several_sizes": table["parameters"].nunique() > 1,
                 "failed": int(table["failed"].sum()),
                 "unpaired": _unpaired(own_trials),
                 "undrawn": _undrawn(own_trials),
-                "chart": charts.get(str(group)),
-                "curves": lines.get(str(group), []),
-                "relation": relations.get(str(group), ""),
+                "chart": charts.get(str(workload)),
+                "curves": lines.get(str(workload), []),
+                "relation": relations.get(str(workload), ""),
             }
         )
-    failed = trials[trials["status"] == "failed"].to_dict("records")
+    each = trials.drop_duplicates("trial_id")
+    failed = each[each["status"] == "failed"].to_dict("records")
     quotients = _quotient_conditions(records)
     table = conditions(records)
     sections = {  # in the order of their questions
-        "comparison": initializer_answers(trials, ranking, palette, _by_workload(groups)),
-        "training": cost_answers(trials, records, palette),
-        "prediction": probe_answers(results),
-        "depth": Section(parts=_depth_table(depths)),
+        "comparison": treatment_answers(trials, ranking, palette, _by_workload(workloads), metrics, terms),
+        "training": cost_answers(trials, records, palette, metric_of, terms),
+        "prediction": probe_answers(results, terms, trivial_predictors(trials, records).values()),
+        "depth": Section(parts=_depth_table(depths, metrics, terms)),
     }
     return {
         "smoke": any(is_smoke(record.spec) for record in records),
         "skipped": list(source.skipped),
         "notes": list(source.notes),
-        "statuses": {status: int((trials["status"] == status).sum()) for status in ("finished", "diverged", "failed")},
+        "terms": terms,
+        "compare": ", ".join(source.compare),
+        "left_of_probes": left_of_statistics(unscalar),
+        "outcomes": _outcomes(records, metrics),
+        "early": sorted(
+            {
+                (capitalized(metric.title), metric.title.removeprefix("first-epoch "))
+                for workload in workloads
+                for _, metric in workload["early"]
+            }
+        ),
+        "statuses": {status: int((each["status"] == status).sum()) for status in ("finished", "diverged", "failed")},
         "questions": {q: answers for section in sections.values() for q, answers in section.questions.items()},
-        "groups": groups,
+        "workloads": workloads,
         "colours": palette,
-        "depths": [figure for figures in depth_figures(depths, palette).values() for figure in figures],
+        "depths": [figure for figures in depth_figures(depths, palette, metrics).values() for figure in figures],
         "parts": {name: section.parts for name, section in sections.items()},
-        "trials": trial_table(trials, records),
+        "trials": trial_table(trials, records, metrics, terms),
         "conditions": table,
         "differing": differing(table),
         "facts": _facts(records, shared),
         "quotients": quotients,
-        "methods": methods(records, trials, quotients, ranked=not math.isnan(ranking.ranks.pvalue)),
+        "methods": methods(records, trials, quotients, metrics, terms, ranked=not math.isnan(ranking.ranks.pvalue)),
         "failures": [trial | {"error": by_id[trial["trial_id"]].error or {}} for trial in failed[:_MAXIMUM_TRACEBACKS]],
         "failures_left": len(failed[_MAXIMUM_TRACEBACKS:]),
-        "tables": {"correlation": correlation, "curves": curves, "conditions": table},
+        "tables": {"correlation": correlation, "curves": curves, "conditions": table, **unscalar},
     }
 
 
-def _by_workload(groups: Sequence[Mapping[str, Any]]) -> list[Answer]:
-    """Return the verdict of each group, of those alone that compare something where there are any."""
-    compared = [group for group in groups if len(group["rows"]) > 1]
-    return [Answer(group["name"], group["verdicts"][0]) for group in compared or groups]
+def _by_workload(workloads: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    """Return the verdict of each workload, of those alone that compare something where there are any."""
+    compared = [workload for workload in workloads if len(workload["rows"]) > 1]
+    return [Answer(workload["name"], workload["verdicts"][0]) for workload in compared or workloads]
 
 
-def _relations(correlation: pd.DataFrame) -> dict[str, str]:
-    """Return for each group what it says of the gradient quotient by itself, saturated values left out."""
-    own = correlation[correlation["probe"] == GQ.removeprefix("probe.")].drop_duplicates("group")
+def _outcomes(records: Sequence[TrialRecord], metrics: Mapping[str, Metric]) -> list[tuple[str, str]]:
+    """Return each outcome in words, and what it is."""
+    tasks = {name: record.task["name"] for record, name in zip(records, outcome_names(records), strict=True) if name}
+    return [
+        (capitalized(metric.title), _MISCLASSIFIED if (tasks[name], name) == _ERROR else _kind(metric))
+        for name, metric in metrics.items()
+    ]
+
+
+def _kind(metric: Metric) -> str:
+    best = "" if metric.best is None else f", and {metric.text(metric.best)} is the best"
+    return f"is measured after training; {metric.better} is better{best}"
+
+
+def _relations(correlation: pd.DataFrame, terms: Terms) -> dict[str, str]:
+    """Return for each workload what it says of the gradient quotient by itself, saturated values left out."""
+    own = correlation[correlation["probe"] == GQ.removeprefix("probe.")].drop_duplicates("workload")
     left_out = own["saturated"].where(own["form"] == UNSATURATED, 0)
     rows = zip(own.to_dict("records"), left_out, strict=True)
-    return {str(row["group"]): association_words(row, left) for row, left in rows}
+    return {str(row["workload"]): association_words(row, terms, left) for row, left in rows}
 
 
-def _depth_table(depths: pd.DataFrame) -> list[Table]:
+def _depth_table(depths: pd.DataFrame, metrics: Mapping[str, Metric], terms: Terms) -> list[Table]:
     if not len(depths):
         return []
-    return [Table("depths", "Test error by depth", depths, _DEPTH_COLUMNS)]
+    outcome = capitalized(terms.outcome)
+    columns = [
+        Column("Networks", "text", "family"),
+        Column(capitalized(terms.treatment), "text", "treatment"),
+        Column("Depth", "count", "depth"),
+        Column("Seeds", "count", "seeds"),
+        Column("Diverged", "count", "diverged"),
+        Column(f"{outcome},\nmedian", "outcome", "outcome_median"),
+        Column("smallest", "outcome", "outcome_smallest"),
+        Column("largest", "outcome", "outcome_largest"),
+    ]
+    return [Table("depths", f"{outcome} by depth", depths, columns, metrics=metrics)]
 
 
 def _facts(records: Sequence[TrialRecord], shared: set[str]) -> dict[str, str]:
@@ -151,10 +208,9 @@ def _facts(records: Sequence[TrialRecord], shared: set[str]) -> dict[str, str]:
     ]
     environment: dict[str, list[Any]] = defaultdict(list)
     for record in records:
-        for key, value in record.environment.items():
-            for name, item in value.items() if isinstance(value, dict) else [(key, value)]:
-                if item not in environment[name]:
-                    environment[name].append(item)
+        for name, value in record.environment.items():
+            if value not in environment[name]:
+                environment[name].append(value)
     return {
         "Seeds": ", ".join(map(str, sorted({record.spec["seed"] for record in records}))),
         "Dataset": "; ".join(sorted(set(datasets))),
@@ -185,7 +241,7 @@ def _text(value: Any) -> str:
 
 def _unpaired(trials: pd.DataFrame) -> bool:
     results = trials[trials["status"] != "failed"]
-    return len({tuple(sorted(seeds)) for _, seeds in results.groupby("initializer")["seed"]}) > 1
+    return len({tuple(sorted(seeds)) for _, seeds in results.groupby("treatment")["seed"]}) > 1
 
 
 def _undrawn(trials: pd.DataFrame) -> int:

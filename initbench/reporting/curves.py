@@ -1,4 +1,4 @@
-"""Training curves: the test error of every initializer by step, and by compute with what the initializer spent."""
+"""Training curves: the outcome of every treatment by step, and by compute with what the initializer spent."""
 
 from __future__ import annotations
 
@@ -9,47 +9,57 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.compute import initialization_steps
+from initbench.reporting.metrics import outcome_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
+    from initbench.metric import Metric
 
 COLUMNS = [
-    *("group", "initializer", "step", "compute", "seeds", "diverged"),
-    *("test_error_median", "test_error_smallest", "test_error_largest"),
+    *("workload", "treatment", "step", "compute", "seeds", "diverged"),
+    *("outcome_median", "outcome_smallest", "outcome_largest", "metric"),
 ]
 
 
-def training_curves(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> pd.DataFrame:
-    """Return one row for each point of each initializer's curve in each group.
+def training_curves(
+    trials: pd.DataFrame, records: Sequence[TrialRecord], metrics: Mapping[str, Metric]
+) -> pd.DataFrame:
+    """Return one row for each point of each treatment's curve in each workload.
 
     - ``step``: training steps taken; ``compute``: those and what the initializer cost in training steps
       (`compute.initialization_steps`, the median over the seeds), missing where that is not known;
     - ``seeds``: trials with a result; ``diverged``: how many of them have diverged before this step;
-    - ``test_error_median``: over the seeds, a trial that has diverged counting as +∞;
-    - ``test_error_smallest``, ``test_error_largest``: over the seeds; the latter is +∞ where one has diverged.
+    - ``outcome_median``: over the seeds, a trial that has diverged counting as +∞, or -∞ where higher is better;
+    - ``outcome_smallest``, ``outcome_largest``: over the seeds, likewise;
+    - ``metric``: the outcome's name.
 
     Args:
         trials: as from `comparison.comparable_trials`.
         records: as from `frame.read_records`, which marks points that are not `drawn`.
+        metrics: of each workload, as from `comparison.workload_metrics`.
     """
     by_id = {record.id: record for record in records}
     rows: list[dict[str, Any]] = []
     results = trials[trials["status"] != "failed"]
-    for (group, initializer), cell in results.groupby(["group", "initializer"], sort=False):
+    for (workload, treatment), cell in results.groupby(["workload", "treatment"], sort=False):
         members = [by_id[i] for i in cell["trial_id"]]
         spent = float(np.median([initialization_steps(record) for record in members]))
         rows += [
-            {"group": group, "initializer": initializer, "compute": point["step"] + spent} | point
-            for point in _points(members)
+            {"workload": workload, "treatment": treatment, "compute": point["step"] + spent} | point
+            for point in _points(members, metrics[str(workload)])
         ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _points(members: Sequence[TrialRecord]) -> list[dict[str, Any]]:
+def _points(members: Sequence[TrialRecord], metric: Metric) -> list[dict[str, Any]]:
     curves = [
-        {entry["step"]: entry["test_error"] for entry in record.history if entry.get("drawn", True)}
+        {
+            entry["step"]: _oriented(entry[outcome_key(record)], metric)
+            for entry in record.history
+            if entry.get("drawn", True) and outcome_key(record) in entry
+        }
         for record in members
     ]
     if not any(curves):
@@ -60,7 +70,7 @@ def _points(members: Sequence[TrialRecord]) -> list[dict[str, Any]]:
     points = []
     for step in sorted({step for curve in curves for step in curve}):
         # A trial that finished without this point (its history was kept otherwise) says nothing here.
-        errors = [
+        outcomes = [
             math.inf if curve.get(step) is None else curve[step]
             for curve, record in zip(curves, members, strict=True)
             if curve.get(step) is not None or record.status == "diverged"
@@ -68,11 +78,30 @@ def _points(members: Sequence[TrialRecord]) -> list[dict[str, Any]]:
         points.append(
             {
                 "step": step,
-                "seeds": len(errors),
-                "diverged": sum(map(math.isinf, errors)),
-                "test_error_median": float(np.median(errors)),
-                "test_error_smallest": min(errors),
-                "test_error_largest": max(errors),
+                "seeds": len(outcomes),
+                "diverged": sum(map(math.isinf, outcomes)),
+                **outcome_range(outcomes, metric),
             }
         )
     return points
+
+
+def outcome_range(outcomes: Sequence[float], metric: Metric) -> dict[str, Any]:
+    """Return the median, the smallest and the largest of oriented outcomes, in the metric's own direction.
+
+    Args:
+        outcomes: one or more, +∞ for a diverged trial.
+        metric: of them.
+    """
+    ends = sorted([metric.oriented(min(outcomes)), metric.oriented(max(outcomes))])
+    median = metric.oriented(float(np.median(outcomes)))
+    return {
+        "outcome_median": median,
+        "outcome_smallest": ends[0],
+        "outcome_largest": ends[1],
+        "metric": metric.name,
+    }
+
+
+def _oriented(value: float | None, metric: Metric) -> float | None:
+    return None if value is None else metric.oriented(value)

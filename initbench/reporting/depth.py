@@ -1,53 +1,58 @@
-"""Depth curves: the test error of every initializer as an architecture gets deeper."""
+"""Depth curves: the outcome of every treatment as an architecture gets deeper."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from initbench.reporting.curves import outcome_range
 from initbench.reporting.statistics.cells import trial_outcomes
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initbench.metric import Metric
+
 COLUMNS = [
-    *("family", "initializer", "depth", "seeds", "diverged"),
-    *("test_error_median", "test_error_smallest", "test_error_largest"),
+    *("family", "treatment", "depth", "seeds", "diverged"),
+    *("outcome_median", "outcome_smallest", "outcome_largest", "metric"),
 ]
 
 
-def depth_curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each initializer at each depth, for the families of groups that differ in depth alone.
+def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Return one row for each treatment at each depth, for the families of workloads that differ in depth alone.
 
-    ``family`` is the group's name without its depth; the test errors are those of `comparison.compare`, a diverged
-    trial counting as +∞. A family of one depth has no row.
+    ``family`` is the workload's name without its depth; the outcomes are those of `comparison.compare`, in the metric's own
+    direction, a diverged trial counting as the worst. A family of one depth has no row.
 
     Args:
         trials: as from `comparison.comparable_trials`.
+        metrics: of each workload, as from `comparison.workload_metrics`.
     """
     if "architecture.depth" not in trials:
         return pd.DataFrame(columns=COLUMNS)
     results = trial_outcomes(trials).dropna(subset=["architecture.depth"])
-    results = results.assign(family=[without_depth(group) for group in results["group"]])
+    results = results.assign(family=[without_depth(workload) for workload in results["workload"]])
     rows: list[dict[str, Any]] = []
     for family, members in results.groupby("family", sort=False):
         if members["architecture.depth"].nunique() < 2:
             continue
-        for (initializer, depth), cell in members.groupby(["initializer", "architecture.depth"], sort=True):
+        for (treatment, depth), cell in members.groupby(["treatment", "architecture.depth"], sort=True):
             rows.append(
                 {
                     "family": family,
-                    "initializer": initializer,
+                    "treatment": treatment,
                     "depth": depth,
                     "seeds": len(cell),
                     "diverged": int((cell["status"] == "diverged").sum()),
-                    "test_error_median": float(cell["outcome"].median()),
-                    "test_error_smallest": float(cell["outcome"].min()),
-                    "test_error_largest": float(cell["outcome"].max()),
+                    **outcome_range(list(cell["outcome"]), metrics[str(cell["workload"].iloc[0])]),
                 }
             )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def without_depth(group: str) -> str:
+def without_depth(workload: str) -> str:
     """Return ``plain[width=1] · lr=0.1`` for ``plain[depth=28, width=1] · lr=0.1``."""
-    return re.sub(r"\[\]", "", re.sub(r"(?<=\[)depth=\d+(?:, )?|, depth=\d+(?=[,\]])", "", group))
+    return re.sub(r"\[\]", "", re.sub(r"(?<=\[)depth=\d+(?:, )?|, depth=\d+(?=[,\]])", "", workload))

@@ -9,17 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-def percent(fraction: float, half_width: float = math.nan) -> str:
-    """Return ``3.06 %`` or ``3.06 ± 0.68 %`` for fractions."""
-    if math.isnan(fraction):
-        return "–"
-    interval = "" if math.isnan(half_width) else f" ± {100 * half_width:.2f}"
-    return f"{100 * fraction:.2f}{interval}\N{NO-BREAK SPACE}%"
+def percent(fraction: float) -> str:
+    """Return a share of 1, such as a rate: ``3.06 %``. What is a metric's is written by it (`Metric.text`)."""
+    return "–" if math.isnan(fraction) else f"{100 * fraction:.2f}\N{NO-BREAK SPACE}%"
 
 
-def outcome(fraction: float) -> str:
-    """Return a test error in percent, ``diverged`` for +∞."""
-    return "diverged" if math.isinf(fraction) else percent(fraction)
+def capitalized(text: str) -> str:
+    """Return a text with a capital letter at its beginning, and the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def quotient(value: float) -> str:
@@ -87,7 +84,7 @@ def listed(names: Sequence[str]) -> str:
 
 FILTERS: dict[str, Callable[..., str]] = {
     "percent": percent,
-    "outcome": outcome,
+    "capitalized": capitalized,
     "quotient": quotient,
     "duration": duration,
     "count": count,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,54 +15,51 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
-from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_names
+from initbench.reporting.resolved import read_compare
+from initbench.suite.labels import initializer_labels, nested_labels
 from initbench.suite.spec import cell_id
+from initbench.suite.treatments import DEFAULT_COMPARE, check_compare, standings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 GQ = "probe.gradient_quotient"
 CURVE_POINTS = 60
 _IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
-_PAIRING = ["architecture_label", "group", "cell"]
-_METRICS = [
-    "test_error",
-    "test_loss",
-    "first_epoch_accuracy",
-    "best_test_accuracy",
-    "train_loss",
-    "train_error",
-    "validation_error",
-    "diverged_at_step",
-    "steps",
-    "parameters",
-]
+_PAIRING = ["treatment", "workload", "cell", "architecture_label", "metric"]
+_TRAINING = ["diverged_at_step", "steps", "parameters"]  # of every training, whatever its task
 
 
-def load_results(path: str | Path) -> pd.DataFrame:
+def load_results(path: str | Path, compare: Sequence[str] | None = None) -> pd.DataFrame:
     """Return the results of a suite, one row per trial, failed ones included.
 
     The columns, in this order:
 
     - ``trial_id, suite, status, phase, architecture, scheme, initializer, dataset, seed``: names, but `initializer` is
       the full label, such as ``metainit(delta_orthogonal)`` or ``delta_orthogonal[gain=2]``;
-    - ``architecture_label, group, cell``: the architecture with its arguments; what is compared within, namely
-      architecture × scheme × dataset × recipe without what rules set; and the hash of the trial without its seed and
-      its probes, so that the trials of one cell are replicates;
+    - ``treatment, workload, cell, architecture_label, metric``: what is compared (by default the initializer); what it
+      is compared within, namely all else but the seed, without what rules set; the hash of the trial without its seed
+      and its probes, so that the trials of one cell are replicates; the architecture with its arguments; and the name
+      of the outcome;
     - ``architecture.<arg>``, ``initializer.<arg>``, ``recipe.<arg>``;
-    - metrics by their names: errors and accuracies as fractions, missing for a failed trial; `test_error` is missing
-      for a diverged one, which counts as the worst outcome;
-    - ``probe.<name>``, and ``probe.<name>.saturated`` where the probe can saturate;
+    - ``outcome``: the value of the task's primary metric; missing for a failed trial, for one that was not trained (0
+      epochs), and for a diverged one, which counts as the worst outcome;
+    - metrics by their names: errors and accuracies as fractions, missing for a failed trial;
+    - ``probe.<name>`` of every measurement that is a scalar, and ``probe.<name>.saturated`` where it can saturate;
     - durations, ending in ``_seconds``.
+
+    A trial that stands in two workloads of a report (`suite.treatments`) has the one of the scheme that the suite named.
 
     Args:
         path: the suite's folder, ``runs/<suite name>``.
+        compare: the factors that make the treatment; by default those of the suite in the folder.
 
     Raises:
-        InitbenchError: the folder has no trial records, or one that cannot be read.
+        InitbenchError: the folder has no trial records, or one that cannot be read; or no trial has a factor.
     """
-    return results_frame(read_records(path))
+    return results_frame(read_records(path), read_compare(path) if compare is None else compare)
 
 
 def read_records(path: str | Path, skipped: list[str] | None = None) -> list[TrialRecord]:
@@ -89,117 +85,92 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
 def slim(record: TrialRecord) -> TrialRecord:
     """Return a record with what a report needs: of the history a curve, of the initialization its cost.
 
-    The curve has at most `CURVE_POINTS` points that are `drawn`. Which these are depends on their epochs alone, so that
-    the trials of one cell keep the same ones, also where one of them diverged early. Beside them every entry is kept
-    that has a lower test error than all before: one of these is the first at any target.
+    The curve has at most `CURVE_POINTS` points that are `drawn`. Which these are depends on their epochs alone (on
+    their steps where a recipe counts these), so that the trials of one cell keep the same ones, also where one of them
+    diverged early. Beside them every entry is kept that has a better outcome than all before: one of these is the first
+    at any target.
     """
-    epochs = record.spec["recipe"]["epochs"]
+    key = outcome_key(record)
+    entries = [entry for entry in record.history if key in entry] if has_outcome(record) else []
+    recipe = record.spec["recipe"]
+    unit, length = ("step", recipe["steps"]) if recipe.get("steps") else ("epoch", recipe["epochs"])
+    oriented = outcome_metric(record).oriented if entries else float
     curve: list[dict[str, Any]] = []
     last, lowest = 0, math.inf
-    for entry in record.history:
-        if "test_error" not in entry:
-            continue
-        place = int(entry["epoch"] * CURVE_POINTS / epochs)
-        drawn, error = place > last, entry["test_error"]
-        if drawn or (error is not None and error < lowest):
-            curve.append({key: entry[key] for key in ("step", "epoch", "test_error")} | {"drawn": drawn})
+    for entry in entries:
+        place = int(entry[unit] * CURVE_POINTS / length)
+        drawn, outcome = place > last, math.inf if entry[key] is None else oriented(entry[key])
+        if drawn or outcome < lowest:
+            curve.append({name: entry[name] for name in ("step", "epoch", key) if name in entry} | {"drawn": drawn})
         last = max(last, place)
-        lowest = lowest if error is None else min(lowest, error)
+        lowest = min(lowest, outcome)
     initialization = {"cost": record.initialization["cost"]} if record.initialization.get("cost") else {}
     return replace(record, history=curve, initialization=initialization)
 
 
-def results_frame(records: Sequence[TrialRecord]) -> pd.DataFrame:
-    """Return the frame of `load_results` from records in any order; rows are sorted by group, initializer and seed."""
+def results_frame(
+    records: Sequence[TrialRecord], compare: Sequence[str] = DEFAULT_COMPARE, *, every_standing: bool = False
+) -> pd.DataFrame:
+    """Return the frame of `load_results` from records in any order; rows are sorted by workload, treatment and seed.
+
+    Args:
+        records: as from `read_records`.
+        compare: the factors that make the treatment.
+        every_standing: whether a trial that stands in two workloads has a row for each; then the column
+            ``scheme_named_by`` says for whom the row is.
+
+    Raises:
+        InitbenchError: no trial has a factor of `compare`.
+    """
     specs = [record.spec for record in records]
-    architectures, groups = _groups(specs)
-    bases = [spec["initializer"].get("base") for spec in specs]
-    base_labels = iter(component_labels([base for base in bases if base]))
-    labels = initializer_labels(specs)
+    check_compare(compare, specs)
+    labels, names = initializer_labels(specs), outcome_names(records)
+    nested = nested_labels([spec["initializer"] for spec in specs])
     rows = []
-    for i, record in enumerate(records):
-        spec = record.spec
-        row = {
+    seen: set[int] = set()
+    for place in standings(specs, compare):
+        record, spec = records[place.trial], specs[place.trial]
+        if place.trial in seen and not every_standing:
+            continue
+        seen.add(place.trial)
+        row = {key: value for key, value in record.metrics.items() if not key.endswith("_reason")}
+        row |= {
             "trial_id": record.id,
             "suite": spec["suite"],
             "status": record.status,
             "phase": spec["phase"],
             "architecture": spec["architecture"]["name"],
             "scheme": spec["scheme"],
-            "initializer": labels[i],
+            "initializer": labels[place.trial],
             "dataset": spec["dataset"]["name"],
             "seed": spec["seed"],
-            "architecture_label": architectures[i],
-            "group": groups[i],
-            "cell": cell_id(spec),
+            "treatment": place.treatment,
+            "workload": place.workload,
+            "cell": cell_id(record.identity),
+            "architecture_label": place.architecture,
+            "metric": names[place.trial],
+            "outcome": _outcome(record),
         }
-        initializer = dict(spec["initializer"]["arguments"])
-        if bases[i]:
-            initializer["base"] = next(base_labels)
-        if spec["initializer"].get("batch_size") is not None:
-            initializer["batch_size"] = spec["initializer"]["batch_size"]
+        row |= {"scheme_named_by": place.scheme_named_by} if every_standing else {}
+        initializer = spec["initializer"]["arguments"] | nested[place.trial]
         row |= {f"architecture.{k}": _plain(v) for k, v in spec["architecture"]["arguments"].items()}
         row |= {f"initializer.{k}": _plain(v) for k, v in initializer.items()}
         row |= {f"recipe.{k}": _plain(v) for k, v in spec["recipe"].items()}
-        row |= {k: v for k, v in record.metrics.items() if not k.endswith("_reason")}
         for probe in record.probes:
+            if probe["kind"] != "scalar":
+                continue
             row[f"probe.{probe['name']}"] = probe["value"]
             if "saturated" in probe.get("conditions", {}):
                 row[f"probe.{probe['name']}.saturated"] = probe["conditions"]["saturated"]
         row |= {k: v for k, v in record.timing.items() if k.endswith("_seconds")}
         rows.append(row)
-    rows.sort(key=lambda row: (natural(row["group"]), natural(row["initializer"]), row["seed"], row["trial_id"]))
+    rows.sort(key=lambda row: (natural(row["workload"]), natural(row["treatment"]), row["seed"], row["trial_id"]))
     return _typed(pd.DataFrame(rows, columns=_columns(rows)))
 
 
 def natural(text: str) -> list[tuple[int, str]]:
     """Return a sort key by which ``depth=16`` stands before ``depth=100``."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
-
-
-def _groups(specs: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Return the architecture's label and the group of each trial.
-
-    A key that a rule sets for some trials of an architecture is ignored for all of them: a learning rate that is
-    lowered for one initializer alone must not take this initializer out of the comparison. Of several suites, those
-    that have the architecture without such a rule are not compared with those that have one: there the key's value
-    reads "by rules".
-    """
-    rules: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for spec in specs:
-        rules[spec["architecture"]["name"], spec["suite"]].update(spec["set_by_rules"])
-    everywhere: dict[str, set[str]] = {}
-    for (name, _), keys in rules.items():
-        everywhere[name] = everywhere.get(name, keys) & keys
-    specs = [_without(spec, rules[spec["architecture"]["name"], spec["suite"]]) for spec in specs]
-    ignored = [everywhere[spec["architecture"]["name"]] for spec in specs]
-    architectures = architecture_labels(
-        [spec | {"set_by_rules": keys} for spec, keys in zip(specs, ignored, strict=True)]
-    )
-    datasets = component_labels([spec["dataset"] for spec in specs], [_within("dataset", keys) for keys in ignored])
-    recipes = component_labels(
-        [{"name": "", "arguments": spec["recipe"]} for spec in specs], [_within("recipe", keys) for keys in ignored]
-    )
-    if len(set(datasets)) == 1:
-        datasets = [""] * len(datasets)
-    parts = zip(architectures, datasets, [recipe.strip("[]") for recipe in recipes], strict=True)
-    return architectures, [" · ".join(part for part in three if part) for three in parts]
-
-
-def _without(spec: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return a spec whose keys that rules set are marked, in place of their values."""
-    marked = {"architecture": spec["architecture"], "dataset": spec["dataset"], "recipe": spec["recipe"]}
-    for key in keys:
-        kind, _, name = key.partition(".")
-        if kind == "recipe":
-            marked[kind] = marked[kind] | {name: "by rules"}
-        elif kind in marked:
-            marked[kind] = marked[kind] | {"arguments": marked[kind]["arguments"] | {name: "by rules"}}
-    return spec | marked
-
-
-def _within(kind: str, keys: Iterable[str]) -> set[str]:
-    return {key.partition(".")[2] for key in keys if key.startswith(f"{kind}.")}
 
 
 def _plain(value: Any) -> Any:
@@ -209,8 +180,14 @@ def _plain(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | tuple | dict) else value
 
 
+def _outcome(record: TrialRecord) -> float | None:
+    """Return the value of the primary metric; None for a trial that has no result of training."""
+    value: float | None = record.metrics.get(outcome_key(record))
+    return value if record.status == "finished" else None
+
+
 def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
-    found = {key for row in rows for key in row} - {*_IDENTITY, *_PAIRING, *_METRICS}
+    found = {key for row in rows for key in row} - {*_IDENTITY, *_PAIRING, "outcome", *_TRAINING}
     sections = [
         *sorted(key for key in found if key.startswith("architecture.")),
         *sorted(key for key in found if key.startswith("initializer.")),
@@ -218,15 +195,16 @@ def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
     ]
     probes = sorted(key for key in found if key.startswith("probe."))
     durations = sorted(key for key in found if key.endswith("_seconds"))
-    other_metrics = sorted(found.difference(sections, probes, durations))
-    return [*_IDENTITY, *_PAIRING, *sections, *_METRICS, *other_metrics, *probes, *durations]
+    metrics = sorted(found.difference(sections, probes, durations))
+    return [*_IDENTITY, *_PAIRING, *sections, "outcome", *metrics, *_TRAINING, *probes, *durations]
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with numbers, not objects, in columns where every value is missing."""
-    for column in frame.columns:
+    first = list(frame.columns).index("outcome")
+    for column in frame.columns[first:]:
         if column.endswith(".saturated"):
             frame[column] = frame[column].astype("boolean")
-        elif column in _METRICS or column.startswith("probe.") or column.endswith("_seconds"):
+        elif column != "scheme_named_by":
             frame[column] = pd.to_numeric(frame[column])
     return frame

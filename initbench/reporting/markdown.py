@@ -11,7 +11,7 @@ from markupsafe import escape
 
 from initbench.reporting.charts import styles
 from initbench.reporting.formatting import FILTERS
-from initbench.reporting.parts import MARKER, file_names, legend_key
+from initbench.reporting.parts import MARKER, file_names, legend_key, outcome_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,20 +28,20 @@ def render_markdown(contents: Mapping[str, Any], images: str) -> tuple[str, dict
         contents: as from `contents.contents`.
         images: the charts' folder as the Markdown names it.
     """
-    drawn = [group for group in contents["groups"] if group["chart"]]
-    stems = file_names([group["name"] for group in drawn], taken=["legend"])
+    drawn = [workload for workload in contents["workloads"] if workload["chart"]]
+    stems = file_names([workload["name"] for workload in drawn], taken=["legend"])
     files_of = {name: f"{stem}.svg" for name, stem in stems.items()}
     charts = {
-        files_of[group["name"]]: group["chart"]
+        files_of[workload["name"]]: workload["chart"]
         .drawing.replace("currentColor", _GREY)
         .replace("<svg ", f"<svg {MARKER} ", 1)
-        for group in drawn
+        for workload in drawn
     }
     if charts:
         charts["legend.svg"] = _legend(contents["colours"])
     # Autoescape would turn < and & of labels into entities in a text that is no HTML.
     environment = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
-    environment.filters |= FILTERS | {"file_name": files_of.__getitem__, "cell": _cell}
+    environment.filters |= FILTERS | {"file_name": files_of.__getitem__, "cell": _cell, "outcome_text": outcome_text}
     template = files("initbench.reporting").joinpath("templates/report.md").read_text(encoding="utf-8")
     return environment.from_string(template).render(contents, images=images), charts
 
@@ -52,7 +52,7 @@ def _cell(text: str) -> str:
 
 
 def _legend(colours: Mapping[str, str]) -> str:
-    """Return the initializers' colours as one SVG, a line for each."""
+    """Return the treatments' colours as one SVG, a line for each."""
     height = 20 * len(colours)
     lines = [
         legend_key(*style, 8, 20 * i + 10)

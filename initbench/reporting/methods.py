@@ -16,56 +16,69 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from initbench.ledger import TrialRecord
+    from initbench.metric import Metric
+    from initbench.reporting.statistics.wording import Terms
 
 _LONGEST_LIST = 12
-_OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam"}
+_OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
 
 
-def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Mapping[str, str], *, ranked: bool) -> str:
+def methods(
+    records: Sequence[TrialRecord],
+    trials: pd.DataFrame,
+    quotients: Mapping[str, str],
+    metrics: Mapping[str, Metric],
+    terms: Terms,
+    *,
+    ranked: bool,
+) -> str:
     """Return the paragraph.
 
     Args:
         records: as from `frame.read_records`.
         trials: as from `comparison.comparable_trials`.
         quotients: how each form of the gradient quotient was measured, as text.
-        ranked: whether initializers were compared by Friedman's test.
+        metrics: the outcomes by name.
+        terms: of the comparison.
+        ranked: whether treatments were compared by Friedman's test.
     """
-    statuses = Counter(trials["status"])
-    ran = len(trials) - statuses["failed"]
-    names = sorted(set(trials["initializer"]), key=natural)
-    architectures = sorted(set(trials["architecture_label"]), key=natural)
-    seeds = sorted({len(set(cell)) for _, cell in trials.groupby(["group", "initializer"])["seed"]})
+    each = trials.drop_duplicates("trial_id")
+    statuses = Counter(each["status"])
+    ran = len(each) - statuses["failed"]
+    names = sorted(set(trials["treatment"]), key=natural)
+    architectures = sorted({label for label in trials["architecture_label"] if label}, key=natural)
+    seeds = sorted({len(set(cell)) for _, cell in trials.groupby(["workload", "treatment"])["seed"]})
     compared = (
-        f"{counted(len(names), 'initializer')} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared"
+        f"{counted(len(names), terms.treatment)} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared"
     )
-    setting = (
-        f"{counted(len(architectures), 'architecture')} ({_listed(architectures)}) and {_listed(_datasets(records))}"
-    )
+    networks = [f"{counted(len(architectures), 'architecture')} ({_listed(architectures)})"] if architectures else []
+    setting = " and ".join([*networks, _listed(_datasets(records))])
     trained = f"was trained with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
     diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
     intervals = (
         f"Intervals are 95 % intervals: of means by Student's t, from {MINIMUM_SEEDS} values on; of rates by Wilson; "
-        "of correlations by Fisher's transformation and a jackknife over initializers"
+        f"of correlations by Fisher's transformation and a jackknife over {terms.treatment}s"
     )
     sentences = [
         f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
-        f"Each combination of architecture, dataset, recipe and initializer (a cell) {trained}.",
-        "At equal seeds all initializers see the same data in the same order, so comparisons are paired by seed.",
-        f"Models were trained {_recipe([record.spec['recipe'] for record in records])}.",
-        "Outcomes are test errors after the last epoch; nothing was chosen by them.",
+        f"Each combination of architecture, dataset, recipe and {terms.treatment} (a cell) {trained}.",
+        f"At equal seeds all {terms.treatment}s see the same data in the same order, so comparisons are paired by seed.",
+        _trained([record.spec["recipe"] for record in records]),
+        f"Outcomes are {listed([metric.plural for metric in metrics.values()] or ['not known'])} after the last epoch; "
+        "nothing was chosen by them.",
         "A cell's outcome is the median over its seeds.",
         f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
-        f"{intervals}; those of differences hold for all pairs of initializers at once (Bonferroni).",
+        f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
     ]
     if ranked:
         sentences.append(
-            "Over workloads, the combinations of architecture, scheme, dataset and recipe, initializers were compared "
+            f"Over workloads, the combinations of {_workload(terms)}, {terms.treatment}s were compared "
             "by Friedman's test, corrected for unequal variances (Huynh and Feldt, 1976), and pairs of mean ranks by "
             "Holm; workloads, not seeds, are the sample."
         )
     if any(record.probes for record in records):
         sentences.append(
-            "Probes were tested against outcomes by permuting the initializers' labels jointly over all workloads; the "
+            f"Probes were tested against outcomes by permuting the {terms.treatment}s' labels jointly over all workloads; the "
             "statistic is the mean of Spearman's ρ over workloads, corrected by Holm for all probes and their forms."
         )
     if statuses["failed"]:
@@ -85,6 +98,19 @@ def methods(records: Sequence[TrialRecord], trials: pd.DataFrame, quotients: Map
     return " ".join(sentences)
 
 
+def _workload(terms: Terms) -> str:
+    if terms.treatment == "initializer":
+        return "architecture, scheme, dataset and recipe"
+    return "all that is not compared"
+
+
+def _trained(recipes: Sequence[Mapping[str, Any]]) -> str:
+    trained = [recipe for recipe in recipes if recipe.get("epochs") or recipe.get("steps")]
+    if not trained:
+        return "Models were not trained, but measured at initialization."
+    return f"Models were trained {_recipe(trained)}."
+
+
 def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
     """Return ``for 8 epochs in batches of 64 with SGD (learning rate 0.1, momentum 0.9, schedule cosine)``.
 
@@ -102,9 +128,13 @@ def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
             amount = "" if found[0] is True else f" {_either(found)}"
             everywhere = all(recipe.get(field) not in _OFF for recipe in used)
             details.append(f"{words}{amount}{'' if everywhere else ' or not'}")
-    epochs = values("epochs")
+    lengths = [
+        f"{_either(found)} {unit if found == [1] else f'{unit}s'}"
+        for unit, found in (("epoch", values("epochs")), ("step", values("steps")))
+        if found
+    ]
     return (
-        f"for {_either(epochs)} epoch{'s' if epochs != [1] else ''} in batches of {_either(values('batch_size'))} with "
+        f"for {_either(lengths)} in batches of {_either(values('batch_size'))} with "
         f"{_either([_OPTIMIZERS.get(name, name) for name in values('optimizer')])} ({', '.join(details)})"
     )
 
@@ -142,8 +172,7 @@ def _datasets(records: Sequence[TrialRecord]) -> list[str]:
 def _versions(records: Sequence[TrialRecord], name: str) -> str:
     found = set()
     for record in records:
-        environment = record.environment
-        value = environment.get(name) or (environment.get("versions") or {}).get(name)
+        value = record.environment.get(name)
         found.add(str(value) if value else "of a version that was not recorded")
     return _either(sorted(found, key=natural))
 

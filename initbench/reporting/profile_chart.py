@@ -1,4 +1,4 @@
-"""Performance profiles as SVG: one step line per initializer."""
+"""Performance profiles as SVG: one step line per treatment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]
     Args:
         profiles: as from `statistics.profiles.performance_profiles`.
         title: of the horizontal axis, which is logarithmic.
-        colours: of all initializers, as from `charts.colours`.
+        colours: of all treatments, as from `charts.colours`.
     """
     # The lines go on to the right of the last step: there they stand at the share that is ever reached.
     end = max(float(profiles.index.max()) * 1.15, 1.5)
@@ -28,7 +28,7 @@ def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]
         {
             "tau": tau,
             "share": 100 * share,
-            "initializer": name,
+            "treatment": name,
             "rises": rises,
             "words": f"{name}: within a factor of {tau:.3g} of the best on {100 * share:.0f} % of the workloads",
         }
@@ -49,11 +49,11 @@ def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]
         y=alt.Y("share:Q", title="share of the workloads (%)", scale=alt.Scale(domain=[0, 100], padding=4)),
     )
     lines = base.mark_line(interpolate="step-after", strokeWidth=2, aria=False).encode(
-        stroke=alt.Stroke("initializer:N", scale=paint, legend=None), **stroke_dash(colours)
+        stroke=alt.Stroke("treatment:N", scale=paint, legend=None), **stroke_dash(colours)
     )
     points = (
         base.transform_filter("datum.rises")
         .mark_point(filled=True, size=24, opacity=1)
-        .encode(fill=alt.Fill("initializer:N", scale=paint, legend=None), description="words:N")
+        .encode(fill=alt.Fill("treatment:N", scale=paint, legend=None), description="words:N")
     )
     return drawn(alt.layer(lines, points), marks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from initbench.reporting.contents import contents
 from initbench.reporting.frame import results_frame
 from initbench.reporting.html import render
 from initbench.reporting.markdown import MARK, render_markdown
+from initbench.reporting.metrics import outcome_metrics
 from initbench.reporting.parts import MARKER, Figure, Table
 from initbench.reporting.source import Source, join, read_folder
 
@@ -24,17 +26,26 @@ if TYPE_CHECKING:
 
 _FIGURES = "figures"
 # The tables that a report may lack, so that one of an earlier report may stand in its place.
-_NOT_IN_EVERY_REPORT = ("rank_pairs", "differences", "paired_differences", "depths", "costs", "probes")
+_NOT_IN_EVERY_REPORT = (
+    *("rank_pairs", "differences", "paired_differences", "depths", "costs", "probes", "probe_curves", "probe_layers"),
+)
 
 
-def read_source(folders: str | Path | Source | Sequence[str | Path | Source]) -> Source:
+def read_source(
+    folders: str | Path | Source | Sequence[str | Path | Source], compare: Sequence[str] | None = None
+) -> Source:
     """Return one source of one or several suites' folders, or of sources read before.
 
+    Args:
+        folders: of suites, or sources.
+        compare: the factors that make the treatment; by default those of the suites.
+
     Raises:
-        InitbenchError: a folder has no trial records that can be read.
+        InitbenchError: a folder has no trial records that can be read; or the suites do not compare the same.
     """
     given = [folders] if isinstance(folders, str | Path | Source) else folders
-    return join([item if isinstance(item, Source) else read_folder(item) for item in given])
+    sources = [item if isinstance(item, Source) else read_folder(item, compare) for item in given]
+    return join(sources if compare is None else [replace(source, compare=tuple(compare)) for source in sources])
 
 
 def write_report(
@@ -46,7 +57,8 @@ def write_report(
     """Write a report and return its page; equal ledgers give equal files.
 
     Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``comparison.csv``, ``correlation.csv``,
-    ``curves.csv``, ``conditions.csv`` and every table of the page as ``<name>.csv``; and every figure of the page as
+    ``curves.csv``, ``conditions.csv``, ``probe_curves.csv`` and ``probe_layers.csv`` where there are such measurements,
+    and every table of the page as ``<name>.csv``; and every figure of the page as
     ``figures/<name>.svg``. Each is put in place by an atomic rename; tables and figures of an earlier report that this
     one does not have are removed.
 
@@ -143,9 +155,9 @@ def write_markdown(folders: str | Path | Source | Sequence[str | Path | Source],
 
 def _read(source: Source) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     """Return the tables of a report by name, and what it says."""
-    frame = results_frame(source.records)
-    trials = comparable_trials(frame)
-    comparison = compare(trials)
+    frame, metrics = results_frame(source.records, source.compare), outcome_metrics(source.records)
+    trials = comparable_trials(results_frame(source.records, source.compare, every_standing=True), metrics)
+    comparison = compare(trials, metrics)
     found = contents(source, trials, comparison)
     shown = {part.name: part.frame for parts in found["parts"].values() for part in parts if isinstance(part, Table)}
     return {"results": frame, "comparison": comparison, **found["tables"], **shown}, found
@@ -164,9 +176,9 @@ def _write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
 
 def _figures(found: Mapping[str, Any]) -> Iterator[Figure]:
     """Yield every figure of a report, in the order of the page."""
-    for group in found["groups"]:
-        yield from [group["chart"]] if group["chart"] else []
-        yield from group["curves"]
+    for workload in found["workloads"]:
+        yield from [workload["chart"]] if workload["chart"] else []
+        yield from workload["curves"]
     yield from found["depths"]
     yield from (part for parts in found["parts"].values() for part in parts if isinstance(part, Figure))
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from initbench.errors import InitbenchError
 from initbench.reporting.frame import read_records
+from initbench.reporting.resolved import read_compare
+from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from initbench.ledger import TrialRecord
 
@@ -25,6 +29,7 @@ class Source:
         records: as from `frame.read_records`, each id once.
         skipped: a line for each record that could not be read, with its name and why.
         descriptions: what each suite asks, by its name, where that is known.
+        compare: the factors that make the treatment.
         notes: what a reader must know of how the records were put together.
     """
 
@@ -32,13 +37,18 @@ class Source:
     skipped: tuple[str, ...] = ()
     descriptions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    compare: tuple[str, ...] = DEFAULT_COMPARE
 
 
-def read_folder(folder: str | Path) -> Source:
+def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Source:
     """Return what a suite's folder holds; a file that is not a record is passed over and named.
 
+    Args:
+        folder: the suite's folder.
+        compare: the factors that make the treatment; by default those of the suite in the folder.
+
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read, or does not say what its suite compares.
     """
     skipped: list[str] = []
     records = read_records(folder, skipped)
@@ -46,7 +56,8 @@ def read_folder(folder: str | Path) -> Source:
         text = (Path(folder) / "suite.yaml").read_text(encoding="utf-8")
     except (OSError, ValueError):
         text = ""
-    return Source(records, tuple(skipped), descriptions_of(records, text))
+    found = read_compare(folder) if compare is None else tuple(compare)
+    return Source(records, tuple(skipped), descriptions_of(records, text), compare=found)
 
 
 def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:
@@ -70,16 +81,24 @@ def join(sources: Sequence[Source]) -> Source:
     A trial that stands in more than one (equal ids: the same trial in everything that changes its numbers) is counted
     once: the first that has a result. Where its numbers differ, on another machine or with other versions, a note
     says so.
+
+    Raises:
+        InitbenchError: they do not compare the same.
     """
     if len(sources) == 1:
         return sources[0]
+    if len({frozenset(source.compare) for source in sources}) > 1:
+        said = {f"{source.records[0].spec['suite']}: {','.join(source.compare)}": None for source in sources}
+        raise InitbenchError(f"the suites compare different things ({'; '.join(said)}); say what with --compare")
     chosen: dict[str, TrialRecord] = {}
     repeated, different = set(), set()
+    named_by: dict[str, set[str]] = defaultdict(set)
     for record in (record for source in sources for record in source.records):
         known = chosen.setdefault(record.id, record)
         if known is record:
             continue
         repeated.add(record.id)
+        named_by[record.id] |= {*known.spec["scheme_named_by"], *record.spec["scheme_named_by"]}
         if known.status == "failed":
             chosen[record.id] = record
         elif record.status != "failed" and _outcome(known) != _outcome(record):
@@ -93,12 +112,22 @@ def join(sources: Sequence[Source]) -> Source:
             + (f"; {len(different)} of them with other numbers, of which the first are shown." if different else ".")
         )
     return Source(
-        list(chosen.values()),
+        [_named_by(record, named_by[i]) if i in named_by else record for i, record in chosen.items()],
         tuple(line for source in sources for line in source.skipped),
         {name: text for source in reversed(sources) for name, text in source.descriptions.items()},
         tuple(notes),
+        sources[0].compare,
     )
 
 
+def _named_by(record: TrialRecord, names: Iterable[str]) -> TrialRecord:
+    """Return a record whose scheme was named by all of these: it stands in the workloads of each."""
+    return replace(record, spec=record.spec | {"scheme_named_by": sorted(names, reverse=True)})
+
+
 def _outcome(record: TrialRecord) -> tuple[Any, ...]:
-    return record.status, record.metrics, [(probe["name"], probe["value"]) for probe in record.probes]
+    return record.status, record.metrics, [_measured(entry) for entry in record.probes]
+
+
+def _measured(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "conditions"}

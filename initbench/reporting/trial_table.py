@@ -4,50 +4,59 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from initbench.metric import Metric
+from initbench.reporting.comparison import early_columns
+from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ
+from initbench.reporting.metrics import described_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
     from initbench.ledger import TrialRecord
+    from initbench.reporting.statistics.wording import Terms
 
-# column → heading and how its values are written, of those that every report has.
-_COLUMNS = {
+# column → heading and how its values are written, before those of the metrics and behind them.
+_FIRST: dict[str, tuple[str, Any]] = {
     "suite": ("Suite", "text"),
-    "group": ("Architecture and conditions", "text"),
-    "initializer": ("Initializer", "text"),
+    "workload": ("Architecture and conditions", "text"),
+    "treatment": ("Treatment", "text"),
     "seed": ("Seed", "count"),
     "status": ("Status", "text"),
-    "test_error": ("Test error", "percent"),
-    "train_error": ("Training error", "percent"),
-    "first_epoch_accuracy": ("First-epoch accuracy", "percent"),
+}
+_GQ: dict[str, tuple[str, Any]] = {
     GQ: ("GQ", "number"),
     f"{GQ}.saturated": ("GQ saturated", "text"),
     "epsilon_floor": ("GQ’s ε floor", "number"),
 }
-_LAST = {
+_LAST: dict[str, tuple[str, Any]] = {
     "initialization_seconds": ("Initialization", "seconds"),
     "total_seconds": ("Total", "seconds"),
     "trial_id": ("Trial", "text"),
 }
-_FILTERS = ("suite", "group", "initializer", "status")
+_FILTERS = ("suite", "workload", "treatment", "status")
 _ID_LENGTH = 8
 
 
-def trial_table(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[str, Any]:
+def trial_table(
+    trials: pd.DataFrame, records: Sequence[TrialRecord], metrics: Mapping[str, Metric], terms: Terms
+) -> dict[str, Any]:
     """Return ``columns`` (heading, kind, and whether the page offers a choice of its values) and ``rows``.
 
-    Columns in which no trial has a value are left out, and so is the suite's where there is one suite.
+    The kind of a metric's column is its scale, digits and unit. Columns in which no trial has a value are left out, and so is the suite's where there is one suite.
 
     Args:
         trials: as from `comparison.comparable_trials`.
         records: as from `frame.read_records`.
+        metrics: the outcomes by name, as from `metrics.outcome_metrics`.
+        terms: of the comparison.
     """
     floors = {record.id: _floor(record) for record in records}
     frame = trials.assign(epsilon_floor=[floors[i] for i in trials["trial_id"]])
@@ -59,9 +68,10 @@ def trial_table(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[st
         for column in frame.columns
         if column.startswith("probe.") and column != GQ and not column.endswith(".saturated")
     }
+    head = {"treatment": (capitalized(terms.treatment), "text")}
     chosen = {
         column: words
-        for column, words in (_COLUMNS | probes | _LAST).items()
+        for column, words in (_FIRST | head | _outcomes(frame, records, metrics) | _GQ | probes | _LAST).items()
         if column in frame and frame[column].notna().any()
     }
     if len(set(frame["suite"])) == 1:
@@ -72,6 +82,28 @@ def trial_table(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[st
     ]
     rows = [[_plain(value) for value in row] for row in frame[list(chosen)].itertuples(index=False)]
     return {"columns": columns, "rows": rows}
+
+
+def _outcomes(
+    frame: pd.DataFrame, records: Sequence[TrialRecord], metrics: Mapping[str, Metric]
+) -> dict[str, tuple[str, Any]]:
+    """Return the columns of each outcome, of what it is in training, and of what it was after the first epoch."""
+    described = described_metrics(records)
+    found: dict[str, tuple[str, Any]] = {}
+    for name, metric in metrics.items():
+        # Where two tasks have an outcome of one name, the frame's column has both.
+        key = name if name in frame else name.partition(" (")[0]
+        found[key] = (capitalized(metric.title), _kind(metric))
+        found[f"train_{key.removeprefix(f'{metric.split}_')}"] = (f"Training {metric.quantity}", _kind(metric))
+    for name in early_columns(frame):
+        metric = described.get(name, Metric(name, "higher"))
+        found[name] = (capitalized(metric.title), _kind(metric))
+    return found
+
+
+def _kind(metric: Metric) -> dict[str, Any]:
+    digits = re.fullmatch(r"\{:\.(\d+)f\}", metric.show)
+    return {"scale": metric.scale, "unit": metric.unit, "digits": int(digits[1]) if digits else None}
 
 
 def as_json(table: dict[str, Any]) -> Markup:

@@ -1,18 +1,27 @@
 """Labels: the shortest names by which the components of a suite can be told apart.
 
 ``metainit(delta_orthogonal)``, ``delta_orthogonal[gain=2]``: a name, in brackets every argument that varies among the
-components of that name (defaults too), in parentheses the base. What a rule sets varies with the pair and is left out.
+components of that name (defaults too), in parentheses the components among its arguments. What a rule sets varies with
+the pair and is left out of the brackets.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from initbench.validation import show
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
+
+_COMPONENT = {"name", "arguments", "version", "source"}
+
+
+def is_component(value: Any) -> bool:
+    """Return whether an argument's value is a component itself, such as the initializer that a tuner starts from."""
+    return isinstance(value, Mapping) and value.keys() >= _COMPONENT
 
 
 def component_labels(
@@ -23,62 +32,74 @@ def component_labels(
     """Return one label for each component.
 
     Args:
-        components: as in a trial record's spec: ``name``, ``arguments`` and, for tuners, ``base`` and ``batch_size``.
+        components: as in a trial record's spec: ``name`` and ``arguments``.
         ignore: for each component, the arguments that a rule has set.
         always: arguments that are shown even where they do not vary.
     """
     ignored = ignore if ignore is not None else [()] * len(components)
-    bases = [c.get("base") for c in components]
-    # Bases are told apart from one another, not from the same distribution used without a tuner.
-    base_labels = iter(component_labels([b for b in bases if b]) if any(bases) else ())
-    parts = [f"({next(base_labels)})" if b else "" for b in bases]
+    nested = nested_labels(components)
+    # Where some have a component and others null, null says that there is none.
+    inner = {(c["name"], key) for c, found in zip(components, nested, strict=True) for key in found}
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
     for component, skip in zip(components, ignored, strict=True):
-        for key, value in _arguments(component).items():
-            if key not in skip:
+        for key, value in component["arguments"].items():
+            if key not in skip and (component["name"], key) not in inner:
                 values[component["name"], key].add(repr(value))
     labels = []
-    for component, skip, base in zip(components, ignored, parts, strict=True):
+    for component, skip, found in zip(components, ignored, nested, strict=True):
         name = component["name"]
         shown = [
-            f"{key}={_value(value)}"
-            for key, value in _arguments(component).items()
-            if key not in skip and (key in always or len(values[name, key]) > 1)
+            f"{key}={value_text(value)}"
+            for key, value in component["arguments"].items()
+            if key not in skip and (name, key) not in inner and (key in always or len(values[name, key]) > 1)
         ]
-        labels.append(name + (f"[{', '.join(shown)}]" if shown else "") + base)
+        brackets = f"[{', '.join(shown)}]" if shown else ""
+        labels.append(name + brackets + (f"({', '.join(found.values())})" if found else ""))
     return labels
+
+
+def nested_labels(components: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return for each component the labels of the components among its arguments, by argument.
+
+    They are told apart from one another, not from the same component that stands by itself.
+    """
+    found = [
+        {key: value for key, value in component["arguments"].items() if is_component(value)} for component in components
+    ]
+    every = [value for own in found for value in own.values()]
+    labels = iter(component_labels(every) if every else ())
+    return [{key: next(labels) for key in own} for own in found]
 
 
 def initializer_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the initializer's label for each spec (a `TrialSpec` as plain data)."""
-    return component_labels([s["initializer"] for s in specs], [_set_by_rules(s, "initializer") for s in specs])
+    return component_labels([s["initializer"] for s in specs], [set_by_rules(s, "initializer") for s in specs])
 
 
 def architecture_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the architecture's label for each spec; depth and width are always shown."""
     labels = component_labels(
-        [s["architecture"] for s in specs],
-        [_set_by_rules(s, "architecture") for s in specs],
-        always=("depth", "width"),
+        [s["architecture"] for s in specs], [set_by_rules(s, "architecture") for s in specs], ALWAYS
     )
-    return [
-        label if s["scheme"] == "standard" else f"{label} + {s['scheme']}"
-        for label, s in zip(labels, specs, strict=True)
-    ]
+    return [with_scheme(label, s["scheme"]) for label, s in zip(labels, specs, strict=True)]
 
 
-def _set_by_rules(spec: Mapping[str, Any], kind: str) -> set[str]:
+ALWAYS = ("depth", "width")
+"""The arguments of an architecture that its label always shows."""
+
+
+def with_scheme(label: str, scheme: str) -> str:
+    """Return an architecture's label with the scheme that it is built with."""
+    return label if scheme == "standard" else f"{label} + {scheme}"
+
+
+def set_by_rules(spec: Mapping[str, Any], kind: str) -> set[str]:
+    """Return the arguments of one kind that the suite's rules set for a trial."""
     return {key.partition(".")[2] for key in spec["set_by_rules"] if key.startswith(kind + ".")}
 
 
-def _arguments(component: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = dict(component["arguments"])
-    if component.get("batch_size") is not None:
-        arguments["batch_size"] = component["batch_size"]
-    return arguments
-
-
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Return an argument's value as a label shows it."""
     if isinstance(value, float):
         short = f"{value:g}"
         return short if float(short) == value else repr(value)

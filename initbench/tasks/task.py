@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -148,10 +149,11 @@ class Task(ABC):
             first: those after the first epoch; None where there was no such evaluation.
             split: the name of the split that was evaluated.
         """
-        name, better = self.primary.name, min if self.primary.better == "lower" else max
+        name = self.primary.name
+        known = [values[name] for values in evaluations if not math.isnan(values[name])]
         return {
             f"first_epoch_{name}": None if first is None else first[name],
-            f"best_{split}_{name}": better((values[name] for values in evaluations), default=None),
+            f"best_{split}_{name}": min(known, key=self.primary.oriented, default=None),
         }
 
     def summary_metrics(self, split: str) -> tuple[Metric, ...]:

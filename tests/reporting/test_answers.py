@@ -9,15 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, make_spec
+from reports import TERMS, compared
 from scipy import stats
 
 from initbench.reporting.answers.cost import cost_answers, initialization_costs
-from initbench.reporting.answers.initializers import initializer_answers, rank
 from initbench.reporting.answers.probe_results import ALL_VALUES, UNSATURATED, measure
 from initbench.reporting.answers.probes import correlation_frame, probe_answers
+from initbench.reporting.answers.treatments import rank, treatment_answers
 from initbench.reporting.charts import colours
-from initbench.reporting.comparison import comparable_trials
-from initbench.reporting.frame import results_frame
 from initbench.reporting.parts import Figure, Remark, Table
 
 SEEDS = range(3)
@@ -45,13 +44,9 @@ def world(outcome, initializers=FIVE, depths=DEPTHS, quotient=None, **options):
     return records
 
 
-def trials_of(records):
-    return comparable_trials(results_frame(records))
-
-
 def answer(records, by_workload=()):
-    trials = trials_of(records)
-    return initializer_answers(trials, rank(trials), colours(list(trials["initializer"])), by_workload)
+    trials, metrics, _, terms = compared(records)
+    return treatment_answers(trials, rank(trials), colours(list(trials["treatment"])), by_workload, metrics, terms)
 
 
 def part(section, kind, name):
@@ -84,7 +79,7 @@ def test_an_order_that_is_the_same_everywhere_is_found():
 
 def test_the_table_of_differences_is_that_of_paired_t_tests():
     records = world(ordered)
-    frame = part(answer(records), Table, "differences").frame.set_index("initializer")
+    frame = part(answer(records), Table, "differences").frame.set_index("treatment")
     names = ["kaiming", "delta_orthogonal[gain=1]", "delta_orthogonal[gain=2]", "xavier", "orthogonal"]
     for i, name in enumerate(names):
         means = [np.mean([ordered(a, i, s) - ordered(a, 0, s) for s in SEEDS]) for a in range(5)]
@@ -118,20 +113,38 @@ def test_divergence_is_counted_by_workload():
     assert none.sentence == "No trial diverged, of 75."
 
 
-def test_what_did_not_run_everywhere_is_named_and_left_out():
-    records = world(ordered) + world(ordered, (METAINIT,), (10,))
-    section = answer(records)
+def test_what_did_not_run_everywhere_is_named_and_compared_on_the_workloads_that_it_has():
+    """It is as good as kaiming on the two workloads that it has, which say nothing of the others."""
+    records = world(ordered) + world(ordered, (METAINIT,), DEPTHS[:2])
+    section, without = answer(records), answer(world(ordered))
     assert any("initializers metainit(delta_orthogonal)" in text for text in remarks(section))
-    assert "metainit(delta_orthogonal)" not in set(part(section, Table, "differences").frame["initializer"])
+    table = part(section, Table, "differences").frame.set_index("treatment")
+    assert list(table["mean_rank"])[:5] == [1, 2, 3, 4, 5]
+    row = table.loc["metainit(delta_orthogonal)"]
+    assert math.isnan(row["mean_rank"])
+    assert (row["difference"], row["improvement"], row["workloads"]) == (0, 0.5, 2)
+    left = section.questions["Which initializer is better?"][-1]
+    assert (left.where, left.is_detail) == ("metainit(delta_orthogonal), on 2 workloads", True)
+    assert left.sentence.startswith("Not enough evidence that metainit(delta_orthogonal) and kaiming differ: n = 2")
+    # The others are ranked and compared as they were without it.
+    assert section.questions["Which initializer is better?"][:-1] == without.questions["Which initializer is better?"]
+    ranked = table.drop(index="metainit(delta_orthogonal)").drop(columns=["rate_low", "rate_high"])
+    before = part(without, Table, "differences").frame.set_index("treatment").drop(columns=["rate_low", "rate_high"])
+    assert ranked.equals(before)
 
 
 @pytest.mark.parametrize("depths", [(10,), DEPTHS])
 def test_every_pair_with_the_best_stands_in_the_table_by_workload(depths):
     frame = part(answer(world(ordered, depths=depths)), Table, "paired_differences").frame
     assert len(frame) == 4 * len(depths)
-    row = frame[frame["initializer"] == "xavier"].iloc[0]
+    row = frame[frame["treatment"] == "xavier"].iloc[0]
     differences = [ordered(0, 3, s) - ordered(0, 0, s) for s in SEEDS]
     assert (row["difference"], row["seeds"]) == pytest.approx((np.mean(differences), 3))
+
+
+def costs_of(records):
+    trials, _, by_workload, terms = compared(records)
+    return cost_answers(trials, records, colours(list(trials["treatment"])), by_workload, terms)
 
 
 def curve(record, errors, cost):
@@ -148,8 +161,7 @@ def test_the_cost_to_a_target_counts_what_the_initializer_spent():
             tuned = make_record(make_spec(METAINIT, PLAIN | {"depth": depth}, seed), 0.1)
             plain = make_record(make_spec(KAIMING, PLAIN | {"depth": depth}, seed), 0.2)
             records += [curve(tuned, [0.15, 0.1], (10, 30)), curve(plain, [0.3, 0.15], (0, 0))]
-    trials = trials_of(records)
-    section = cost_answers(trials, records, colours(list(trials["initializer"])))
+    section = costs_of(records)
     spent, fastest = (a.sentence for a in section.questions["What does initialization cost?"])
     assert spent == (
         "In training steps of the same cost: metainit(delta_orthogonal) as much as 45; the others spend nothing; "
@@ -157,21 +169,21 @@ def test_the_cost_to_a_target_counts_what_the_initializer_spent():
     )
     # The target is the median of .1 and .2: kaiming is there after 42 steps, MetaInit after 45 and 21.
     assert fastest.startswith("kaiming reaches the target with the least compute, its own passes included, on 2 of 2")
-    frame = part(section, Table, "costs").frame.set_index(["group", "initializer"])["steps_to_target"]
+    frame = part(section, Table, "costs").frame.set_index(["workload", "treatment"])["steps_to_target"]
     assert set(frame.xs("kaiming", level=1)) == {42}
     assert set(frame.xs("metainit(delta_orthogonal)", level=1)) == {66}
 
 
 def test_an_unknown_cost_is_said():
-    trials = trials_of(world(ordered))
     records = world(ordered)
-    assert initialization_costs(trials, records)["initialization_steps"].isna().all()
-    first = cost_answers(trials, records, {}).questions["What does initialization cost?"][0]
+    assert initialization_costs(compared(records).trials, records)["initialization_steps"].isna().all()
+    first = costs_of(records).questions["What does initialization cost?"][0]
     assert first.sentence == "Not known: the records do not say what initializers spent."
 
 
 def probes_of(records):
-    return measure(trials_of(records), records)
+    found = compared(records)
+    return measure(found.trials, records, found.terms)
 
 
 def test_a_probe_that_orders_as_the_outcome_predicts_it_and_one_that_is_constant_does_not():
@@ -186,7 +198,7 @@ def test_a_probe_that_orders_as_the_outcome_predicts_it_and_one_that_is_constant
     # All 720 permutations; the order and its mirror image are the most extreme. Holm counts the probes with a p-value.
     assert quotient.test.pvalue == pytest.approx(2 / 720)
     assert math.isnan(norm.test.statistic)
-    questions = probe_answers(results).questions
+    questions = probe_answers(results, TERMS).questions
     [first, second] = questions["Does a measurement at initialization predict the test error?"]
     # A perfect order of 6 has Fisher's interval of the largest ρ below 1, z = arctanh(1 - 6 / 210) ± 1.96 √(1.06 / 3).
     z, half = math.atanh(1 - 6 / 210), 1.96 * math.sqrt(1.06 / 3)
@@ -220,7 +232,7 @@ def test_saturated_values_are_shown_both_ways():
     assert without.test.statistic == pytest.approx(1)
     # Ranks 6, 1 … 5 of the probe against 1 … 6: ρ = 1 - 6 (25 + 5) / 210.
     assert every.test.statistic == pytest.approx(1 - 6 * 30 / 210)
-    frame = correlation_frame(results)
+    frame = correlation_frame(results, TERMS)
     assert list(frame["saturated"]) == [1] * 10
     assert set(frame[frame["form"] == UNSATURATED]["n"]) == {5}
 

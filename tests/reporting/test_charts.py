@@ -14,10 +14,14 @@ from ledgers import (
     make_spec,
     quickstart_records,
 )
+from reports import compared
 
 from initbench.reporting.charts import PALETTE, colours, panels, styles
-from initbench.reporting.comparison import comparable_trials
-from initbench.reporting.frame import results_frame
+
+
+def panels_of(records):
+    found = compared(records)
+    return panels(found.trials, found.by_workload)
 
 
 def marks(svg):
@@ -32,7 +36,7 @@ def marks(svg):
 
 
 def test_chart_marks_saturated_and_diverged_trials():
-    drawn = panels(comparable_trials(results_frame(quickstart_records())))
+    drawn = panels_of(quickstart_records())
     assert list(drawn) == ["plain[depth=28, width=1]", "wrn[depth=28, width=1]"]
     plain, wrn = (marks(svg) for svg in drawn.values())
     assert len(plain) == len(wrn) == 12
@@ -45,18 +49,15 @@ def test_chart_marks_saturated_and_diverged_trials():
 
 
 def test_chart_of_diverged_trials_alone_and_of_nothing():
-    lone = panels(comparable_trials(results_frame(cell([None, None], quotient=1.0, saturated=True))))
+    lone = panels_of(cell([None, None], quotient=1.0, saturated=True))
     assert {mark[1:] for mark in marks(next(iter(lone.values()))).values()} == {("triangle", 0)}
-    assert panels(comparable_trials(results_frame(cell([0.1], quotient=None)))) == {}
-    assert panels(comparable_trials(results_frame([make_record(make_spec(KAIMING), status="failed")]))) == {}
+    assert panels_of(cell([0.1], quotient=None)) == {}
+    assert panels_of([make_record(make_spec(KAIMING), status="failed")]) == {}
 
 
 def test_chart_panels_share_the_quotients_axis():
     records = [*cell([0.1], quotient=1.0), make_record(make_spec(DELTA_2, WRN), quotient=1e6)]
-    labels = [
-        re.findall(r">([\d.e+]+)</text>", svg.split("role-axis-title")[0])
-        for svg in panels(comparable_trials(results_frame(records))).values()
-    ]
+    labels = [re.findall(r">([\d.e+]+)</text>", svg.split("role-axis-title")[0]) for svg in panels_of(records).values()]
     assert labels[0] == labels[1]
 
 

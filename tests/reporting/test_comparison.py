@@ -7,13 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, cell, make_record, make_spec, quickstart_records
-
-from initbench.reporting.comparison import comparable_trials, compare
-from initbench.reporting.frame import results_frame
+from reports import comparison
 
 
 def compare_records(records):
-    return compare(comparable_trials(results_frame(records)))
+    return comparison(records)
 
 
 def only(table):
@@ -25,15 +23,15 @@ def only(table):
 def test_no_interval_below_three_seeds(errors):
     row = only(compare_records(cell(errors)))
     assert row["seeds"] == len(errors)
-    assert row["test_error_mean"] == pytest.approx(np.mean(errors))
-    assert math.isnan(row["test_error_interval"])
+    assert row["outcome_mean"] == pytest.approx(np.mean(errors))
+    assert math.isnan(row["outcome_interval"])
 
 
 def test_mean_median_and_interval_of_a_cell():
     row = only(compare_records(cell([0.01, 0.02, 0.04])))
-    assert row["test_error_mean"] == pytest.approx(0.07 / 3)
-    assert row["test_error_median"] == 0.02
-    assert row["test_error_interval"] == pytest.approx(0.01 * 4.30265 * math.sqrt(7 / 9), rel=1e-6)
+    assert row["outcome_mean"] == pytest.approx(0.07 / 3)
+    assert row["outcome_median"] == 0.02
+    assert row["outcome_interval"] == pytest.approx(0.01 * 4.30265 * math.sqrt(7 / 9), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +40,9 @@ def test_mean_median_and_interval_of_a_cell():
 )
 def test_a_diverged_trial_is_the_worst_outcome_and_leaves_no_mean(errors, median):
     row = only(compare_records(cell(errors)))
-    assert row["test_error_median"] == pytest.approx(median)
-    assert math.isnan(row["test_error_mean"])
-    assert math.isnan(row["test_error_interval"])
+    assert row["outcome_median"] == pytest.approx(median)
+    assert math.isnan(row["outcome_mean"])
+    assert math.isnan(row["outcome_interval"])
     assert row["diverged"] == errors.count(None)
     assert row["seeds"] == len(errors)
 
@@ -53,10 +51,10 @@ def test_failed_trials_are_counted_and_in_no_statistic():
     failed = [make_record(make_spec(KAIMING, seed=seed), status="failed") for seed in (7, 8)]
     row = only(compare_records([*cell([0.1, 0.2, 0.3]), *failed]))
     assert (row["seeds"], row["failed"], row["diverged"]) == (3, 2, 0)
-    assert row["test_error_mean"] == pytest.approx(0.2)
+    assert row["outcome_mean"] == pytest.approx(0.2)
     nothing = only(compare_records(failed))
     assert (nothing["seeds"], nothing["failed"]) == (0, 2)
-    assert nothing[["rank", "test_error_median", "test_error_mean", "parameters"]].isna().all()
+    assert nothing[["rank", "outcome_median", "outcome_mean", "parameters"]].isna().all()
 
 
 def test_first_epoch_accuracy_needs_every_trial():
@@ -74,7 +72,7 @@ def test_ranks_sort_diverged_cells_last_and_ties_share_the_least():
         *cell([0.05, 0.05, 0.9], METAINIT),
     ]
     table = compare_records(records)
-    assert list(table["initializer"]) == [
+    assert list(table["treatment"]) == [
         "metainit(delta_orthogonal)",
         "delta_orthogonal[gain=1]",
         "delta_orthogonal[gain=2]",
@@ -104,7 +102,7 @@ def test_a_ledger_without_the_gradient_quotient_can_be_compared():
 def test_search_trials_are_left_out():
     search = make_record(make_spec(KAIMING, seed=0, phase="search"), 0.9)
     row = only(compare_records([*cell([0.1, 0.1, 0.1]), search]))
-    assert (row["seeds"], row["test_error_mean"]) == (3, pytest.approx(0.1))
+    assert (row["seeds"], row["outcome_mean"]) == (3, pytest.approx(0.1))
 
 
 def test_a_trial_run_again_with_other_probes_is_counted_once():
@@ -121,22 +119,22 @@ def test_trials_of_an_edited_rule_are_never_pooled_with_the_older_ones():
         for seed in range(3)
     ]
     table = compare_records(records)
-    assert list(table["initializer"]) == ["kaiming {clip_norm=1.0}", "kaiming {clip_norm=0.5}"]
+    assert list(table["treatment"]) == ["kaiming {clip_norm=1.0}", "kaiming {clip_norm=0.5}"]
     assert list(table["seeds"]) == [3, 3]
 
 
 def test_two_versions_of_an_initializer_are_never_pooled():
     records = [make_record(make_spec(KAIMING | {"version": v}, seed=s), v / 10) for v in (1, 2) for s in range(3)]
     table = compare_records(records)
-    assert list(table["test_error_mean"]) == pytest.approx([0.1, 0.2])
-    assert table["initializer"].is_unique
+    assert list(table["outcome_mean"]) == pytest.approx([0.1, 0.2])
+    assert table["treatment"].is_unique
 
 
 def test_architectures_are_compared_apart():
     table = compare_records(quickstart_records())
     best = table[table["rank"] == 1]
-    assert list(best["group"]) == ["plain[depth=28, width=1]", *["wrn[depth=28, width=1]"] * 2]
-    assert set(table.groupby("group").size()) == {4}
+    assert list(best["workload"]) == ["plain[depth=28, width=1]", *["wrn[depth=28, width=1]"] * 2]
+    assert set(table.groupby("workload").size()) == {4}
 
 
 def test_the_order_of_records_does_not_matter():

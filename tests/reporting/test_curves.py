@@ -9,15 +9,17 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from drawings import SVG, parsed
-from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
+from ledgers import DELTA_1, ERROR, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
+from reports import compared
 
 from initbench.reporting.charts import colours
-from initbench.reporting.comparison import comparable_trials
 from initbench.reporting.compute import gradient_equivalents, initialization_steps
 from initbench.reporting.curves import training_curves
 from initbench.reporting.depth import depth_curves, without_depth
 from initbench.reporting.figures import curve_figures, depth_figures
-from initbench.reporting.frame import CURVE_POINTS, results_frame, slim
+from initbench.reporting.frame import CURVE_POINTS, slim
+
+METRICS = {ERROR.name: ERROR}
 
 
 def with_curve(spec, errors, *, status="finished", cost=None):
@@ -28,7 +30,13 @@ def with_curve(spec, errors, *, status="finished", cost=None):
 
 
 def curves_of(*records):
-    return training_curves(comparable_trials(results_frame(records)), [slim(record) for record in records])
+    found = compared(records)
+    return training_curves(found.trials, [slim(record) for record in records], found.by_workload)
+
+
+def depths_of(records):
+    found = compared(records)
+    return depth_curves(found.trials, found.by_workload)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +65,9 @@ def test_a_curve_is_the_median_over_seeds_and_starts_after_what_the_initializer_
     )
     assert list(table["step"]) == [10, 20]
     assert list(table["compute"]) == [55, 65]
-    assert list(table["test_error_median"]) == [0.6, 0.2]
-    assert list(table["test_error_smallest"]) == [0.5, 0.1]
-    assert list(table["test_error_largest"]) == [0.9, 0.3]
+    assert list(table["outcome_median"]) == [0.6, 0.2]
+    assert list(table["outcome_smallest"]) == [0.5, 0.1]
+    assert list(table["outcome_largest"]) == [0.9, 0.3]
     assert list(table["seeds"]) == [3, 3]
 
 
@@ -68,15 +76,15 @@ def test_a_diverged_trial_counts_as_worst_from_where_it_ended():
         with_curve(make_spec(KAIMING, seed=0), [0.5, 0.4, 0.3]),
         with_curve(make_spec(KAIMING, seed=1), [0.7, 0.8], status="diverged"),
     )
-    assert list(table["test_error_median"]) == [pytest.approx(0.6), pytest.approx(0.6), math.inf]
+    assert list(table["outcome_median"]) == [pytest.approx(0.6), pytest.approx(0.6), math.inf]
     assert list(table["diverged"]) == [0, 0, 1]
-    assert list(table["test_error_largest"]) == [0.7, 0.8, math.inf]
+    assert list(table["outcome_largest"]) == [0.7, 0.8, math.inf]
 
 
 def test_what_diverged_before_the_first_point_has_one():
     records = [make_record(make_spec(KAIMING, seed=s), None, status="diverged") for s in range(2)]  # at step 37
     table = curves_of(*(replace(record, history=[]) for record in records))
-    assert table[["step", "seeds", "diverged", "test_error_median"]].to_numpy().tolist() == [[37, 2, 2, math.inf]]
+    assert table[["step", "seeds", "diverged", "outcome_median"]].to_numpy().tolist() == [[37, 2, 2, math.inf]]
 
 
 def test_triangles_at_one_place_are_all_seen():
@@ -85,8 +93,8 @@ def test_triangles_at_one_place_are_all_seen():
         for depth, error, status in ((10, 0.1, "finished"), (28, 0.5, "diverged"))
         for initializer in (KAIMING, METAINIT)
     ]
-    depths = depth_curves(comparable_trials(results_frame(records)))
-    [[figure]] = depth_figures(depths, colours(list(depths["initializer"]))).values()
+    depths = depths_of(records)
+    [[figure]] = depth_figures(depths, colours(list(depths["treatment"])), METRICS).values()
     outlines = [
         path.get("d")
         for path in parsed(figure.drawing).iter(f"{SVG}path")
@@ -101,7 +109,7 @@ def test_failed_trials_and_groups_are_kept_apart():
         with_curve(make_spec(KAIMING, WRN), [0.1]),
         make_record(make_spec(KAIMING, PLAIN, 1), status="failed"),
     )
-    assert dict(zip(table["group"], table["test_error_median"], strict=True)) == {
+    assert dict(zip(table["workload"], table["outcome_median"], strict=True)) == {
         "plain[depth=28, width=1]": 0.5,
         "wrn[depth=28, width=1]": 0.1,
     }
@@ -144,16 +152,16 @@ def test_depth_curves_have_one_row_per_initializer_and_depth():
         for seed in range(3)
     ]
     records += [make_record(make_spec(KAIMING, WRN, 0), 0.3)]
-    table = depth_curves(comparable_trials(results_frame(records)))
+    table = depths_of(records)
     assert set(table["family"]) == {"plain[width=1]"}  # wrn has one depth
-    kaiming = table[table["initializer"] == "kaiming"]
+    kaiming = table[table["treatment"] == "kaiming"]
     assert list(kaiming["depth"]) == [16, 100]
-    assert list(kaiming["test_error_median"]) == [pytest.approx(0.11), math.inf]
+    assert list(kaiming["outcome_median"]) == [pytest.approx(0.11), math.inf]
     assert list(kaiming["diverged"]) == [0, 2]
 
 
 @pytest.mark.parametrize(
-    ("group", "family"),
+    ("workload", "family"),
     [
         ("plain[depth=28, width=1]", "plain[width=1]"),
         ("plain[depth=28]", "plain"),
@@ -161,8 +169,8 @@ def test_depth_curves_have_one_row_per_initializer_and_depth():
         ("timm/resnet18", "timm/resnet18"),
     ],
 )
-def test_a_family_is_a_group_without_its_depth(group, family):
-    assert without_depth(group) == family
+def test_a_family_is_a_workload_without_its_depth(workload, family):
+    assert without_depth(workload) == family
 
 
 def labels(drawing):
@@ -181,7 +189,7 @@ def test_every_point_is_drawn_and_the_end_of_a_line_is_marked_once():
         with_curve(make_spec(DELTA_1, seed=1), [0.5, 0.6, 0.7, 0.8]),
     ]
     curves = curves_of(*records)
-    figures = curve_figures(curves, colours(list(curves["initializer"])))
+    figures = curve_figures(curves, colours(list(curves["treatment"])), METRICS)
     [step] = figures["plain[depth=28, width=1]"]  # what was spent is not known, so there is none by compute
     found = labels(step.drawing)
     assert len(found) == 4 + 2 + 1
@@ -196,8 +204,8 @@ def test_depths_are_drawn_with_a_triangle_where_half_diverged():
         make_record(make_spec(KAIMING, PLAIN | {"depth": depth}), error, status=status)
         for depth, error, status in ((10, 0.1, "finished"), (16, 0.2, "finished"), (28, None, "diverged"))
     ]
-    depths = depth_curves(comparable_trials(results_frame(records)))
-    [[figure]] = depth_figures(depths, {"kaiming": "#0072b2"}).values()
+    depths = depths_of(records)
+    [[figure]] = depth_figures(depths, {"kaiming": "#0072b2"}, METRICS).values()
     assert len(labels(figure.drawing)) == 3
     assert "kaiming, depth 28: diverged, 1 seed, 1 diverged" in labels(figure.drawing)
     ticks = re.findall(r">(\d+)</text>", figure.drawing.split("role-axis-title")[0])
@@ -206,10 +214,10 @@ def test_depths_are_drawn_with_a_triangle_where_half_diverged():
 
 def test_nothing_to_draw_is_no_figure():
     failed = [make_record(make_spec(KAIMING), status="failed")]
-    assert curve_figures(curves_of(*failed), {}) == {}
-    assert depth_curves(comparable_trials(results_frame(failed))).empty
+    assert curve_figures(curves_of(*failed), {}, METRICS) == {}
+    assert depths_of(failed).empty
     diverged = [with_curve(make_spec(KAIMING), [math.inf], status="diverged")]
-    assert curve_figures(curves_of(*diverged), {"kaiming": "#000"}) == {}
+    assert curve_figures(curves_of(*diverged), {"kaiming": "#000"}, METRICS) == {}
 
 
 def test_the_curves_table_of_quickstart_has_no_gap():

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 from drawings import parsed
-from ledgers import DELTA_1, KAIMING, make_record, make_spec, quickstart_records, write_ledger
+from ledgers import DELTA_1, ERROR, KAIMING, make_record, make_spec, quickstart_records, write_ledger
+from reports import comparison as comparison_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.charts import colours
-from initbench.reporting.comparison import comparable_trials, compare
-from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results
 from initbench.reporting.markdown import MARK
 from initbench.reporting.parts import file_names
@@ -26,12 +25,12 @@ def rows(text):
 def test_tables_hold_the_comparison_in_its_order(tmp_path):
     write_ledger(tmp_path, quickstart_records())
     text = write_markdown(tmp_path, tmp_path / "page.md").read_text(encoding="utf-8")
-    comparison = compare(comparable_trials(load_results(tmp_path)))
+    comparison = comparison_of(quickstart_records())
     shown = rows(text)
     assert len({len(row) for row in shown}) == 1
-    assert [row[0].replace("\\", "") for row in shown] == list(comparison["initializer"])
+    assert [row[0].replace("\\", "") for row in shown] == list(comparison["treatment"])
     assert [row[1] for row in shown] == [str(n) for n in comparison["seeds"]]
-    assert [row[2] for row in shown] == [percent(e) for e in comparison["test_error_median"]]
+    assert [row[2] for row in shown] == [ERROR.text(e) for e in comparison["outcome_median"]]
     assert [row[5] for row in shown] == [str(n) for n in comparison["diverged"]]
     assert [" saturated" in row[6] for row in shown] == [n > 0 for n in comparison["gradient_quotient_saturated"]]
 
@@ -47,7 +46,7 @@ def test_every_chart_is_a_file_that_a_page_of_any_colour_can_show(tmp_path):
         parsed(drawn)
         assert "currentColor" not in drawn
     legend = (page.parent / "page" / "legend.svg").read_text(encoding="utf-8")
-    for name, colour in colours(list(load_results(tmp_path)["initializer"])).items():
+    for name, colour in colours(list(load_results(tmp_path)["treatment"])).items():
         assert re.search(rf'fill="{colour}"/><text[^>]*>{re.escape(name)}<', legend)
 
 

@@ -12,6 +12,7 @@ import pytest
 from drawings import parsed
 from ledgers import (
     DELTA_1,
+    ERROR,
     KAIMING,
     METAINIT,
     PLAIN,
@@ -22,11 +23,11 @@ from ledgers import (
     quickstart_records,
     write_ledger,
 )
+from reports import comparison
 
 import initbench.reporting
 from initbench.errors import InitbenchError
 from initbench.reporting.charts import PALETTE
-from initbench.reporting.comparison import compare
 from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results
 from initbench.reporting.report import write_report
@@ -74,7 +75,7 @@ def test_the_files_of_a_report(tmp_path):
     names = {path.name for path in page.parent.iterdir()}
     assert names == {"index.html", "figures", *(f"{name}.csv" for name in TABLES)}
     frame = load_results(tmp_path)
-    tables = {"results": frame, "comparison": compare(frame)}
+    tables = {"results": frame, "comparison": comparison(quickstart_records())}
     for name, table in tables.items():
         read = pd.read_csv(page.parent / f"{name}.csv")
         pd.testing.assert_frame_equal(read, table, check_dtype=False)
@@ -113,9 +114,9 @@ def test_the_page_shows_what_ran_and_what_came_of_it(tmp_path):
 
 
 def test_percentages_have_one_form(tmp_path):
-    assert percent(0.0306, 0.0068) == "3.06 ± 0.68\N{NO-BREAK SPACE}%"
-    assert percent(0.9) == "90.00\N{NO-BREAK SPACE}%"
-    assert percent(math.nan) == "–"
+    assert ERROR.text(0.0306, 0.0068) == "3.06 ± 0.68\N{NO-BREAK SPACE}%"
+    assert ERROR.text(0.9) == percent(0.9) == "90.00\N{NO-BREAK SPACE}%"
+    assert ERROR.text(math.nan) == percent(math.nan) == "–"
     text = report(tmp_path, quickstart_records())
     assert "3.06 ± 0.68\N{NO-BREAK SPACE}%" in text
     words = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", own_script(text), flags=re.DOTALL)
@@ -148,7 +149,7 @@ def test_hostile_text_is_escaped_everywhere(tmp_path):
     records = [make_record(make_spec(hostile, hostile, seed, dataset=hostile, suite=HOSTILE)) for seed in range(2)]
     records.append(make_record(make_spec(hostile, hostile, 3, dataset=hostile), status="failed", error=error))
     records.append(make_record(make_spec(hostile, hostile, 4, dataset=hostile), status="diverged"))
-    records[0].environment["versions"][HOSTILE] = HOSTILE
+    records[0].environment[HOSTILE] = HOSTILE
     for record in records:
         for probe in record.probes:
             probe["conditions"]["data"] = HOSTILE
@@ -247,7 +248,7 @@ def test_an_eleventh_initializer_is_told_from_the_first_in_every_legend_and_line
     assert sum('class="dot"' in item for item in items) == 10
     colour_of = dict(zip((f"initializer_{i:02}" for i in range(12)), [*PALETTE, *PALETTE], strict=False))
     assert f'stroke="{colour_of["initializer_10"]}"' in dashed[0]
-    for name in ("steps-plain-depth=28-width=1", "profile-error"):
+    for name in ("steps-plain-depth=28-width=1", "profile-outcome"):
         drawing = (tmp_path / "twelve" / "report" / "figures" / f"{name}.svg").read_text(encoding="utf-8")
         parsed(drawing)
         assert drawing.count('stroke-dasharray="6,3"') == 2, name

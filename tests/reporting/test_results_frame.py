@@ -26,7 +26,7 @@ def frame_of(*specs):
 
 
 def group_of(frame, initializer, architecture="plain"):
-    return set(frame.loc[(frame["initializer"] == initializer) & (frame["architecture"] == architecture), "group"])
+    return set(frame.loc[(frame["treatment"] == initializer) & (frame["architecture"] == architecture), "workload"])
 
 
 def test_columns_are_exactly_those_of_the_contract(tmp_path):
@@ -34,7 +34,7 @@ def test_columns_are_exactly_those_of_the_contract(tmp_path):
     frame = initbench.load_results(tmp_path)
     assert list(frame.columns) == [
         *("trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"),
-        *("architecture_label", "group", "cell"),
+        *("treatment", "workload", "cell", "architecture_label", "metric"),
         *("architecture.depth", "architecture.norm", "architecture.width"),
         *("initializer.base", "initializer.batch_size", "initializer.gain", "initializer.mode", "initializer.steps"),
         *("recipe.activation_checkpointing", "recipe.batch_size", "recipe.betas", "recipe.channels_last"),
@@ -42,8 +42,8 @@ def test_columns_are_exactly_those_of_the_contract(tmp_path):
         *("recipe.label_smoothing", "recipe.lr", "recipe.milestones", "recipe.mixup", "recipe.momentum"),
         *("recipe.nesterov", "recipe.optimizer", "recipe.precision", "recipe.schedule", "recipe.step_factor"),
         *("recipe.threads", "recipe.warmup_epochs", "recipe.weight_decay"),
-        *("test_error", "test_loss", "first_epoch_accuracy", "best_test_accuracy", "train_loss", "train_error"),
-        *("validation_error", "diverged_at_step", "steps", "parameters"),
+        *("outcome", "best_test_accuracy", "first_epoch_accuracy", "test_error", "test_loss", "train_error"),
+        *("train_loss", "validation_error", "diverged_at_step", "steps", "parameters"),
         *("probe.gradient_norm", "probe.gradient_quotient", "probe.gradient_quotient.saturated"),
         *("initialization_seconds", "total_seconds"),
     ]
@@ -52,7 +52,7 @@ def test_columns_are_exactly_those_of_the_contract(tmp_path):
 def test_one_row_per_trial_with_labels_and_bare_names():
     frame = results_frame(quickstart_records())
     assert len(frame) == 24
-    assert set(frame["initializer"]) == {
+    assert set(frame["treatment"]) == {
         "kaiming",
         "delta_orthogonal[gain=1]",
         "delta_orthogonal[gain=2]",
@@ -60,7 +60,7 @@ def test_one_row_per_trial_with_labels_and_bare_names():
     }
     assert set(frame["architecture"]) == {"plain", "wrn"}
     assert set(frame["architecture_label"]) == {"plain[depth=28, width=1]", "wrn[depth=28, width=1]"}
-    tuned = frame[frame["initializer"] == "metainit(delta_orthogonal)"].iloc[0]
+    tuned = frame[frame["treatment"] == "metainit(delta_orthogonal)"].iloc[0]
     assert (tuned["initializer.base"], tuned["initializer.steps"], tuned["initializer.batch_size"]) == (
         "delta_orthogonal",
         100,
@@ -72,25 +72,27 @@ def test_a_failed_trial_keeps_its_row_without_numbers():
     ok, failed = make_record(make_spec(KAIMING, seed=0)), make_record(make_spec(KAIMING, seed=1), status="failed")
     frame = results_frame([ok, failed])
     assert list(frame["status"]) == ["finished", "failed"]
-    assert frame.loc[1, ["test_error", "steps", "probe.gradient_quotient", "initialization_seconds"]].isna().all()
+    assert list(frame["metric"].fillna("")) == ["test_error", ""]
+    assert frame.loc[1, ["outcome", "test_error", "steps", "probe.gradient_quotient", "initialization_seconds"]].isna().all()
 
 
 def test_metric_columns_are_numbers_even_where_every_value_is_missing():
     frame = results_frame([make_record(make_spec(KAIMING), status="failed")])
-    assert frame["test_error"].dtype == "float64"
-    assert frame["first_epoch_accuracy"].isna().all()
+    for column in ("outcome", "steps", "parameters"):
+        assert frame[column].dtype == "float64"
+        assert frame[column].isna().all()
 
 
 def test_reasons_are_no_columns_and_a_diverged_trial_has_no_test_error():
     frame = results_frame([make_record(make_spec(KAIMING), status="diverged")])
     assert not [column for column in frame.columns if column.endswith("_reason")]
-    assert frame["test_error"].isna().all()
+    assert frame[["outcome", "test_error"]].isna().all(axis=None)
     assert frame["diverged_at_step"].item() == 37
 
 
 def test_a_probe_with_arguments_has_its_own_columns():
     record = make_record(make_spec(KAIMING))
-    real = {"name": "gradient_quotient[data=real]", "value": 2.5, "conditions": {"saturated": True}}
+    real = {"name": "gradient_quotient[data=real]", "kind": "scalar", "value": 2.5, "conditions": {"saturated": True}}
     record.probes.append(real)
     frame = results_frame([record])
     assert frame["probe.gradient_quotient"].item() == 0.5
@@ -107,7 +109,7 @@ def test_what_a_rule_sets_for_one_initializer_does_not_split_its_group():
         make_spec(METAINIT, recipe={"lr": 0.01}, rules=("recipe.lr",)),
         make_spec(KAIMING, WRN),
     )
-    assert set(frame["group"]) == {"plain[depth=28, width=1]", "wrn[depth=28, width=1]"}
+    assert set(frame["workload"]) == {"plain[depth=28, width=1]", "wrn[depth=28, width=1]"}
     assert group_of(frame, "metainit(delta_orthogonal)") == group_of(frame, "kaiming")
 
 
@@ -116,7 +118,7 @@ def test_an_architecture_argument_set_by_a_rule_does_not_split_its_group():
         make_spec(KAIMING),
         make_spec(DELTA_1, PLAIN | {"norm": "batch"}, rules=("architecture.norm",)),
     )
-    assert set(frame["group"]) == {"plain[depth=28, width=1]"}
+    assert set(frame["workload"]) == {"plain[depth=28, width=1]"}
 
 
 def test_what_the_suite_itself_varies_splits_groups_and_names_them():
@@ -127,7 +129,7 @@ def test_what_the_suite_itself_varies_splits_groups_and_names_them():
         make_spec(KAIMING, dataset={"name": "fashion_mnist", "train_size": 1000}),
         make_spec(KAIMING, scheme="fixup"),
     )
-    assert set(frame["group"]) == {
+    assert set(frame["workload"]) == {
         "plain[depth=28, width=1, norm=none] · digits · lr=0.1",
         "plain[depth=28, width=1, norm=none] · digits · lr=0.01",
         "plain[depth=28, width=1, norm=batch] · digits · lr=0.1",

@@ -9,10 +9,10 @@ import sys
 import pandas as pd
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, PLAIN, WRN, make_record, make_spec, write_ledger
+from reports import compared
 
 from initbench.cli import main
 from initbench.errors import InitbenchError
-from initbench.reporting.comparison import comparable_trials
 from initbench.reporting.conditions import conditions, differing
 from initbench.reporting.frame import results_frame, slim
 from initbench.reporting.methods import methods
@@ -42,13 +42,13 @@ def test_rows_carry_their_suite_and_are_compared_together(tmp_path):
     write_ledger(tmp_path / "b", [record(DELTA_1, seed=s, suite="second", error=0.2) for s in range(3)])
     page = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "both")
     results = pd.read_csv(page.parent / "results.csv")
-    assert dict(zip(results["initializer"], results["suite"], strict=True)) == {
+    assert dict(zip(results["treatment"], results["suite"], strict=True)) == {
         "kaiming": "first",
         "delta_orthogonal": "second",
     }
     comparison = pd.read_csv(page.parent / "comparison.csv")
     assert list(comparison["rank"]) == [1, 2]
-    assert len(set(comparison["group"])) == 1
+    assert len(set(comparison["workload"])) == 1
     text = page.read_text(encoding="utf-8")
     assert "<h1>first, second</h1>" in text
     assert '"heading":"Suite"' in text
@@ -73,7 +73,7 @@ def test_a_trial_in_two_ledgers_is_counted_once_and_other_numbers_are_told():
 
 def test_what_differs_between_suites_is_said(tmp_path):
     other = record(DELTA_1, suite="second")
-    other.environment["versions"] = {"torch": "2.15.0", "initbench": "0.1.0"}
+    other.environment["torch"] = "2.15.0"
     table = conditions([record(), record(seed=1), other])
     rows = table.set_index("condition")
     assert list(table.columns) == ["section", "condition", "differs", "first", "second"]
@@ -260,8 +260,8 @@ def test_methods_say_what_holds_for_some_networks_alone():
         for architecture, clipped in ((PLAIN, {"clip_norm": 1.0}), (WRN, {}))
         for seed in range(2)
     ]
-    trials = comparable_trials(results_frame(records))
-    paragraph = methods(records, trials, {}, ranked=False)
+    found = compared(records)
+    paragraph = methods(records, found.trials, {}, found.metrics, found.terms, ranked=False)
     assert (
         "(learning rate 0.1, momentum 0.9, Nesterov’s form of it, schedule cosine, gradients clipped at norm 1.0 or "
         "not, random crops after padding by 4, random horizontal flips, precision fp32)"
@@ -276,10 +276,10 @@ def test_what_one_suites_rule_sets_is_not_compared_with_a_suite_without_the_rule
         make_record(make_spec(DELTA_2, seed=0, suite="a"), 0.2),
     ]
     other = [make_record(make_spec(DELTA_1, seed=0, suite="b"), 0.1)]
-    assert set(results_frame(clipped)["group"]) == {"plain[depth=28, width=1]"}
+    assert set(results_frame(clipped)["workload"]) == {"plain[depth=28, width=1]"}
     frame = results_frame(clipped + other).set_index("initializer")
     assert (
-        list(frame.loc[["kaiming", "delta_orthogonal[gain=2]"], "group"])
+        list(frame.loc[["kaiming", "delta_orthogonal[gain=2]"], "workload"])
         == ["plain[depth=28, width=1] · clip_norm=by rules"] * 2
     )
-    assert frame.loc["delta_orthogonal[gain=1]", "group"] == "plain[depth=28, width=1] · clip_norm=null"
+    assert frame.loc["delta_orthogonal[gain=1]", "workload"] == "plain[depth=28, width=1] · clip_norm=null"

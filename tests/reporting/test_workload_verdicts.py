@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from ledgers import (
     DELTA_1,
+    ERROR,
     METAINIT,
     cell,
 )
+from reports import compared
 
-from initbench.reporting.comparison import comparable_trials, compare
-from initbench.reporting.formatting import percent
-from initbench.reporting.frame import results_frame
+from initbench.reporting.comparison import compare
 from initbench.reporting.verdicts import verdicts
 
 
 def sentences(*cells):
-    trials = comparable_trials(results_frame([record for c in cells for record in c]))
-    return verdicts(compare(trials), trials)
+    found = compared([record for c in cells for record in c])
+    return verdicts(compare(found.trials, found.metrics), found.trials, ERROR, found.terms)
 
 
 def test_verdict_names_the_best_and_compares_it_with_the_next_by_seed():
     apart = sentences(cell([0.01, 0.011, 0.012]), cell([0.051, 0.051, 0.051], METAINIT))
     # The differences are 4.1, 4.0 and 3.9 points: t(.975, 2) s / √3 = 4.303 · 0.1 / 1.732 = 0.25.
     assert apart[0] == (
-        f"kaiming has the lowest median test error, {percent(0.011)}; next is metainit(delta_orthogonal), "
-        f"{percent(0.051)}. kaiming has 4.00 points less test error than metainit(delta_orthogonal) "
+        f"kaiming has the lowest median test error, {ERROR.text(0.011)}; next is metainit(delta_orthogonal), "
+        f"{ERROR.text(0.051)}. kaiming has 4.00 points less test error than metainit(delta_orthogonal) "
         "(95 % interval 3.75 to 4.25 points, n = 3 seeds)."
     )
 
@@ -50,7 +50,7 @@ def test_verdict_compares_no_intervals_that_do_not_exist():
 
 def test_verdict_on_ties_lone_initializers_and_general_divergence():
     tie = sentences(cell([0.1]), cell([0.1], METAINIT), cell([0.2], DELTA_1))
-    assert tie[0] == f"kaiming and metainit(delta_orthogonal) share the lowest median test error, {percent(0.1)}."
+    assert tie[0] == f"kaiming and metainit(delta_orthogonal) share the lowest median test error, {ERROR.text(0.1)}."
     assert "nothing to compare" in sentences(cell([0.1]))[0]
     assert sentences(cell([None]), cell([None], METAINIT))[0].startswith("No initializer has a finite median")
     assert "of each of the others, at least half" in sentences(cell([0.1]), cell([None], METAINIT))[0]

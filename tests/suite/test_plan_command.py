@@ -10,8 +10,7 @@ from ledgers import make_record
 from initbench.cli import main
 from initbench.ledger import Ledger
 from initbench.suite.load import load_suite
-from initbench.suite.plan import plan
-from suites import VALID, edited
+from suites import VALID, edited, plan_of
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def show(tmp_path, monkeypatch, capsys):
 def test_json(show):
     data = json.loads(show(VALID, "--json"))
     assert (data["suite"], data["trials"], data["missing"], data["excluded"]) == ("valid", 10, 10, 2)
-    trials = plan(load_suite("suite.yaml")).trials
+    trials = plan_of(load_suite("suite.yaml")).trials
     assert [(c["architecture"], c["initializer"], c["seeds"], c["set_by_rules"]) for c in data["cells"]] == [
         ("plain[depth=10, width=1]", "kaiming", [0, 1], {"recipe.clip_norm": 1.0}),
         ("plain[depth=10, width=1]", "metainit(delta_orthogonal)", [0, 1], {"recipe.clip_norm": 1.0}),
@@ -45,7 +44,7 @@ def test_json(show):
 
 def test_what_the_ledger_has(show):
     show(VALID)
-    first, second, third, *_ = plan(load_suite("suite.yaml")).trials
+    first, second, third, *_ = plan_of(load_suite("suite.yaml")).trials
     ledger = Ledger(Path("runs/valid"))
     for trial, status in ((first, "finished"), (second, "diverged"), (third, "failed")):
         ledger.write(make_record(trial, status=status))

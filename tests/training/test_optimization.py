@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from initbench.architectures.create import create_model
-from initbench.data.dataset import Dataset, Split
+from initbench.data.dataset import Dataset, Split, Splits
+from initbench.inputs import Inputs
 from initbench.training.loop import train
 from initbench.training.optimizer import make_optimizer
 from initbench.training.recipe import Recipe
@@ -24,7 +25,8 @@ def problem(seed=0):
         inputs = torch.randn(n, 1, 1, FEATURES, dtype=torch.float64, generator=random)
         return Split(inputs, torch.randint(CLASSES, (n,), generator=random))
 
-    dataset = Dataset("random", split(N), split(4), split(4), CLASSES, (1, 1, FEATURES))
+    splits = Splits(split(N), split(4), split(4))
+    dataset = Dataset("random", "classification", Inputs((1, 1, FEATURES)), CLASSES, splits)
     return create_model("mlp", depth=1, input_shape=(1, 1, FEATURES), num_classes=CLASSES).double(), dataset
 
 

@@ -9,7 +9,8 @@ from torch.nn import functional
 
 from initbench.architectures.create import create_model
 from initbench.execution.trial import run_trial
-from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
+from initbench.tasks import find_task
 from initbench.training.evaluate import evaluate
 from initbench.training.loop import train
 from initbench.training.recipe import Recipe
@@ -34,10 +35,11 @@ def test_evaluation_in_bf16_rounds_the_products_and_not_the_loss():
     model, split = linear(), dataset().test
     logits = logits_in_bf16(model.classifier, split)
     expected = functional.cross_entropy(logits.double(), split.targets).item()
-    loss, error = evaluate(model, split, precision="bf16")
-    assert loss == pytest.approx(expected, rel=1e-6)  # float32, where bfloat16 has 3 digits
-    assert error == (logits.argmax(1) != split.targets).double().mean().item()
-    assert abs(loss - evaluate(model, split)[0]) > 1e-5
+    task = find_task("classification")
+    values = evaluate(model, split, task, 16, precision="bf16")
+    assert values["loss"] == pytest.approx(expected, rel=1e-6)  # float32, where bfloat16 has 3 digits
+    assert values["error"] == (logits.argmax(1) != split.targets).double().mean().item()
+    assert abs(values["loss"] - evaluate(model, split, task, 16)["loss"]) > 1e-5
 
 
 def test_a_step_in_bf16_updates_float32_weights_by_the_rounded_gradient():

@@ -9,33 +9,37 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from initbench.reporting.comparison import early_columns
 from initbench.reporting.frame import GQ, natural
+from initbench.reporting.metrics import described_metrics
 from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
 from initbench.reporting.statistics.association import associations
 from initbench.reporting.statistics.cells import cells, table
 from initbench.reporting.statistics.divergence import DivergencePrediction, predict_divergence
 from initbench.reporting.statistics.gain import Gain, gain
+from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.permutation import PermutationTest, permutation_test
 from initbench.reporting.statistics.pooled import Pooled, crossed, pool
 from initbench.reporting.statistics.selection import Selection, selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
-    from initbench.reporting.statistics.intervals import Estimate
+    from initbench.reporting.statistics.wording import Terms
 
 TRIVIAL = {
     "parameters": "the parameter count",
     "architecture.depth": "depth",
     "probe.initial_loss": "the initial loss",
     "probe.gradient_norm": "the gradient norm",
-    "first_epoch_accuracy": "first-epoch accuracy",
 }
-"""Column → words: what a probe has to add something to; it costs nothing, or is known soon."""
+"""Column → words: what a probe has to add something to, beside the metrics after the first epoch; it costs nothing."""
 ALL_VALUES, UNSATURATED = "all values", "without saturated values"
 _WORDS = {"probe.gradient_quotient": "the gradient quotient"} | TRIVIAL
 _PICKED = (1, 3)
+_NONE = Estimate(math.nan, math.nan, math.nan, 0)
+_SEVERAL = Gain(math.nan, math.nan, _NONE, math.nan, [], 0, "the workloads have several metrics")
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,11 @@ class ProbeResult:
         column: of the trials, such as ``probe.gradient_quotient``.
         form: `ALL_VALUES`, or `UNSATURATED` where some are saturated.
         by_workload: as from `association.associations`.
-        saturated: by workload, how many initializers are saturated.
+        saturated: by workload, how many treatments are saturated.
         test: the joint permutation test.
-        rho: the mean ρ with its interval over initializers.
+        rho: the mean ρ with its interval over treatments.
         pooled: by random effects over workloads.
-        chosen: picking k initializers by it, by k.
+        chosen: picking k treatments by it, by k.
         gain: over trivial predictors.
         divergence: foretold.
         agreement: between seeds.
@@ -88,24 +92,46 @@ def probe_columns(trials: pd.DataFrame) -> list[str]:
     return sorted(found, key=lambda column: (column != GQ, natural(column)))
 
 
-def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeResult]:
-    """Return what each probe tells, in both forms where some of its values are saturated.
+def trivial_predictors(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[str, str]:
+    """Return what a probe has to add something to where it is known: columns of the trials, and their words.
 
     Args:
         trials: as from `comparison.comparable_trials`.
         records: of these trials.
     """
+    described = described_metrics(records)
+    early = {name: described[name].title if name in described else name for name in early_columns(trials)}
+    return TRIVIAL | early
+
+
+def measure(trials: pd.DataFrame, records: Sequence[TrialRecord], terms: Terms) -> list[ProbeResult]:
+    """Return what each probe tells, in both forms where some of its values are saturated.
+
+    Correlations are with the outcome in the metric's own direction, a diverged trial being the worst. Where there are
+    several metrics they are with the oriented outcomes, and what would put their values together is not computed.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        records: of these trials.
+        terms: of the comparison.
+    """
     columns = probe_columns(trials)
-    # A trial that diverged in its first epoch has learned nothing in it.
-    early = trials["first_epoch_accuracy"].mask(
-        (trials["status"] == "diverged") & trials["first_epoch_accuracy"].isna(), 0.0
-    )
-    trials = trials.assign(first_epoch_accuracy=early)
-    trivial = [column for column in TRIVIAL if column in trials]
+    trivial = {column: words for column, words in trivial_predictors(trials, records).items() if column in trials}
+    described = described_metrics(records)
+    for name in early_columns(trials):
+        # A trial that diverged in its first epoch has learned nothing in it.
+        nothing = math.inf if name in described and described[name].better == "lower" else 0.0
+        trials = trials.assign(
+            **{name: trials[name].mask((trials["status"] == "diverged") & trials[name].isna(), nothing)}
+        )
     compared = cells(trials, list(dict.fromkeys([*columns, *trivial])))
     outcome, diverged = table(compared), table(compared, "diverged")
-    tables = {column: table(compared, column) for column in trivial}
-    architectures = dict(zip(trials["group"], trials["architecture_label"], strict=True))
+    shown = outcome if terms.metric is None else outcome * terms.metric.oriented(1.0)
+    tables = {words: (column, table(compared, column)) for column, words in trivial.items()}
+    architectures = {
+        workload: label or workload
+        for workload, label in zip(trials["workload"], trials["architecture_label"], strict=True)
+    }
     results = []
     for column in columns:
         values, saturated = table(compared, column), table(compared, f"{column}.saturated") > 0
@@ -116,18 +142,20 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeR
         # Of GQ a low value is said to be good; of others nothing is said beforehand.
         lower = True if column == GQ or column.startswith(f"{GQ}[") else None
         for form, own in forms.items():
-            by_workload = associations(own, outcome)
+            by_workload = associations(own, shown)
             results.append(
                 ProbeResult(
                     column,
                     form,
                     by_workload,
                     (saturated & outcome.notna()).sum(axis="columns"),
-                    permutation_test(own, outcome),
-                    crossed(own, outcome),
+                    permutation_test(own, shown),
+                    crossed(own, shown),
                     pool(by_workload["rho"], by_workload["n"]),
-                    {k: selection(own, outcome, k, lower, architectures) for k in _PICKED},
-                    gain(own, outcome, _others(tables, column), architectures=architectures),
+                    {k: _picked(selection(own, outcome, k, lower, architectures), terms) for k in _PICKED},
+                    _SEVERAL
+                    if terms.metric is None
+                    else gain(own, outcome, _others(tables, column), architectures=architectures),
                     predict_divergence(own, diverged),
                     mean_seed_agreement(seed_agreement(_shown(trials, column, flags, form), column)),
                     batch_spread(_batches(records, column, form)),
@@ -137,9 +165,14 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> list[ProbeR
     return results
 
 
-def _others(tables: dict[str, pd.DataFrame], column: str) -> dict[str, pd.DataFrame]:
+def _picked(chosen: Selection, terms: Terms) -> Selection:
+    """Return a selection without its regrets where these are differences of several metrics."""
+    return chosen if terms.metric is not None else chosen._replace(regret=_NONE, regret_at_random=_NONE)
+
+
+def _others(tables: Mapping[str, tuple[str, pd.DataFrame]], column: str) -> dict[str, pd.DataFrame]:
     """Return the trivial predictors by their words, without the probe itself."""
-    return {TRIVIAL[name]: values for name, values in tables.items() if name != column}
+    return {words: values for words, (name, values) in tables.items() if name != column}
 
 
 def _flags(trials: pd.DataFrame, column: str) -> pd.Series[bool]:

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from initbench.reporting.statistics.cells import trial_outcomes
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
-    """Return by workload how alike the orders are into which a probe puts the initializers at different seeds.
+    """Return by workload how alike the orders are into which a probe puts the treatments at different seeds.
 
     It is the mean of Spearman's ρ over all pairs of seeds. For m seeds without ties it equals (m W - 1) / (m - 1), W
     Kendall's coefficient of concordance (Kendall and Gibbons, Rank Correlation Methods, chapter 6). A probe that does
@@ -28,25 +27,25 @@ def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
         probe: a column, such as ``probe.gradient_quotient``.
 
     Returns:
-        One row per workload with 2 or more seeds of the probe for 3 or more initializers: ``group``, ``agreement``,
-        ``seeds``, ``initializers`` (those that have the probe at all these seeds). NaN where a seed has no order.
+        One row per workload with 2 or more seeds of the probe for 3 or more treatments: ``workload``, ``agreement``,
+        ``seeds``, ``treatments`` (those that have the probe at all these seeds). NaN where a seed has no order.
     """
-    columns = ["group", "agreement", "seeds", "initializers"]
+    columns = ["workload", "agreement", "seeds", "treatments"]
     if probe not in trials:
         return pd.DataFrame(columns=columns)
     rows = []
-    for group, own in trial_outcomes(trials).groupby("group", sort=False):
-        wide = own.pivot(index="seed", columns="initializer", values=probe)  # noqa: PD010  # it refuses duplicates
+    for workload, own in trials[trials["status"] != "failed"].groupby("workload", sort=False):
+        wide = own.pivot(index="seed", columns="treatment", values=probe)  # noqa: PD010  # it refuses duplicates
         values = wide.astype(float).dropna(axis="index", how="all").dropna(axis="columns")
-        seeds, initializers = values.shape
-        if seeds < 2 or initializers < 3:
+        seeds, treatments = values.shape
+        if seeds < 2 or treatments < 3:
             continue
         if (values.max(axis="columns") == values.min(axis="columns")).any():
             agreement = math.nan
         else:
             ranks = stats.rankdata(values.to_numpy(), axis=1)
             agreement = float(np.corrcoef(ranks)[np.triu_indices(seeds, 1)].mean())
-        rows.append({"group": group, "agreement": agreement, "seeds": seeds, "initializers": initializers})
+        rows.append({"workload": workload, "agreement": agreement, "seeds": seeds, "treatments": treatments})
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -63,7 +62,7 @@ def batch_spread(per_batch: Sequence[Sequence[float]]) -> Estimate:
             mean 0 are left out.
 
     Returns:
-        The median; no interval, for trials that share an initializer are not independent; n counts trials.
+        The median; no interval, for trials that share a treatment are not independent; n counts trials.
     """
     ratios = []
     for values in per_batch:

@@ -1,4 +1,4 @@
-"""How a probe orders the initializers of one workload, against how their outcomes order them."""
+"""How a probe orders the treatments of one workload, against how their outcomes order them."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from initbench.reporting.statistics.intervals import CONFIDENCE
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-MINIMUM_INITIALIZERS = 5
+MINIMUM_TREATMENTS = 5
 # Variances of Fisher's z of Spearman's ρ and of Kendall's τ (Fieller, Hartley and Pearson, Biometrika 44 (1957)
 # 470-481): 1.06 / (n - 3) and 0.437 / (n - 4).
 SPEARMAN, KENDALL = (1.06, 3), (0.437, 4)
 
 
 def associations(probe: pd.DataFrame, outcome: pd.DataFrame) -> pd.DataFrame:
-    """Return Spearman's ρ and Kendall's τ-b over the initializers of each workload, with 95 % intervals.
+    """Return Spearman's ρ and Kendall's τ-b over the treatments of each workload, with 95 % intervals.
 
     The interval is tanh(arctanh r ± 1.96 σ), σ² = 1.06 / (n - 3) for ρ and 0.437 / (n - 4) for τ (`fisher_interval`).
-    It takes the initializers as a sample, and is wide for few. There is no coefficient below 5 initializers, nor where
+    It takes the treatments as a sample, and is wide for few. There is no coefficient below 5 treatments, nor where
     one side is constant.
 
     Args:
-        probe: workloads × initializers, NaN where not measured or to be left out, +∞ where too large to be stored.
+        probe: workloads × treatments, NaN where not measured or to be left out, +∞ where too large to be stored.
         outcome: likewise, +∞ for a diverged cell.
 
     Returns:
-        One row per workload of `outcome`: ``group``, ``n`` (initializers with both), ``rho, rho_low, rho_high, tau,
+        One row per workload of `outcome`: ``workload``, ``n`` (treatments with both), ``rho, rho_low, rho_high, tau,
         tau_low, tau_high``, and ``remark``: why there is no coefficient, else empty.
     """
     rows = []
-    for group, row_x, row_y in zip(outcome.index, *aligned(probe, outcome), strict=True):
+    for workload, row_x, row_y in zip(outcome.index, *aligned(probe, outcome), strict=True):
         both = ~np.isnan(row_x)
         x, y, n = row_x[both], row_y[both], int(both.sum())
-        row: dict[str, object] = {"group": group, "n": n}
+        row: dict[str, object] = {"workload": workload, "n": n}
         remark = ""
-        if n < MINIMUM_INITIALIZERS:
-            remark = f"not enough initializers (n = {n})"
+        if n < MINIMUM_TREATMENTS:
+            remark = f"not enough treatments (n = {n})"
         elif len(np.unique(x)) == 1 or len(np.unique(y)) == 1:
             remark = "all values are equal"
         else:
@@ -51,12 +51,12 @@ def associations(probe: pd.DataFrame, outcome: pd.DataFrame) -> pd.DataFrame:
             row["rho_low"], row["rho_high"] = fisher_interval(rho, n, *SPEARMAN)
             row["tau_low"], row["tau_high"] = fisher_interval(tau, n, *KENDALL)
         rows.append(row | {"remark": remark})
-    columns = ["group", "n", "rho", "rho_low", "rho_high", "tau", "tau_low", "tau_high", "remark"]
+    columns = ["workload", "n", "rho", "rho_low", "rho_high", "tau", "tau_low", "tau_high", "remark"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def aligned(probe: pd.DataFrame, outcome: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both tables as arrays (workloads × initializers of `outcome`), NaN wherever either lacks a value."""
+    """Return both tables as arrays (workloads × treatments of `outcome`), NaN wherever either lacks a value."""
     x = probe.reindex(index=outcome.index, columns=outcome.columns).to_numpy(dtype=float)
     y = outcome.to_numpy(dtype=float)
     missing = np.isnan(x) | np.isnan(y)
@@ -96,7 +96,7 @@ def standardized_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     A value that is missing has 0, and a row that is constant is 0 throughout.
 
     Args:
-        values: shape (..., initializers), NaN where missing; +∞ is the largest.
+        values: shape (..., treatments), NaN where missing; +∞ is the largest.
     """
     missing = np.isnan(values)
     # NaN sorts after +∞ in none of numpy's ranks, so missing values are ranked last by hand and then left out.

@@ -1,4 +1,4 @@
-"""From trials to cells, the unit of analysis, and from cells to tables of workloads × initializers."""
+"""From trials to cells, the unit of analysis, and from cells to tables of workloads × treatments."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def trial_outcomes(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the trials that have a result, with a column `outcome`: the test error, +∞ for a diverged trial.
+    """Return the trials that have a result, with their oriented outcome as `outcome`: lower is better, +∞ diverged.
 
-    Failed trials are left out: nothing is known of their outcome.
+    Failed trials are left out, of whose outcome nothing is known, and those that were not trained.
 
     Args:
         trials: as from `comparison.comparable_trials`.
     """
-    results = trials[trials["status"] != "failed"]
-    return results.assign(outcome=results["test_error"].astype(float).where(results["status"] != "diverged", np.inf))
+    results = trials[trials["oriented"].notna()]
+    return results.assign(outcome=results["oriented"].astype(float))
 
 
 def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one row per workload and initializer.
+    """Return one row per workload and treatment.
 
-    Columns: ``group``, ``initializer``; ``outcome``, the median test error over seeds, a diverged one counting as +∞;
+    Columns: ``workload``, ``treatment``; ``outcome``, the median oriented outcome over seeds, a diverged one counting as +∞;
     ``seeds``, ``diverged``: counts; then for each column of `measured` its median over seeds, missing where a seed has
     none, and ``<column>.saturated``, in how many seeds it is saturated. A value of a probe that can saturate which was
     taken but was not finite reads as +∞, as in `comparison.compare`.
@@ -39,20 +39,20 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
     """
     outcomes = trial_outcomes(trials)
     rows = []
-    for (group, initializer), own in outcomes.groupby(["group", "initializer"], sort=False):
-        row = {"group": group, "initializer": initializer, "outcome": float(np.median(own["outcome"]))}
+    for (workload, treatment), own in outcomes.groupby(["workload", "treatment"], sort=False):
+        row = {"workload": workload, "treatment": treatment, "outcome": float(np.median(own["outcome"]))}
         row |= {"seeds": len(own), "diverged": int((own["status"] == "diverged").sum())}
         for column in measured:
             row |= _median(own, column)
         rows.append(row)
-    rows.sort(key=lambda row: (natural(str(row["group"])), natural(str(row["initializer"]))))
+    rows.sort(key=lambda row: (natural(str(row["workload"])), natural(str(row["treatment"]))))
     medians = [name for column in measured for name in (column, f"{column}.saturated")]
-    return pd.DataFrame(rows, columns=["group", "initializer", "outcome", "seeds", "diverged", *medians])
+    return pd.DataFrame(rows, columns=["workload", "treatment", "outcome", "seeds", "diverged", *medians])
 
 
 def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:
-    """Return one column of the cells as a table, workloads × initializers, NaN for a cell that is not there."""
-    wide = cells.pivot(index="group", columns="initializer", values=column)  # noqa: PD010  # it refuses duplicates
+    """Return one column of the cells as a table, workloads × treatments, NaN for a cell that is not there."""
+    wide = cells.pivot(index="workload", columns="treatment", values=column)  # noqa: PD010  # it refuses duplicates
     return wide.reindex(index=sorted(wide.index, key=natural), columns=sorted(wide.columns, key=natural)).astype(float)
 
 
@@ -60,35 +60,35 @@ class Complete(NamedTuple):
     """A table without gaps, and what was left out to make it so.
 
     Attributes:
-        table: workloads × initializers, no NaN.
+        table: workloads × treatments, no NaN.
         workloads: names left out.
-        initializers: names left out.
+        treatments: names left out.
     """
 
     table: pd.DataFrame
     workloads: list[str]
-    initializers: list[str]
+    treatments: list[str]
 
 
 def complete(table: pd.DataFrame) -> Complete:
-    """Return the table without the workloads and initializers that have gaps.
+    """Return the table without the workloads and treatments that have gaps.
 
-    Tests that rank initializers within each workload need every initializer on every one. The row or column with the
+    Tests that rank treatments within each workload need every treatment on every one. The row or column with the
     largest share of gaps goes first (a row where they are equal), until none is left. A Fixup network on which Fixup
-    alone runs is thus left out before the initializers that do not run there.
+    alone runs is thus left out before the treatments that do not run there.
     """
     left = table
     workloads: list[str] = []
-    initializers: list[str] = []
+    treatments: list[str] = []
     while left.size and left.isna().to_numpy().any():
         rows, columns = left.isna().mean(axis="columns"), left.isna().mean(axis="index")
         if rows.max() >= columns.max():
             workloads.append(str(rows.idxmax()))
             left = left.drop(index=rows.idxmax())
         else:
-            initializers.append(str(columns.idxmax()))
+            treatments.append(str(columns.idxmax()))
             left = left.drop(columns=columns.idxmax())
-    return Complete(left, workloads, initializers)
+    return Complete(left, workloads, treatments)
 
 
 def _median(own: pd.DataFrame, column: str) -> dict[str, float]:

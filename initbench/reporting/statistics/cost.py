@@ -1,4 +1,4 @@
-"""What it costs to reach a test error, in training steps, with what the initializer used."""
+"""What it costs to reach a target, in training steps, with what the initializer used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.frame import natural
-from initbench.reporting.statistics.cells import cells, table
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric
+from initbench.reporting.statistics.cells import cells, table, trial_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from initbench.ledger import TrialRecord
+    from initbench.metric import Metric
 
 
 def cost_to_target(record: TrialRecord, target: float) -> float:
-    """Return the steps until the test error is first at most a target, with those of the initializer; +∞ if never.
+    """Return the steps until the outcome is first as good as a target, with those of the initializer; +∞ if never.
 
     The initializer's are `compute.initialization_steps`; where the record does not say what it used, the cost of a
     target that is met is NaN.
@@ -28,40 +30,46 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
     Args:
         record: with its history, as from `Ledger.records` or `frame.read_records`. Where that is per epoch, so is the
             answer.
-        target: test error as a fraction.
+        target: in the metric's own direction; NaN is never reached.
     """
-    for entry in record.history:
-        error = entry.get("test_error")
-        if error is not None and error <= target:
+    key = outcome_key(record)
+    known = [entry for entry in record.history if entry.get(key) is not None] if has_outcome(record) else []
+    oriented = outcome_metric(record).oriented if known else float
+    for entry in known:
+        if oriented(entry[key]) <= oriented(target):
             return initialization_steps(record) + float(entry["step"])
     return math.inf
 
 
-def costs_to_target(trials: pd.DataFrame, records: Mapping[str, TrialRecord]) -> tuple[pd.DataFrame, pd.Series[float]]:
+def costs_to_target(trials: pd.DataFrame, records: Mapping[str, TrialRecord], metrics: Mapping[str, Metric]
+) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 
-    The target of a workload is the median over its initializers of their outcomes (`cells.cells`: the median test error
-    over seeds at the end), without those of +∞. A cell's cost is the median over its seeds of `cost_to_target`, so that
+    The target of a workload is the median over its treatments of their outcomes (`cells.cells`: the median over seeds
+    at the end), without those of +∞. A cell's cost is the median over its seeds of `cost_to_target`, so that
     it is +∞ where at least half of them miss.
 
     Args:
         trials: as from `comparison.comparable_trials`.
         records: with histories, by trial id.
+        metrics: of each workload, as from `comparison.workload_metrics`.
 
     Returns:
-        The costs in training steps, workloads × initializers, +∞ for a miss, NaN for a cell that was not run or whose
-        initializer's cost is not known; and the targets by workload, fractions, NaN where no outcome is finite, which
-        all miss.
+        The costs in training steps, workloads × treatments, +∞ for a miss, NaN for a cell that was not run or whose
+        initializer's cost is not known; and the targets by workload, in the metric's own
+        direction, NaN where no outcome is finite, which all miss.
     """
     compared = cells(trials)
     finite = compared[np.isfinite(compared["outcome"])]
-    groups = sorted(set(compared["group"]), key=natural)
-    targets = finite.groupby("group")["outcome"].median().reindex(groups).rename("target")
-    results = trials[trials["status"] != "failed"]
+    workloads = sorted(set(compared["workload"]), key=natural)
+    targets = finite.groupby("workload")["outcome"].median().reindex(workloads).rename("target")
+    results = trial_outcomes(trials)
+    for workload in workloads:
+        targets[workload] = metrics[workload].oriented(targets[workload])
     each = [
-        cost_to_target(records[trial], targets[group])
-        for trial, group in zip(results["trial_id"], results["group"], strict=True)
+        cost_to_target(records[trial], targets[workload])
+        for trial, workload in zip(results["trial_id"], results["workload"], strict=True)
     ]
-    by_cell = results.assign(cost=each).groupby(["group", "initializer"], sort=False)["cost"]
+    by_cell = results.assign(cost=each).groupby(["workload", "treatment"], sort=False)["cost"]
     costs = by_cell.agg(lambda seeds: float(np.median(seeds))).reset_index()
     return table(costs, "cost"), targets

@@ -1,4 +1,4 @@
-"""How often an initializer diverges, and whether a probe tells beforehand which will."""
+"""How often a treatment diverges, and whether a probe tells beforehand which will."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class DivergenceRate(NamedTuple):
-    """How often an initializer diverges.
+    """How often a treatment diverges.
 
     Attributes:
         workloads: share of its workloads on which one seed or more diverged, with Wilson's interval over workloads. It
             is larger with more seeds.
         diverged: number of its trials that diverged; seeds of one workload are not independent trials, so no interval.
         trials: number of its trials that have a result.
-        comparisons: of how many initializers the intervals hold at once.
+        comparisons: of how many treatments the intervals hold at once.
     """
 
     workloads: Estimate
@@ -41,15 +41,15 @@ class DivergenceRate(NamedTuple):
     comparisons: int = 1
 
 
-def divergence_rate(cells: pd.DataFrame, initializer: str, comparisons: int = 1) -> DivergenceRate:
-    """Return how often an initializer diverges, by the unit of analysis, the workload.
+def divergence_rate(cells: pd.DataFrame, treatment: str, comparisons: int = 1) -> DivergenceRate:
+    """Return how often a treatment diverges, by the unit of analysis, the workload.
 
     Args:
         cells: as from `cells.cells`.
-        initializer: a label in them; one that they lack has no workload.
-        comparisons: of how many initializers the intervals are to hold at once.
+        treatment: a label in them; one that they lack has no workload.
+        comparisons: of how many treatments the intervals are to hold at once.
     """
-    own = cells[cells["initializer"] == initializer]
+    own = cells[cells["treatment"] == treatment]
     on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own), comparisons)
     return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()), comparisons)
 
@@ -58,7 +58,7 @@ class DivergencePrediction(NamedTuple):
     """A probe against divergence.
 
     Attributes:
-        auroc: area under the ROC curve, 0.5 for no relation, with an interval over the initializers, which n counts.
+        auroc: area under the ROC curve, 0.5 for no relation, with an interval over the treatments, which n counts.
         pvalue: two-sided, of the joint permutation test; NaN where nothing could be rejected.
         pairs: pairs of a cell that diverged and one of the same workload that did not.
         reason: why there is no area or no p-value, else empty.
@@ -78,7 +78,7 @@ def predict_divergence(probe: pd.DataFrame, diverged: pd.DataFrame, *, seed: int
     whose values are all high, adds nothing. The labels are permuted jointly, as in `permutation.permutation_test`.
 
     Args:
-        probe: workloads × initializers, NaN where missing.
+        probe: workloads × treatments, NaN where missing.
         diverged: likewise, positive for a cell with a diverged seed, 0 for another, NaN where it was not run.
         seed: of the permutations drawn.
     """

@@ -60,13 +60,13 @@ def gain(
     the cells of the *other* architectures predict its cells; both predictions are clipped to 0 … 1. The gain is the
     difference of their mean absolute errors.
 
-    Its p-value: x is replaced by what Z leaves of it over all cells, and the initializers' labels of these residuals
+    Its p-value: x is replaced by what Z leaves of it over all cells, and the treatments' labels of these residuals
     are permuted jointly over workloads (the method that Winkler et al., NeuroImage 92 (2014) 381-397, name after
     Smith), the whole validation repeated each time. What the probe owes to the trivial predictors is in no permutation
     and can earn it nothing.
 
     Args:
-        probe: workloads × initializers, NaN where missing, +∞ where too large to be stored.
+        probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
         outcome: likewise, +∞ for a diverged cell.
         trivial: likewise, by name: parameter count, depth, loss at initialization, ...
         architectures: workload → what is left out together with it; by default each workload by itself.
@@ -78,9 +78,9 @@ def gain(
     every = {name: aligned(values, outcome)[0] for name, values in trivial.items()}
     every = {name: values for name, values in every.items() if not np.isnan(values[known]).any()}
     predictors = [name for name, values in every.items() if len(np.unique(values[known])) > 1]
-    folds = pd.factorize(np.array([(architectures or {}).get(group, group) for group in outcome.index], dtype=object))[
-        0
-    ]
+    folds = pd.factorize(
+        np.array([(architectures or {}).get(workload, workload) for workload in outcome.index], dtype=object)
+    )[0]
     fold, cells = folds[np.nonzero(known)[0]], int(known.sum())
     each = np.unique(fold, return_counts=True)[1]
     left_out, least = len(each), cells - int(each.max(initial=0))

@@ -11,6 +11,8 @@ from scipy import stats
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from initbench.metric import Metric
+
 CONFIDENCE = 0.95
 MINIMUM_SEEDS = 3
 
@@ -39,6 +41,10 @@ class Estimate(NamedTuple):
     def half_width(self) -> float:
         """Half the width of the interval, NaN where there is none; of a clipped one it means nothing."""
         return (self.high - self.low) / 2
+
+    def in_direction(self, metric: Metric) -> Estimate:
+        """Return a difference of a metric's values, of one of oriented values (`Metric.oriented`), or the reverse."""
+        return self if metric.better == "lower" else self._replace(value=-self.value, low=-self.high, high=-self.low)
 
     def clipped(self, low: float, high: float) -> Estimate:
         """Return the estimate with the interval's ends within bounds that the quantity cannot leave."""

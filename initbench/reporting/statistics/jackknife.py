@@ -1,4 +1,4 @@
-"""An interval for any statistic of a table, over the initializers as a sample."""
+"""An interval for any statistic of a table, over the treatments as a sample."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def jackknife(statistic: Callable[[NDArray[np.intp]], float], initializers: int) -> Estimate:
-    """Return a statistic of all initializers, with Student's interval over its jackknife pseudo-values.
+def jackknife(statistic: Callable[[NDArray[np.intp]], float], treatments: int) -> Estimate:
+    """Return a statistic of all treatments, with Student's interval over its jackknife pseudo-values.
 
-    The k pseudo-values are k θ - (k - 1) θ₋ᵢ, θ₋ᵢ without initializer i; their standard error around θ, and Student's t
+    The k pseudo-values are k θ - (k - 1) θ₋ᵢ, θ₋ᵢ without treatment i; their standard error around θ, and Student's t
     with k - 1 degrees of freedom (Tukey, Ann. Math. Stat. 29 (1958) 614; Efron and Stein, Ann. Stat. 9 (1981) 586).
-    Leaving out a column leaves out all that is peculiar to an initializer, on every workload at once.
+    Leaving out a column leaves out all that is peculiar to a treatment, on every workload at once.
 
     Args:
-        statistic: of the indices of the initializers to use.
-        initializers: their number k; no interval below 5, or where the statistic without one of them is NaN.
+        statistic: of the indices of the treatments to use.
+        treatments: their number k; no interval below 5, or where the statistic without one of them is NaN.
     """
-    every = np.arange(initializers)
+    every = np.arange(treatments)
     value = statistic(every)
-    nothing = Estimate(value, math.nan, math.nan, initializers)
-    if initializers < 5 or math.isnan(value):
+    nothing = Estimate(value, math.nan, math.nan, treatments)
+    if treatments < 5 or math.isnan(value):
         return nothing
     without = np.array([statistic(np.delete(every, i)) for i in every])
-    pseudo = mean_estimate(initializers * value - (initializers - 1) * without)
+    pseudo = mean_estimate(treatments * value - (treatments - 1) * without)
     if not pseudo.has_interval:
         return nothing
-    return Estimate(value, value - pseudo.half_width, value + pseudo.half_width, initializers)
+    return Estimate(value, value - pseudo.half_width, value + pseudo.half_width, treatments)

@@ -1,4 +1,4 @@
-"""Two initializers compared where all else is equal: by workload and seed."""
+"""Two treatments compared where all else is equal: by workload and seed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from initbench.reporting.statistics.intervals import Estimate, mean_estimate, sh
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from initbench.metric import Metric
+
 
 class PairedComparison(NamedTuple):
-    """An initializer against a reference.
+    """A treatment against a reference.
 
     Attributes:
-        by_workload: one row per workload that has both: ``group``; ``difference``, ``low``, ``high``: as from
+        by_workload: one row per workload that has both: ``workload``; ``difference``, ``low``, ``high``: as from
             `paired_estimate`; ``median``: of the differences, where both diverged 0, where one did ±∞;
             ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one or two diverged trials.
         difference: the mean over workloads of their mean differences; the interval is over workloads, of which these
             are taken as a sample. None of it where a trial diverged.
-        probability_of_improvement: that a run of the initializer has a lower error than a run of the reference on the
+        probability_of_improvement: that a run of the treatment has a lower error than a run of the reference on the
             same workload, averaged over workloads; the interval is over workloads (`intervals.share_estimate`).
         comparisons: how many comparisons each kind of interval is to hold for at once.
     """
@@ -34,38 +36,38 @@ class PairedComparison(NamedTuple):
     probability_of_improvement: Estimate
     comparisons: int = 1
 
-    def on(self, group: str) -> Estimate:
+    def on(self, workload: str) -> Estimate:
         """Return the difference on one workload, as from `paired_estimate`; n is 0 where it has not both."""
-        for row in self.by_workload[self.by_workload["group"] == group].to_dict("records"):
+        for row in self.by_workload[self.by_workload["workload"] == workload].to_dict("records"):
             return Estimate(row["difference"], row["low"], row["high"], row["seeds"])
         return Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def compare_paired(trials: pd.DataFrame, initializer: str, reference: str, comparisons: int = 1) -> PairedComparison:
-    """Return an initializer against a reference, on the workloads and seeds where both have a result.
+def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
+    """Return a treatment against a reference, on the workloads and seeds where both have a result.
 
-    Two initializers at one seed see the same data in the same order, so their difference is free of that noise. Seeds
+    Two treatments at one seed see the same data in the same order, so their difference is free of that noise. Seeds
     are replicates within a workload: over workloads each counts once, however many seeds it has.
 
     Args:
         trials: as from `comparison.comparable_trials`.
-        initializer: a label in them.
+        treatment: a label in them.
         reference: another.
         comparisons: how many are made: k - 1 where all of k are compared with one that was named beforehand, and
             k (k - 1) / 2 where that one was picked by the same errors, for then any pair might have come up. All
             intervals have the level 1 - 5 % / comparisons.
     """
     results = trial_outcomes(trials)
-    both = results[results["initializer"].isin([initializer, reference])]
-    wide = both.pivot(index=["group", "seed"], columns="initializer", values="outcome")  # noqa: PD010  # it refuses duplicates
-    wide = wide.reindex(columns=[initializer, reference]).dropna()
+    both = results[results["treatment"].isin([treatment, reference])]
+    wide = both.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
+    wide = wide.reindex(columns=[treatment, reference]).dropna()
     rows = []
-    for group, own in wide.groupby(level="group", sort=False):
-        first, second = own[initializer].to_numpy(), own[reference].to_numpy()
+    for workload, own in wide.groupby(level="workload", sort=False):
+        first, second = own[treatment].to_numpy(), own[reference].to_numpy()
         mean = paired_estimate(first, second, comparisons)
         rows.append(
             {
-                "group": group,
+                "workload": workload,
                 "difference": mean.value,
                 "low": mean.low,
                 "high": mean.high,
@@ -75,7 +77,7 @@ def compare_paired(trials: pd.DataFrame, initializer: str, reference: str, compa
                 "diverged": int((np.isinf(first) | np.isinf(second)).sum()),
             }
         )
-    columns = ["group", "difference", "low", "high", "median", "probability_of_improvement", "seeds", "diverged"]
+    columns = ["workload", "difference", "low", "high", "median", "probability_of_improvement", "seeds", "diverged"]
     by_workload = pd.DataFrame(rows, columns=columns)
     return PairedComparison(
         by_workload,
@@ -83,6 +85,14 @@ def compare_paired(trials: pd.DataFrame, initializer: str, reference: str, compa
         share_estimate(by_workload["probability_of_improvement"].to_numpy(dtype=float), comparisons),
         comparisons,
     )
+
+
+def in_direction(by_workload: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """Return the rows of a `PairedComparison` of oriented outcomes with differences in the metric's own direction."""
+    if metric.better == "lower":
+        return by_workload
+    ends = {"low": -by_workload["high"], "high": -by_workload["low"]}
+    return by_workload.assign(difference=-by_workload["difference"], median=-by_workload["median"], **ends)
 
 
 def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -> Estimate:

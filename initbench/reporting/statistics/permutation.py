@@ -1,6 +1,6 @@
-"""Whether a probe and the outcome are related at all: initializers' labels permuted jointly over all workloads.
+"""Whether a probe and the outcome are related at all: treatments' labels permuted jointly over all workloads.
 
-What is peculiar to an initializer shows on every workload, in its outcome and in its probe. Permuting within each
+What is peculiar to a treatment shows on every workload, in its outcome and in its probe. Permuting within each
 workload by itself destroys that, takes one coincidence for many, and rejects up to half of all true nulls. Permuting
 whole columns of the table keeps it.
 """
@@ -30,7 +30,7 @@ class PermutationTest(NamedTuple):
         statistic: what was observed.
         pvalue: share of permutations at least as extreme, NaN where nothing could be rejected.
         permutations: how many different ones there are.
-        initializers: how many can be exchanged with another.
+        treatments: how many can be exchanged with another.
         workloads: how many workloads took part.
         reason: why there is no p-value, else empty.
     """
@@ -38,23 +38,23 @@ class PermutationTest(NamedTuple):
     statistic: float
     pvalue: float
     permutations: int
-    initializers: int
+    treatments: int
     workloads: int
     reason: str
 
 
 def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 0) -> PermutationTest:
-    """Return the joint permutation test of ρ̄, the mean over workloads of Spearman's ρ over initializers.
+    """Return the joint permutation test of ρ̄, the mean over workloads of Spearman's ρ over treatments.
 
-    ρ̄ = Σₐ (nₐ - 1) ρₐ / Σₐ (nₐ - 1), where nₐ initializers of workload a have both values; 1 / (n - 1) is the variance
-    of ρ under the null. The p-value is two-sided, the share of permutations π of the initializers' labels with
-    |ρ̄(π)| ≥ |ρ̄|: of all of them up to 7 initializers, else of 9,999 and the observed one (Phipson and Smyth,
-    Stat. Appl. Genet. Mol. Biol. 9 (2010) 39). An initializer is exchanged only with those that have values on the
-    same workloads. With 4 initializers there are 24 permutations, of which the perfect order and its mirror image are
+    ρ̄ = Σₐ (nₐ - 1) ρₐ / Σₐ (nₐ - 1), where nₐ treatments of workload a have both values; 1 / (n - 1) is the variance
+    of ρ under the null. The p-value is two-sided, the share of permutations π of the treatments' labels with
+    |ρ̄(π)| ≥ |ρ̄|: of all of them up to 7 treatments, else of 9,999 and the observed one (Phipson and Smyth,
+    Stat. Appl. Genet. Mol. Biol. 9 (2010) 39). A treatment is exchanged only with those that have values on the
+    same workloads. With 4 treatments there are 24 permutations, of which the perfect order and its mirror image are
     8 %: from 5 on something can be rejected.
 
     Args:
-        probe: workloads × initializers, NaN where missing, +∞ where too large to be stored.
+        probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
         outcome: likewise, +∞ for a diverged cell.
         seed: of the permutations drawn.
     """
@@ -65,7 +65,7 @@ def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 
     workloads = int((weights > 0).sum())
     exchanged = int((permutations != np.arange(x.shape[1])).any(axis=0).sum()) if x.size else 0
     if workloads == 0:
-        reason = "no workload has 3 initializers with different values"
+        reason = "no workload has 3 treatments with different values"
         return PermutationTest(math.nan, math.nan, number, exchanged, 0, reason)
     if number < TESTABLE:
         reason = f"{number} permutation{'s' if number != 1 else ''} of the labels: nothing can be rejected at 5 %"
@@ -79,9 +79,9 @@ def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 
 def scores(
     x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the standardized ranks of both, shape (..., workloads, initializers), and weights, (..., workloads).
+    """Return the standardized ranks of both, shape (..., workloads, treatments), and weights, (..., workloads).
 
-    The weights are (n - 1) / Σ (n - 1), and 0 for a workload with fewer than 3 initializers or a constant side.
+    The weights are (n - 1) / Σ (n - 1), and 0 for a workload with fewer than 3 treatments or a constant side.
     """
     ranks_x, ranks_y = standardized_ranks(x), standardized_ranks(y)
     count = (~np.isnan(x)).sum(axis=-1)
@@ -92,12 +92,12 @@ def scores(
 
 
 def telling(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both without the workloads that have no weight in `scores`, and the initializers that are on no other.
+    """Return both without the workloads that have no weight in `scores`, and the treatments that are on no other.
 
-    An initializer that only such a workload has is exchanged with nothing, and is none of those that were looked at.
+    A treatment that only such a workload has is exchanged with nothing, and is none of those that were looked at.
 
     Args:
-        x: shape (workloads, initializers).
+        x: shape (workloads, treatments).
         y: likewise, NaN where x is.
     """
     _, _, weights = scores(x, y)
@@ -110,8 +110,8 @@ def permuted_statistics(products: NDArray[np.float64], permutations: NDArray[np.
     """Return Σᵢ products[π(i), i] for each permutation π: any statistic that is a sum over cells of x times y.
 
     Args:
-        products: shape (..., initializers, initializers): Σₐ wₐ x[a, j] y[a, i] at [j, i].
-        permutations: shape (number, initializers).
+        products: shape (..., treatments, treatments): Σₐ wₐ x[a, j] y[a, i] at [j, i].
+        permutations: shape (number, treatments).
 
     Returns:
         Shape (..., number).
@@ -134,13 +134,13 @@ def share_as_extreme(permuted: NDArray[np.float64], observed: float, *, exhausti
 def label_permutations(
     present: NDArray[np.bool_], *, seed: int = 0, draws: int = PERMUTATIONS
 ) -> tuple[NDArray[np.intp], int]:
-    """Return permutations of initializers, shape (number, initializers), and how many different ones there are.
+    """Return permutations of treatments, shape (number, treatments), and how many different ones there are.
 
-    Only initializers that are present on the same workloads are exchanged. All permutations are returned where
+    Only treatments that are present on the same workloads are exchanged. All permutations are returned where
     they are no more than `draws`, else as many random ones.
 
     Args:
-        present: shape (workloads, initializers).
+        present: shape (workloads, treatments).
         seed: of the random ones.
         draws: the most that are returned.
     """
@@ -150,16 +150,16 @@ def label_permutations(
         if present[:, i].any():  # one that is nowhere would only multiply the number of permutations
             strata.setdefault(present[:, i].tobytes(), []).append(i)
     total = math.prod(math.factorial(len(members)) for members in strata.values())
-    groups = list(strata.values())
+    workloads = list(strata.values())
     if total <= draws:
         every = np.tile(np.arange(width), (total, 1))
-        orders = itertools.product(*(itertools.permutations(members) for members in groups))
+        orders = itertools.product(*(itertools.permutations(members) for members in workloads))
         for row, order in zip(every, orders, strict=True):
-            for members, permuted in zip(groups, order, strict=True):
+            for members, permuted in zip(workloads, order, strict=True):
                 row[members] = permuted
         return every, total
     generator = np.random.default_rng(seed)
     drawn = np.tile(np.arange(width), (draws, 1))
-    for members in groups:
+    for members in workloads:
         drawn[:, members] = generator.permuted(np.tile(members, (draws, 1)), axis=1)
     return drawn, total

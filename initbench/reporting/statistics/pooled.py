@@ -22,7 +22,7 @@ class Pooled(NamedTuple):
 
     Attributes:
         rho: the pooled ρ with the Hartung-Knapp interval; its n counts workloads. It is about more workloads for
-            *these* initializers: workloads share them, which this interval does not know.
+            *these* treatments: workloads share them, which this interval does not know.
         q: Cochran's Q, Σ wₐ (zₐ - z̄)² with the fixed-effect weights.
         i_squared: share of the variation of z between workloads that is not sampling, max(0, (Q - (A - 1)) / Q).
         tau_squared: variance of the true z between workloads.
@@ -43,7 +43,7 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
 
     Args:
         rho: shape (workloads,), NaN where there is none.
-        n: initializers behind each, at least 4.
+        n: treatments behind each, at least 4.
     """
     r, count = np.asarray(rho, dtype=float), np.asarray(n, dtype=float)
     r, count = r[~np.isnan(r)], count[~np.isnan(r)]
@@ -66,15 +66,15 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
 
 
 def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
-    """Return the mean ρ̄ over workloads of Spearman's ρ, with an interval over the initializers; its n counts them.
+    """Return the mean ρ̄ over workloads of Spearman's ρ, with an interval over the treatments; its n counts them.
 
-    ρ̄ is the statistic of `permutation.permutation_test`, jackknifed over initializers on Fisher's scale: the interval
-    that takes the initializers, which all workloads share, as a sample. Where there is no jackknife, with 4
-    initializers, where ρ̄ is the same without any of them, or where there is none without one of them, it is
-    `association.fisher_interval` for the most initializers that a workload has, as if the others added nothing.
+    ρ̄ is the statistic of `permutation.permutation_test`, jackknifed over treatments on Fisher's scale: the interval
+    that takes the treatments, which all workloads share, as a sample. Where there is no jackknife, with 4
+    treatments, where ρ̄ is the same without any of them, or where there is none without one of them, it is
+    `association.fisher_interval` for the most treatments that a workload has, as if the others added nothing.
 
     Args:
-        probe: workloads × initializers, NaN where missing.
+        probe: workloads × treatments, NaN where missing.
         outcome: likewise, +∞ for a diverged cell.
     """
     x, y = telling(*aligned(probe, outcome))

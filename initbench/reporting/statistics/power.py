@@ -21,7 +21,7 @@ MAXIMUM_SEEDS = 10_000
 
 
 class SeedSpread(NamedTuple):
-    """How much the errors of two initializers on one workload differ from seed to seed.
+    """How much the errors of two treatments on one workload differ from seed to seed.
 
     Attributes:
         difference: standard deviation of the paired difference, in fractions of error.
@@ -48,19 +48,19 @@ def stated_spread(seed_deviation: float) -> SeedSpread:
 def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
     """Return the spread of paired differences in a pilot, pooled over its workloads.
 
-    On each workload, over the initializers that finished at all its seeds and the S seeds, the mean over pairs of the
+    On each workload, over the treatments that finished at all its seeds and the S seeds, the mean over pairs of the
     variance of their differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by
-    their degrees of freedom (I - 1)(S - 1). Diverged trials have no error: their initializers are left out there.
+    their degrees of freedom (I - 1)(S - 1). Diverged trials have no error: their treatments are left out there.
 
     Args:
         trials: as from `comparison.comparable_trials`.
 
     Returns:
-        NaN with 0 degrees of freedom where no workload has 2 such initializers and 2 seeds.
+        NaN with 0 degrees of freedom where no workload has 2 such treatments and 2 seeds.
     """
     squares, freedom, workloads = 0.0, 0, 0
-    for _, own in trial_outcomes(trials).groupby("group", sort=False):
-        wide = own.pivot(index="initializer", columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
+    for _, own in trial_outcomes(trials).groupby("workload", sort=False):
+        wide = own.pivot(index="treatment", columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
         wide = wide.replace(np.inf, np.nan).dropna()
         rows, columns = wide.shape
         if min(rows, columns) < 2:
@@ -74,7 +74,7 @@ def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
 
 
 def power(difference: float, spread: float, seeds: int, comparisons: int = 1) -> float:
-    """Return the chance that the paired t test of two initializers on one workload finds their difference.
+    """Return the chance that the paired t test of two treatments on one workload finds their difference.
 
     P(|T| > t), T noncentral with ν = S - 1 degrees of freedom and noncentrality λ = δ √S / s, t = t₁₋α/₂ₘ,ν (Cohen,
     Statistical Power Analysis (1988), section 2.3), as the mean of Φ(λ - t u) + Φ(-λ - t u) over u = √(χ²ᵥ / ν).
@@ -135,23 +135,23 @@ def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int 
     return high
 
 
-def friedman_workloads(statistic: float, initializers: int, workloads: int, epsilon: float = 1.0) -> int | None:
+def friedman_workloads(statistic: float, treatments: int, workloads: int, epsilon: float = 1.0) -> int | None:
     """Return how many workloads let Friedman's test find rank differences of the size seen with a chance of 80 %.
 
     χ² is n times a function of the mean ranks. With n' workloads it is about noncentral χ² with k - 1 degrees of
-    freedom and λ = n' (χ² - (k - 1)) / n: k - 1 is what equal initializers have in the mean. The limit is that of the
+    freedom and λ = n' (χ² - (k - 1)) / n: k - 1 is what equal treatments have in the mean. The limit is that of the
     test as `ranks.compare_ranks` corrects it.
 
     Args:
         statistic: χ².
-        initializers: k.
+        treatments: k.
         workloads: n, which did not find it: the answer is more.
         epsilon: Box's ε.
 
     Returns:
         The number, or None where χ² is no more than k - 1 or 10,000 are not enough.
     """
-    freedom = initializers - 1
+    freedom = treatments - 1
     effect = (statistic - freedom) / workloads
     if effect <= 0:
         return None
@@ -169,24 +169,24 @@ def friedman_workloads(statistic: float, initializers: int, workloads: int, epsi
     return high
 
 
-def detectable_correlation(initializers: int) -> float:
+def detectable_correlation(treatments: int) -> float:
     """Return the ρ between a probe and the outcome that is found with a chance of 80 %, if all workloads say the same.
 
-    tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n initializers. It is the worst case: where what is peculiar to an
-    initializer is shared by all workloads, more workloads add nothing, only more initializers do.
+    tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n treatments. It is the worst case: where what is peculiar to an
+    treatment is shared by all workloads, more workloads add nothing, only more treatments do.
 
     Args:
-        initializers: n; NaN below 5, where nothing can be rejected.
+        treatments: n; NaN below 5, where nothing can be rejected.
     """
-    if initializers < 5:
+    if treatments < 5:
         return math.nan
     factor, lost = SPEARMAN
     quantiles = float(stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER))
-    return math.tanh(quantiles * math.sqrt(factor / (initializers - lost)))
+    return math.tanh(quantiles * math.sqrt(factor / (treatments - lost)))
 
 
-def correlation_initializers(rho: float, comparisons: int = 1, more_than: int = 4) -> int | None:
-    """Return how many initializers find a ρ with a chance of 80 %, if all workloads say the same: 3 + 1.06 (z / Z)².
+def correlation_treatments(rho: float, comparisons: int = 1, more_than: int = 4) -> int | None:
+    """Return how many treatments find a ρ with a chance of 80 %, if all workloads say the same: 3 + 1.06 (z / Z)².
 
     z = z₁₋α/₂ₘ + z₀.₈ and Z = arctanh |ρ|; with m = 1 the inverse of `detectable_correlation`. At least as many as are
     needed for a perfect order, and its mirror image, to be less than α / m of the k! orders.

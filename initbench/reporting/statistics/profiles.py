@@ -1,4 +1,4 @@
-"""Performance profiles: on what share of the workloads an initializer comes within a factor of the best."""
+"""Performance profiles: on what share of the workloads a treatment comes within a factor of the best."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
     NaN, has the ratio +∞, also where all miss.
 
     Args:
-        costs: workloads × initializers, test errors or costs to a target in any unit, +∞ or NaN for a miss.
+        costs: workloads × treatments, test errors or costs to a target in any unit, +∞ or NaN for a miss.
 
     Raises:
         ValueError: a cost is negative.
@@ -31,7 +31,7 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def performance_profiles(costs: pd.DataFrame) -> pd.DataFrame:
-    """Return ρₛ(τ), the share of all workloads on which initializer s comes within a factor τ of the best.
+    """Return ρₛ(τ), the share of all workloads on which treatment s comes within a factor τ of the best.
 
     ρₛ(1) is the share on which it is the best; the limit for large τ is the share on which it does not miss.
 
@@ -39,7 +39,7 @@ def performance_profiles(costs: pd.DataFrame) -> pd.DataFrame:
         costs: as for `performance_ratios`.
 
     Returns:
-        Rows by τ, all values at which a profile rises, 1 first; columns by initializer; a profile is constant between
+        Rows by τ, all values at which a profile rises, 1 first; columns by treatment; a profile is constant between
         two rows.
     """
     ratios = performance_ratios(costs)

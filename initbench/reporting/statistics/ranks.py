@@ -1,4 +1,4 @@
-"""Whether initializers differ over workloads at all, and which: Friedman's test and comparisons of mean ranks."""
+"""Whether treatments differ over workloads at all, and which: Friedman's test and comparisons of mean ranks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PAIR_COLUMNS = ["first", "second", "difference", "low", "high", "pvalue"]
 
 
 class RankComparison(NamedTuple):
-    """Initializers by their rank within each workload.
+    """Treatments by their rank within each workload.
 
     Attributes:
-        mean_ranks: by initializer, best (1) first.
+        mean_ranks: by treatment, best (1) first.
         statistic: Friedman's χ², k - 1 degrees of freedom; NaN where there is no test.
         pvalue: of Friedman's test, corrected for unequal spreads.
-        pairs: one row per pair: ``first``, ``second`` (initializers), ``difference`` of mean ranks, ``low`` and
+        pairs: one row per pair: ``first``, ``second`` (treatments), ``difference`` of mean ranks, ``low`` and
             ``high``: the difference ∓ the critical one, a simultaneous 95 % interval; ``pvalue`` after Holm; empty
             where Friedman's test does not reject, because then no pair is tested.
         critical_difference: of mean ranks, NaN where it is not drawn.
@@ -52,14 +52,14 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     range's quantile q (Nemenyi; the same section), is given from 5 workloads on, and where the largest difference that
     there can be, k - 1, exceeds it.
 
-    Friedman's test takes all initializers to vary alike between workloads; where some vary more it fires too often
+    Friedman's test takes all treatments to vary alike between workloads; where some vary more it fires too often
     (docs/statistics.md). The p-value is therefore corrected by Box's ε, as in the analysis of variance: it is that of
     ε χ² with ε (k - 1) degrees of freedom (`sphericity`), and never below Friedman's own.
 
     Workloads count as independent. Those that differ in depth alone are less than that.
 
     Args:
-        outcomes: workloads × initializers without gaps, as from `cells.complete`; +∞ is the worst, equal values share
+        outcomes: workloads × treatments without gaps, as from `cells.complete`; +∞ is the worst, equal values share
             their mean rank.
 
     Raises:
@@ -74,7 +74,7 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     ranks = stats.rankdata(outcomes.to_numpy(dtype=float), axis=1)
     means = pd.Series(ranks.mean(axis=0), index=outcomes.columns).sort_values(kind="stable")
     if k < 3 or n < 2:
-        few = "2 initializers are compared by their paired differences" if k == 2 else f"{k} initializer to compare"
+        few = "2 treatments are compared by their paired differences" if k == 2 else f"{k} treatment to compare"
         reason = few if k < 3 else "1 workload; ranks are compared over several"
         return RankComparison(means, math.nan, math.nan, nothing, math.nan, reason, n)
     if (ranks == ranks[:, :1]).all():
@@ -89,13 +89,13 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
 
 
 def sphericity(ranks: NDArray[np.float64]) -> float:
-    """Return Huynh and Feldt's estimate of Box's ε of ranks: 1 where all initializers vary alike, at least 1 / (k - 1).
+    """Return Huynh and Feldt's estimate of Box's ε of ranks: 1 where all treatments vary alike, at least 1 / (k - 1).
 
     With S the covariance of the ranks, ε̂ = (tr S)² / ((k - 1) tr S²), and
     ε̃ = (n (k - 1) ε̂ - 2) / ((k - 1) (n - 1 - (k - 1) ε̂)) within ε̂ … 1 (Huynh and Feldt, J. Educ. Stat. 1 (1976) 69-82).
 
     Args:
-        ranks: shape (workloads n, initializers k), k at least 2; each row sums to the same.
+        ranks: shape (workloads n, treatments k), k at least 2; each row sums to the same.
     """
     n, k = ranks.shape
     covariance = np.cov(ranks, rowvar=False)
@@ -133,5 +133,5 @@ def _critical_difference(n: int, k: int) -> tuple[float, str]:
         return math.nan, f"{n} workloads; a critical difference is given from {MINIMUM_WORKLOADS} on"
     difference = _half_width(n, k)
     if difference >= k - 1:
-        return math.nan, f"{n} workloads; the critical difference exceeds the largest that {k} initializers can have"
+        return math.nan, f"{n} workloads; the critical difference exceeds the largest that {k} treatments can have"
     return difference, ""

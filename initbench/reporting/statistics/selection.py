@@ -1,4 +1,4 @@
-"""What it costs to choose an initializer by a probe."""
+"""What it costs to choose a treatment by a probe."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Selection(NamedTuple):
-    """Choosing k initializers by a probe.
+    """Choosing k treatments by a probe.
 
     Attributes:
-        by_workload: one row per workload with more than k initializers: ``group``, ``regret``, ``regret_at_random``,
-            ``precision``, ``precision_at_random`` (k / n), ``n`` (initializers), ``lower_is_better`` (the direction
+        by_workload: one row per workload with more than k treatments: ``workload``, ``regret``, ``regret_at_random``,
+            ``precision``, ``precision_at_random`` (k / n), ``n`` (treatments), ``lower_is_better`` (the direction
             that was used there).
         regret: mean over workloads, in fractions of error, with Student's interval over them; +∞ where on some workload
             every choice may have diverged.
@@ -47,24 +47,24 @@ def selection(
     lower_is_better: bool | None = True,
     architectures: Mapping[str, str] | None = None,
 ) -> Selection:
-    """Return precision@k and regret@k of taking the k initializers with the best values of a probe.
+    """Return precision@k and regret@k of taking the k treatments with the best values of a probe.
 
     With K the set chosen and o the outcomes of a workload, regret@k = min over K of o - min over all of o: what is lost
     if only the k chosen are trained and the best of them is kept; precision@k = |K ∩ B| / k with B the k best outcomes.
     Where the probe or the outcome has ties, both are averaged over all ways to break them. A workload where every
-    initializer diverged is left out: there is no choice to make.
+    treatment diverged is left out: there is no choice to make.
 
     Args:
-        probe: workloads × initializers, NaN where missing.
+        probe: workloads × treatments, NaN where missing.
         outcome: likewise, test errors as fractions, +∞ for a diverged cell.
         k: how many are chosen.
         lower_is_better: whether a low value of the probe is to be chosen, as for GQ. It is to be said beforehand: found
             from the same outcomes it would flatter the probe. None for a probe of which that is not known: for each
-            workload it is the sign of Σ (n - 1) ρ over those of *other* architectures, n initializers and Spearman's ρ
+            workload it is the sign of Σ (n - 1) ρ over those of *other* architectures, n treatments and Spearman's ρ
             of each, as in `permutation.permutation_test`. A workload for which that is 0, or that has no others with 3
-            initializers, is left out. The answer is for a further workload and the *same* initializers: what is
-            peculiar to an initializer is known from the others, so that even a probe that means nothing beats a random
-            choice where workloads agree on the initializers (docs/statistics.md).
+            treatments, is left out. The answer is for a further workload and the *same* treatments: what is
+            peculiar to a treatment is known from the others, so that even a probe that means nothing beats a random
+            choice where workloads agree on the treatments (docs/statistics.md).
         architectures: workload → what is not to tell its direction, as for `gain.gain`.
 
     Raises:
@@ -74,12 +74,12 @@ def selection(
         raise ValueError(f"k must be at least 1, got {k}")
     values, errors = aligned(probe, outcome)
     if lower_is_better is None:
-        names = [(architectures or {}).get(group, group) for group in outcome.index]
+        names = [(architectures or {}).get(workload, workload) for workload in outcome.index]
         directions = _learned_directions(values, errors, pd.factorize(np.array(names, dtype=object))[0])
     else:
         directions = np.full(len(values), 1.0 if lower_is_better else -1.0)
     rows = []
-    for group, x, y, direction in zip(outcome.index, directions[:, None] * values, errors, directions, strict=True):
+    for workload, x, y, direction in zip(outcome.index, directions[:, None] * values, errors, directions, strict=True):
         known = ~np.isnan(x)
         n = int(known.sum())
         if n <= k or not np.isfinite(y[known]).any() or direction == 0:
@@ -89,7 +89,7 @@ def selection(
         everything = itertools.combinations(range(n), k)
         rows.append(
             {
-                "group": group,
+                "workload": workload,
                 "regret": _mean_regret(y[known], chosen),
                 "regret_at_random": _mean_regret(y[known], everything),
                 "precision": float(np.mean([len(set(a) & set(b)) / k for a in chosen for b in best])),
@@ -98,7 +98,7 @@ def selection(
                 "lower_is_better": bool(direction > 0),
             }
         )
-    columns = ["group", "regret", "regret_at_random", "precision", "precision_at_random", "n", "lower_is_better"]
+    columns = ["workload", "regret", "regret_at_random", "precision", "precision_at_random", "n", "lower_is_better"]
     by_workload = pd.DataFrame(rows, columns=columns)
     return Selection(
         by_workload,
@@ -115,7 +115,7 @@ def _learned_directions(
     """Return for each workload 1 where a low value goes with a low error on the others, -1 where a high one does.
 
     Args:
-        x: shape (workloads, initializers), the probe.
+        x: shape (workloads, treatments), the probe.
         y: likewise, the outcome.
         architecture: shape (workloads,), its index.
 

@@ -1,4 +1,4 @@
-"""How much of the variation of the outcomes is due to the initializer, the workload, their pairing, and the seed."""
+"""How much of the variation of the outcomes is due to the treatment, the workload, their pairing, and the seed."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ class VarianceSplit(NamedTuple):
     """Shares of the variance; they sum to 1.
 
     Attributes:
-        initializer: good or bad on all workloads alike.
-        workload: easy or hard for all initializers alike.
-        interaction: which initializer is good depends on the workload.
+        treatment: good or bad on all workloads alike.
+        workload: easy or hard for all treatments alike.
+        interaction: which treatment is good depends on the workload.
         seed: replicates of one cell.
-        unit: ``test error``, or ``rank`` of the trial among all where one diverged.
-        shape: numbers of workloads, initializers and seeds that were used.
+        of_ranks: whether it is of the trials' ranks among all, as it is where one diverged, and not of the outcome.
+        shape: numbers of workloads, treatments and seeds that were used.
         reason: why there is no split, else empty.
     """
 
-    initializer: float
+    treatment: float
     workload: float
     interaction: float
     seed: float
-    unit: str
+    of_ranks: bool
     shape: tuple[int, int, int]
     reason: str
 
 
 def split_variance(trials: pd.DataFrame) -> VarianceSplit:
-    """Return the split over the workloads, initializers and seeds of which every combination has a result.
+    """Return the split over the workloads, treatments and seeds of which every combination has a result.
 
     Where a trial diverged its error has no variance; then every trial's rank among all is split instead.
 
@@ -46,52 +46,51 @@ def split_variance(trials: pd.DataFrame) -> VarianceSplit:
         trials: as from `comparison.comparable_trials`.
     """
     results = trial_outcomes(trials)
-    counts = results.groupby(["group", "initializer"], sort=False).size().rename("n").reset_index()
+    counts = results.groupby(["workload", "treatment"], sort=False).size().rename("n").reset_index()
     cells = complete(table(counts, "n")).table
-    inside = results[results["group"].isin(cells.index) & results["initializer"].isin(cells.columns)]
-    wide = inside.pivot(index=["group", "initializer"], columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
+    inside = results[results["workload"].isin(cells.index) & results["treatment"].isin(cells.columns)]
+    wide = inside.pivot(index=["workload", "treatment"], columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
     wide = wide.dropna(axis="columns")
     shape = (cells.shape[0], cells.shape[1], wide.shape[1])
     if min(shape) < 2:
-        reason = "a split takes 2 workloads, 2 initializers and 2 seeds; complete are {}, {} and {}".format(*shape)
-        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, "", shape, reason)
-    keys = [(group, initializer) for group in cells.index for initializer in cells.columns]
+        reason = "a split takes 2 workloads, 2 treatments and 2 seeds; complete are {}, {} and {}".format(*shape)
+        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape, reason)
+    keys = [(workload, treatment) for workload in cells.index for treatment in cells.columns]
     outcomes = wide.reindex(keys).to_numpy(dtype=float).reshape(shape)
     diverged = bool(np.isinf(outcomes).any())
     values = stats.rankdata(outcomes).reshape(shape) if diverged else outcomes
     parts = variance_components(values)
     total = parts.sum()
     if total == 0:
-        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, "", shape, "all outcomes are equal")
-    initializer, workload, interaction, seed = (parts / total).tolist()
-    unit = "rank" if diverged else "test error"
-    return VarianceSplit(initializer, workload, interaction, seed, unit, shape, "")
+        return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape, "all outcomes are equal")
+    treatment, workload, interaction, seed = (parts / total).tolist()
+    return VarianceSplit(treatment, workload, interaction, seed, diverged, shape, "")
 
 
 def variance_components(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the variances of initializer, workload, their interaction, and seed, in the squared unit of the values.
+    """Return the variances of treatment, workload, their interaction, and seed, in the squared unit of the values.
 
-    The method of moments of the balanced two-way layout, all effects random: with A workloads, I initializers, S seeds
+    The method of moments of the balanced two-way layout, all effects random: with A workloads, I treatments, S seeds
     and the mean squares of the analysis of variance, σ²ₛ = MSₛ, σ²ₐᵢ = (MSₐᵢ - MSₛ) / S, σ²ᵢ = (MSᵢ - MSₐᵢ) / (A S),
     σ²ₐ = (MSₐ - MSₐᵢ) / (I S), each 0 where it comes out negative (Searle, Casella and McCulloch, Variance Components
     (1992), section 4.3).
 
-    It takes seeds as replicates of one cell. Noise that all initializers of a workload have in common at a seed, from
+    It takes seeds as replicates of one cell. Noise that all treatments of a workload have in common at a seed, from
     the order of the data, cancels in MSₐᵢ and MSᵢ: with a variance of σ²꜀ of it the interaction comes out lower by
     σ²꜀ / S, and the workload higher by as much.
 
     Args:
-        values: shape (workloads, initializers, seeds), finite, each at least 2.
+        values: shape (workloads, treatments, seeds), finite, each at least 2.
     """
     A, I, S = values.shape  # noqa: E741  # the letters of the formula
     cell, mean = values.mean(axis=2), values.mean()
     rows, columns = cell.mean(axis=1), cell.mean(axis=0)
     ms_workload = I * S * np.sum((rows - mean) ** 2) / (A - 1)
-    ms_initializer = A * S * np.sum((columns - mean) ** 2) / (I - 1)
+    ms_treatment = A * S * np.sum((columns - mean) ** 2) / (I - 1)
     ms_interaction = S * np.sum((cell - rows[:, None] - columns + mean) ** 2) / ((A - 1) * (I - 1))
     ms_seed = np.sum((values - cell[:, :, None]) ** 2) / (A * I * (S - 1))
     moments = [
-        (ms_initializer - ms_interaction) / (A * S),
+        (ms_treatment - ms_interaction) / (A * S),
         (ms_workload - ms_interaction) / (I * S),
         (ms_interaction - ms_seed) / S,
         ms_seed,

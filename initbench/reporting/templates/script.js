@@ -12,11 +12,15 @@
   const written = {
     text: (value) => value,
     count: (value) => String(value),
-    percent: (value) => `${(100 * value).toFixed(2)} %`,
     number: (value) => value.toPrecision(3),
     seconds: (value) => (value < 100 ? `${value.toFixed(2)} s` : `${(value / 60).toFixed(1)} min`),
   };
-  const text = (value, column) => (value === null ? "–" : written[data.columns[column].kind](value));
+  const metric = (value, { scale, unit, digits }) =>
+    `${digits === null ? (scale * value).toPrecision(4) : (scale * value).toFixed(digits)} ${unit}`.trimEnd();
+  const text = (value, column) => {
+    const kind = data.columns[column].kind;
+    return value === null ? "–" : typeof kind === "object" ? metric(value, kind) : written[kind](value);
+  };
   const compare = (a, b) =>
     a === b ? 0 : typeof a === "number" && typeof b === "number" ? a - b
       : String(a).localeCompare(String(b), "en", { numeric: true });

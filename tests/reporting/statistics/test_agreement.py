@@ -19,7 +19,7 @@ def test_agreement_is_kendalls_concordance():
         ranks = stats.rankdata(workload, axis=0).sum(axis=1)
         w = 12 * np.sum((ranks - ranks.mean()) ** 2) / (4**2 * (6**3 - 6))
         assert row["agreement"] == pytest.approx((4 * w - 1) / 3)
-        assert (row["seeds"], row["initializers"]) == (4, 6)
+        assert (row["seeds"], row["treatments"]) == (4, 6)
 
 
 def test_the_same_order_at_every_seed_agrees_wholly():
@@ -33,7 +33,7 @@ def test_initializers_without_the_probe_at_some_seed_are_left_out():
     values = np.tile(np.arange(5.0)[None, :, None], (1, 1, 3))
     values[0, 4, 1] = math.nan
     [row] = seed_agreement(trials(values), "probe.p").to_dict("records")
-    assert row["initializers"] == 4
+    assert row["treatments"] == 4
     assert len(seed_agreement(trials(values[:, :, :1]), "probe.p")) == 0
     assert len(seed_agreement(trials(values), "probe.none")) == 0
 

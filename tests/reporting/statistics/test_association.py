@@ -43,7 +43,7 @@ def test_a_perfect_order_has_an_interval_too():
 @pytest.mark.parametrize(
     ("x", "y", "remark"),
     [
-        ([1, 2, 3, 4, nan], [1, 2, 3, 4, 5], "not enough initializers (n = 4)"),
+        ([1, 2, 3, 4, nan], [1, 2, 3, 4, 5], "not enough treatments (n = 4)"),
         ([1, 1, 1, 1, 1], [1, 2, 3, 4, 5], "all values are equal"),
         ([1, 2, 3, 4, 5], [inf] * 5, "all values are equal"),
     ],

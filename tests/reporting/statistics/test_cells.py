@@ -4,23 +4,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from ledgers import KAIMING, make_record, make_spec, quickstart_records
+from reports import compared, comparison
 
-from initbench.reporting.comparison import comparable_trials, compare
-from initbench.reporting.frame import GQ, results_frame
+from initbench.reporting.frame import GQ
 from initbench.reporting.statistics.cells import cells, complete, table
 
 nan, inf = math.nan, math.inf
 
 
 def trials(records):
-    return comparable_trials(results_frame(records))
+    return compared(records).trials
 
 
 def test_cells_are_those_of_the_comparison():
     own = trials(quickstart_records())
-    found = cells(own, [GQ]).set_index(["group", "initializer"])
-    expected = compare(own).set_index(["group", "initializer"]).loc[found.index]
-    assert list(found["outcome"]) == list(expected["test_error_median"])
+    found = cells(own, [GQ]).set_index(["workload", "treatment"])
+    expected = comparison(quickstart_records()).set_index(["workload", "treatment"]).loc[found.index]
+    assert list(found["outcome"]) == list(expected["outcome_median"])
     assert list(found["diverged"]) == list(expected["diverged"])
     assert list(found[GQ]) == list(expected["gradient_quotient_median"])
     assert list(found[f"{GQ}.saturated"]) == list(expected["gradient_quotient_saturated"])

@@ -3,9 +3,8 @@ from dataclasses import replace
 
 import pytest
 from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec
+from reports import compared
 
-from initbench.reporting.comparison import comparable_trials
-from initbench.reporting.frame import results_frame
 from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
 from initbench.reporting.statistics.profiles import performance_profiles
 
@@ -16,6 +15,11 @@ def record(initializer=METAINIT, cost=None, errors=(0.5, 0.2, 0.1), architecture
     made = make_record(spec, errors[-1], status=status)
     history = [{"step": 10 * (i + 1), "epoch": i + 1, "test_error": e} for i, e in enumerate(errors)]
     return replace(made, initialization={"cost": cost} if cost else {}, history=history)
+
+
+def costs_of(records):
+    found = compared(records)
+    return costs_to_target(found.trials, {made.id: made for made in records}, found.by_workload)
 
 
 def test_an_initializers_steps_are_those_of_the_report():
@@ -45,7 +49,7 @@ def test_the_table_of_costs_by_hand():
         record(DELTA_1, tuned, (0.5, 0.5), WRN, 0),
         record(DELTA_1, tuned, (0.6, 0.5), WRN, 1),
     ]
-    costs, targets = costs_to_target(comparable_trials(results_frame(records)), {made.id: made for made in records})
+    costs, targets = costs_of(records)
     assert list(targets) == pytest.approx([0.2, 0.5])
     assert list(costs.index) == list(targets.index)
     assert dict(costs.iloc[0]) == {"kaiming": 10, "delta_orthogonal": math.inf}
@@ -55,12 +59,12 @@ def test_the_table_of_costs_by_hand():
 
 def test_a_workload_where_all_diverge_has_no_target_and_all_miss():
     records = [record(KAIMING, {"forward": 0, "backward": 0}, (0.5, 0.5), status="diverged")]
-    costs, targets = costs_to_target(comparable_trials(results_frame(records)), {made.id: made for made in records})
+    costs, targets = costs_of(records)
     assert math.isnan(targets.iloc[0])
     assert costs.to_numpy().tolist() == [[math.inf]]
 
 
 def test_a_cell_that_was_not_run_and_a_cost_that_is_not_known_are_missing():
     records = [record(KAIMING, None, (0.5, 0.5)), record(DELTA_1, {"forward": 0, "backward": 0}, (0.5, 0.5), WRN)]
-    costs, _ = costs_to_target(comparable_trials(results_frame(records)), {made.id: made for made in records})
+    costs, _ = costs_of(records)
     assert costs.isna().to_numpy().sum() == 3

@@ -70,13 +70,13 @@ def test_over_workloads_the_workload_is_the_unit_not_the_seed():
     # Ten times the seeds of one workload do not make it count ten times.
     more = [np.tile(values, 10) for values in (first[0], second[0])]
     again = outcomes([more[0]], [more[1]])
-    rest = outcomes(first[1:], second[1:]).assign(group=lambda t: "other " + t["group"])
+    rest = outcomes(first[1:], second[1:]).assign(workload=lambda t: "other " + t["workload"])
     assert compare_paired(pd.concat([again, rest]), "i0", "i1").difference.value == pytest.approx(-0.03)
 
 
 def test_only_seeds_of_both_are_paired():
     trials = outcomes([[0.1, 0.2, 0.3]], [[0.2, 0.4, 0.9]])
-    left = trials[~((trials["initializer"] == "i1") & (trials["seed"] == 2))]
+    left = trials[~((trials["treatment"] == "i1") & (trials["seed"] == 2))]
     [row] = compare_paired(left, "i0", "i1").by_workload.to_dict("records")
     assert (row["seeds"], row["difference"]) == (2, pytest.approx(-0.15))
     assert math.isnan(row["low"])

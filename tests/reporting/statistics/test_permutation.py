@@ -25,7 +25,7 @@ def test_the_pvalue_is_the_share_of_all_joint_permutations():
     result = permutation_test(table(x), table(y))
     assert result.statistic == pytest.approx(observed)
     assert result.pvalue == pytest.approx(np.mean(np.abs(every) >= abs(observed) - 1e-9))
-    assert (result.permutations, result.initializers, result.workloads) == (120, 5, 3)
+    assert (result.permutations, result.treatments, result.workloads) == (120, 5, 3)
 
 
 def test_on_one_workload_it_is_scipys_permutation_test():
@@ -92,7 +92,7 @@ def test_many_permutations_are_drawn_and_respect_the_gaps():
 def test_nothing_varies():
     flat = table(np.ones((3, 6)))
     result = permutation_test(flat, flat)
-    assert result.reason == "no workload has 3 initializers with different values"
+    assert result.reason == "no workload has 3 treatments with different values"
     assert permutation_test(pd.DataFrame(), pd.DataFrame()).workloads == 0
 
 

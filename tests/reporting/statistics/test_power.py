@@ -7,7 +7,7 @@ from statsmodels.stats.power import TTestPower
 from worlds import frame
 
 from initbench.reporting.statistics.power import (
-    correlation_initializers,
+    correlation_treatments,
     detectable_correlation,
     detectable_difference,
     friedman_workloads,
@@ -104,8 +104,8 @@ def test_the_workloads_that_friedmans_test_needs_find_it_with_the_chance_promise
 
 
 def test_what_would_be_enough_is_more_than_what_was_not():
-    assert correlation_initializers(0.9, more_than=10) == 11
+    assert correlation_treatments(0.9, more_than=10) == 11
     # A perfect order of 5 and its mirror image are 2 of 120 orders; corrected for 5 probes that is 8.3 %.
-    assert correlation_initializers(1.0, comparisons=5, more_than=5) == 6
-    assert correlation_initializers(1.0, comparisons=1, more_than=4) == 5
-    assert correlation_initializers(0.02) is None
+    assert correlation_treatments(1.0, comparisons=5, more_than=5) == 6
+    assert correlation_treatments(1.0, comparisons=1, more_than=4) == 5
+    assert correlation_treatments(0.02) is None

@@ -85,8 +85,8 @@ def test_critical_difference_of_demsars_table():
     [
         ((4, 5), "4 workloads; a critical difference is given from 5 on"),
         ((1, 5), "1 workload; ranks are compared over several"),
-        ((6, 2), "2 initializers are compared by their paired differences"),
-        ((6, 1), "1 initializer to compare"),
+        ((6, 2), "2 treatments are compared by their paired differences"),
+        ((6, 1), "1 treatment to compare"),
         ((0, 3), "no complete table"),
     ],
 )

@@ -32,7 +32,7 @@ def test_the_direction_is_learned_on_the_other_workloads():
     # The others of w0 say +1 and -1: nothing. Those of w1 say +1 + -1 too, those of w2 +2: low values are taken there.
     found = selection(table(np.array([up, up, down])), outcome, lower_is_better=None)
     assert found.learned
-    assert list(found.by_workload["group"]) == ["w2"]
+    assert list(found.by_workload["workload"]) == ["w2"]
     assert list(found.by_workload["lower_is_better"]) == [True]
     assert list(found.by_workload["regret"]) == pytest.approx([0.3])
     turned = selection(table(np.array([down, down, down])), outcome, lower_is_better=None)
@@ -46,9 +46,9 @@ def test_a_workload_of_the_same_architecture_teaches_no_direction():
     outcome = table(np.array([[0.1, 0.2, 0.3, 0.4]] * 3))
     probe = table(np.array([up, down, down]))
     # By itself, w1 learns +1 and -1: nothing. As w2 is of its architecture, it learns from w0 alone.
-    assert list(selection(probe, outcome, lower_is_better=None).by_workload["group"]) == ["w0"]
+    assert list(selection(probe, outcome, lower_is_better=None).by_workload["workload"]) == ["w0"]
     found = selection(probe, outcome, lower_is_better=None, architectures={"w1": "a", "w2": "a"}).by_workload
-    assert dict(zip(found["group"], found["lower_is_better"], strict=True)) == {"w0": False, "w1": True, "w2": True}
+    assert dict(zip(found["workload"], found["lower_is_better"], strict=True)) == {"w0": False, "w1": True, "w2": True}
 
 
 def test_one_workload_teaches_no_direction():
@@ -57,7 +57,7 @@ def test_one_workload_teaches_no_direction():
     flat = table(np.array([[1.0, 1, 1, 1, 1], [1.0, 2, 3, 4, 5]]))
     outcome = table(np.arange(10.0).reshape(2, 5))
     # The second has a first that says nothing; the first has the second.
-    assert list(selection(flat, outcome, lower_is_better=None).by_workload["group"]) == ["w0"]
+    assert list(selection(flat, outcome, lower_is_better=None).by_workload["workload"]) == ["w0"]
 
 
 def test_workloads_count_by_their_initializers_in_the_direction():
@@ -113,7 +113,7 @@ def test_the_outcome_itself_has_no_regret_and_full_precision():
 def test_workloads_without_a_choice_are_left_out():
     outcome = table(np.array([[inf, inf, inf], [0.1, nan, nan], [0.1, 0.2, nan]]))
     found = selection(table(np.ones((3, 3))), outcome)
-    assert list(found.by_workload["group"]) == ["w2"]
+    assert list(found.by_workload["workload"]) == ["w2"]
     assert math.isnan(selection(table(np.ones((1, 2))), table(np.full((1, 2), inf))).regret.value)
 
 

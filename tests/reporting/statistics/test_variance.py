@@ -13,19 +13,19 @@ def test_components_are_those_of_statsmodels_mean_squares():
     generator = np.random.default_rng(0)
     values = generator.standard_normal((4, 5, 3)) + 3 * generator.standard_normal((1, 5, 1))
     trials = frame(values)
-    anova = sm.stats.anova_lm(ols("test_error ~ C(group) * C(initializer)", trials).fit())
+    anova = sm.stats.anova_lm(ols("outcome ~ C(workload) * C(treatment)", trials).fit())
     ms = anova["mean_sq"]
-    pair, seed = ms["C(group):C(initializer)"], ms["Residual"]
+    pair, seed = ms["C(workload):C(treatment)"], ms["Residual"]
     expected = [
-        max((ms["C(initializer)"] - pair) / 12, 0),
-        max((ms["C(group)"] - pair) / 15, 0),
+        max((ms["C(treatment)"] - pair) / 12, 0),
+        max((ms["C(workload)"] - pair) / 15, 0),
         max((pair - seed) / 3, 0),
         seed,
     ]
     assert variance_components(values) == pytest.approx(expected)
     split = split_variance(trials)
     assert split[:4] == pytest.approx(np.array(expected) / sum(expected))
-    assert (split.unit, split.shape) == ("test error", (4, 5, 3))
+    assert (split.of_ranks, split.shape) == (False, (4, 5, 3))
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -41,23 +41,23 @@ def test_divergence_is_split_by_ranks():
     values = np.random.default_rng(1).standard_normal((3, 4, 3))
     values[:, 2] = math.inf
     split = split_variance(frame(values))
-    assert split.unit == "rank"
+    assert split.of_ranks
     assert sum(split[:4]) == pytest.approx(1)
-    assert split.initializer == max(split[:4])
+    assert split.treatment == max(split[:4])
 
 
 def test_gaps_are_left_out():
     trials = frame(np.random.default_rng(2).standard_normal((3, 4, 3)))
-    without = trials[~((trials["initializer"] == "i0") & (trials["group"] == "w1"))]
+    without = trials[~((trials["treatment"] == "i0") & (trials["workload"] == "w1"))]
     assert split_variance(without).shape == (3, 3, 3)  # a third of i0 is missing, a fourth of w1
-    fewer = trials[~((trials["initializer"] == "i0") & (trials["seed"] == 1))]
+    fewer = trials[~((trials["treatment"] == "i0") & (trials["seed"] == 1))]
     assert split_variance(fewer).shape == (3, 4, 2)
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 3), (3, 1, 3), (3, 4, 1)])
 def test_why_there_is_no_split(shape):
     split = split_variance(frame(np.random.default_rng(3).standard_normal(shape)))
-    assert split.reason == "a split takes 2 workloads, 2 initializers and 2 seeds; complete are {}, {} and {}".format(
+    assert split.reason == "a split takes 2 workloads, 2 treatments and 2 seeds; complete are {}, {} and {}".format(
         *shape
     )
     assert split_variance(frame(np.ones((2, 2, 2)))).reason == "all outcomes are equal"

@@ -138,7 +138,7 @@ def frame(outcome, **columns):
     for a, i, s in np.ndindex(*outcome.shape):
         error = outcome[a, i, s]
         diverged = np.isinf(error)
-        row = {"group": f"w{a}", "initializer": f"i{i}", "seed": s, "status": "diverged" if diverged else "finished"}
-        row |= {"test_error": np.nan if diverged else error}
+        row = {"workload": f"w{a}", "treatment": f"i{i}", "seed": s, "status": "diverged" if diverged else "finished"}
+        row |= {"outcome": np.nan if diverged else error, "oriented": error, "metric": "test_error"}
         rows.append(row | {name: values[a, i, s] for name, values in columns.items()})
     return pd.DataFrame(rows)

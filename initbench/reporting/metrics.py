@@ -1,0 +1,86 @@
+"""The metrics that records carry: what the outcome of each trial is, and how values are printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initbench.metric import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from initbench.ledger import TrialRecord
+
+EARLY = "first_epoch_"
+"""What the name of a metric begins with that is known soon: after the first epoch."""
+UNKNOWN = Metric("outcome", better="lower")
+"""The metric where no record says what it is: all trials have failed."""
+
+
+def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
+    """Return for each record the name of its primary metric, None where it has none.
+
+    That is a failed trial, which never knew its task, and one that was not trained.
+
+    It is the key in the record's metrics, ``test_error``; where two tasks have this key with another meaning, the
+    task's name is added.
+    """
+    different = {(outcome_key(record), outcome_metric(record)) for record in records if has_outcome(record)}
+    meanings = Counter(key for key, _ in different)
+    return [
+        None if not has_outcome(record) else key if meanings[key] == 1 else f"{key} ({record.task['name']})"
+        for record, key in ((record, outcome_key(record)) for record in records)
+    ]
+
+
+def outcome_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
+    """Return the primary metrics by the name that `outcome_names` gives them, and without their chance level.
+
+    That is a dataset's, and these are of all.
+    """
+    names = zip(records, outcome_names(records), strict=True)
+    return {name: replace(outcome_metric(record), name=name) for record, name in names if name is not None}
+
+
+def trial_metrics(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[str, Metric]:
+    """Return the outcomes of the trials that are compared, by name, in the order of the names.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        records: of these trials, and perhaps others.
+    """
+    metrics = outcome_metrics(records)
+    return {name: metrics[name] for name in sorted(set(trials["metric"].dropna()))}
+
+
+def described_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
+    """Return every metric that a record's task describes, by its key, without the chance level."""
+    found: dict[str, Metric] = {}
+    for record in sorted(records, key=lambda record: record.id):
+        for key, data in record.task.get("metrics", {}).items():
+            if key not in found:
+                found[key] = _plain(Metric.from_json(data))
+    return found
+
+
+def outcome_key(record: TrialRecord) -> str:
+    """Return the key of the primary metric, in a record's metrics and in its history; empty where there is no task."""
+    return str(record.task.get("primary", ""))
+
+
+def has_outcome(record: TrialRecord) -> bool:
+    """Return whether a record says what its outcome is."""
+    return outcome_key(record) in record.task.get("metrics", {})
+
+
+def outcome_metric(record: TrialRecord) -> Metric:
+    """Return the primary metric of a record that has an outcome (`has_outcome`), without its chance level."""
+    return _plain(Metric.from_json(record.task["metrics"][outcome_key(record)]))
+
+
+def _plain(metric: Metric) -> Metric:
+    return replace(metric, chance=None, chance_standard_error=None)
