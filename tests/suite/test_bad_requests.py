@@ -43,7 +43,10 @@ CLOSED = "http://127.0.0.1:1"
         ),
         (
             ["--set", "initializers.kaiming.steps=2"],
-            ("--set initializers.kaiming.steps=2: kaiming has no argument 'steps' (valid: distribution, gain, mode)"),
+            (
+                "--set initializers.kaiming.steps=2: kaiming has no argument 'steps' "
+                "(valid: distribution, embedding_std, gain, mode)"
+            ),
         ),
         (
             ["--set", "initializers.metainit.base.std=2"],

@@ -214,8 +214,8 @@ def tasks(scratch_registry):  # noqa: ARG001  # it must be forgotten
     register_architecture("line", lambda s, i, outputs, _: nn.Linear(i.shape[0], outputs), tasks=("numbers",))  # noqa: ARG005
     register_architecture(
         "reader",
-        lambda s, i, outputs, _: nn.Embedding(i.vocabulary, outputs),
-        tasks=("tokens", "numbers"),  # noqa: ARG005
+        lambda _, inputs, outputs, __: nn.Embedding(inputs.vocabulary, outputs),
+        tasks=("tokens", "numbers"),
     )
 
 
@@ -247,9 +247,7 @@ def test_tokens_are_tried_as_tokens_and_outputs_by_the_task():
     assert trial.dataset.inputs == Inputs((16,), 50)
     # Numbers are no tokens, and the outputs of the linear network are no sequence.
     assert only_reason(dataset="rows", architectures=["reader"]).startswith("reader refuses inputs of 8: ")
-    register_architecture(
-        "pooled", lambda s, i, outputs, _: Model(lambda x: torch.zeros(len(x), outputs)), tasks=("tokens",)
-    )  # noqa: ARG005
+    register_architecture("pooled", lambda *known: Model(lambda x: torch.zeros(len(x), known[2])), tasks=("tokens",))
     reason = only_reason(dataset="words", architectures=["pooled"])
     assert reason == "pooled must give outputs of (2, 16, 50) for two samples, gives (2, 50)"
 

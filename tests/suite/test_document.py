@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from initbench.errors import ArgumentError, SuiteError
-from initbench.suite.document import Document, dotted, parse, parse_value, read
+from initbench.errors import ArgumentError
+from initbench.suite.document import dotted, parse, parse_value, read
 
 TEXT = """\
 # a comment, line 1

@@ -66,7 +66,12 @@ def test_a_spec_holds_every_default():
         initializer=ComponentSpec(
             name="metainit",
             arguments={
-                "base": {"name": "delta_orthogonal", "arguments": {"gain": 1.0}, "version": 1, "source": None},
+                "base": {
+                    "name": "delta_orthogonal",
+                    "arguments": {"gain": 1.0, "embedding_std": 0.02},
+                    "version": 1,
+                    "source": None,
+                },
                 "steps": 500,
                 "lr": 0.1,
                 "momentum": 0.9,
