@@ -109,8 +109,10 @@ def grown(monkeypatch):
         ):
             for name in names:
                 component = components.get(name)
-                factory = with_another_argument(component.factory)
-                monkeypatch.setitem(components._registered, name, replace(component, factory=factory))
+                grown = replace(component, factory=with_another_argument(component.factory))
+                if components is DATASETS:
+                    grown = replace(grown, traits=described_without(component.traits, "another"))
+                monkeypatch.setitem(components._registered, name, grown)
 
         class Grown(Recipe):
             """A recipe of a later version."""
@@ -121,6 +123,13 @@ def grown(monkeypatch):
         return Grown
 
     return grow
+
+
+def described_without(traits, argument):
+    def describe(**arguments):
+        return traits.describe(**{name: value for name, value in arguments.items() if name != argument})
+
+    return replace(traits, describe=describe)
 
 
 def with_another_argument(factory):

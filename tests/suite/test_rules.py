@@ -209,6 +209,12 @@ def test_only(only, pairs):
     assert sorted([*ids(result), *(t.id for t in result.unselected)]) == sorted(ids(whole))
 
 
+def test_only_by_any_property():
+    two = {"architectures": [{"name": "mlp", "width": [8, 9]}], "initializers": ["xavier", "metainit"]}
+    result = planned(**two, only=["architecture.width=9", "initializer.base=delta_orthogonal"])
+    assert [(t.architecture.arguments["width"], t.initializer.name) for t in result.trials] == [(9, "metainit")]
+
+
 def test_only_by_seed():
     assert [t.seed for t in planned(seeds=3, only=["seed=0,2"]).trials] == [0, 2]
 
