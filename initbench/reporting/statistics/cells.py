@@ -47,7 +47,8 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
         rows.append(row)
     rows.sort(key=lambda row: (natural(str(row["workload"])), natural(str(row["treatment"]))))
     medians = [name for column in measured for name in (column, f"{column}.saturated")]
-    return pd.DataFrame(rows, columns=["workload", "treatment", "outcome", "seeds", "diverged", *medians])
+    frame = pd.DataFrame(rows, columns=["workload", "treatment", "outcome", "seeds", "diverged", *medians])
+    return frame.astype({"outcome": float})  # also where there is no row
 
 
 def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:
