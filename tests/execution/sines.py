@@ -37,11 +37,11 @@ class Regression(initbench.Task):
             "mean_squared_error": totals["squared_error"] / samples,
         }
 
-    def constant_predictor(self, targets, outputs):  # noqa: ARG002 - a model has one output
+    def constant_predictor(self, targets, outputs):
         """Return the mean."""
         return targets.double().mean().expand(outputs)
 
-    def random_targets(self, outputs, samples, generator):  # noqa: ARG002 - as above
+    def random_targets(self, outputs, samples, generator):  # noqa: ARG002 - a model has one output
         """Return standard normal targets."""
         return torch.randn(samples, generator=generator)
 
