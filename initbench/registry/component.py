@@ -226,7 +226,7 @@ class Component(Generic[TraitsT]):
         Raises:
             ArgumentError: the factory refuses one; a ValueError of a plug-in's counts as one.
         """
-        takes = inspect.signature(self.factory).parameters
+        takes = inspect.signature(self.factory).parameters if supplied else ()
         try:
             return self.factory(**resolved, **{n: v for n, v in supplied.items() if n in takes})
         except ArgumentError:

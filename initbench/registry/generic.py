@@ -78,10 +78,11 @@ class Registry(Generic[TraitsT]):
         Raises:
             UnknownNameError: no component has this name.
         """
-        if name in self.builtins:
-            importlib.import_module(self.builtins[name])
-        elif name not in self._registered:
-            plugins.load_entry_points()
+        if name not in self._registered:
+            if name in self.builtins:
+                importlib.import_module(self.builtins[name])
+            else:
+                plugins.load_entry_points()
         if name in self._registered and not name.endswith(_FAMILY):
             return self._registered[name]
         prefix, slash, member = name.partition("/")

@@ -31,7 +31,8 @@ class Compatibility:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self._tried: dict[tuple[int, str, str], str | ModelTraits] = {}
+        self._tried: dict[tuple[int, int, str], str | ModelTraits] = {}
+        self._recipes: dict[tuple[int, int, str, Recipe], str | None] = {}
         self._refused: dict[tuple[str, str, float], str | None] = {}
 
     def declared(
@@ -75,13 +76,15 @@ class Compatibility:
         from initbench.tasks import find_task
         from initbench.training.refusals import refusals
 
-        key = (id(architecture), dataset.model_dump_json(), scheme)
+        key = (id(architecture), id(dataset), scheme)
         if key not in self._tried:
             self._tried[key] = self._try(dataset, architecture, scheme)
         model = self._tried[key]
         if isinstance(model, str):
             return model
-        return refusals(recipe, find_task(dataset.task), dataset.inputs, model)
+        if (*key, recipe) not in self._recipes:
+            self._recipes[*key, recipe] = refusals(recipe, find_task(dataset.task), dataset.inputs, model)
+        return self._recipes[*key, recipe]
 
     def _try(self, dataset: DatasetSpec, architecture: Choice, scheme: str) -> str | ModelTraits:
         """Build the model and run it on two samples; return why that cannot be, or what a recipe may ask of it.
