@@ -64,7 +64,7 @@ class Initializer:
         Raises:
             ArgumentError: the factory refuses an argument.
         """
-        return self.component.build(self.arguments)
+        return self.component.call(self.arguments)
 
     def to_json(self) -> dict[str, Any]:
         """Return name, arguments, version and plug-in source, as the specs and records hold it."""
