@@ -6,10 +6,10 @@ import sys
 import time
 
 import pytest
-from suites import the_trial
 
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import Ledger, TrialRecord
+from suites import the_trial
 
 
 def record(trial_id="a" * 64, **changes):

@@ -89,7 +89,7 @@ def _load(
     resolved = component.resolve(json.loads(arguments))
     description = _describe(component, resolved)
     _check_content(component.name, description.content, content)
-    splits = component.build(resolved)
+    splits = component.call(resolved)
     # Again, as files may have changed between the two.
     _check_content(component.name, _describe(component, resolved).content, content)
     if not isinstance(splits, Splits):

@@ -75,7 +75,7 @@ def initialize(
     if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
         arguments = {"batch_size": shape[0]} | arguments
     resolved = component.resolve(arguments)
-    apply = component.build(arguments)
+    apply = component.call(resolved)
     _check_model(model)
     record = InitializationRecord(
         initializer=name,

@@ -80,7 +80,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "zero": "initbench.initializers.zero",
     },
 )
-Initializer.registry = INITIALIZERS
+Initializer._registry = INITIALIZERS  # noqa: SLF001 - the two know one another
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {

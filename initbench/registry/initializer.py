@@ -28,10 +28,10 @@ class Initializer:
 
     Attributes:
         name: as given.
-        registry: where initializers are registered; set once there is one.
     """
 
-    registry: ClassVar[Registry[Any]]
+    _registry: ClassVar[Registry[Any]]
+    """Where names are looked up; `initbench.registry`, which knows this class, sets it."""
 
     def __init__(self, name: str, **arguments: Any) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Initializer:
         Raises:
             UnknownNameError: nothing is.
         """
-        return self.registry.get(self.name)
+        return self._registry.get(self.name)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Initializer:
         Raises:
             ArgumentError: the factory refuses an argument.
         """
-        return self.component.build(self.arguments)
+        return self.component.call(self.arguments)
 
     def to_json(self) -> dict[str, Any]:
         """Return name, arguments, version and plug-in source, as the specs and records hold it."""

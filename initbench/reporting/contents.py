@@ -27,7 +27,6 @@ from initbench.reporting.parts import Answer, Column, Section, Table
 from initbench.reporting.statistics.wording import Terms
 from initbench.reporting.trial_table import trial_table
 from initbench.reporting.verdicts import verdicts
-from initbench.suite.smoke import is_smoke
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
         "depth": Section(parts=_depth_table(depths, metrics, terms)),
     }
     return {
-        "smoke": any(is_smoke(record.spec) for record in records),
+        "smoke": _is_smoke(records),
         "skipped": list(source.skipped),
         "notes": list(source.notes),
         "terms": terms,
@@ -152,6 +151,17 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
         "failures_left": len(failed[_MAXIMUM_TRACEBACKS:]),
         "tables": {"correlation": correlation, "curves": curves, "conditions": table, **unscalar},
     }
+
+
+def _is_smoke(records: Sequence[TrialRecord]) -> bool:
+    """Return whether there are records of a smoke run."""
+    named = [record.spec for record in records if record.spec["suite"].endswith("-smoke")]
+    if not named:
+        return False
+    # It loads the registry, which reports can do without.
+    from initbench.suite.smoke import is_smoke
+
+    return any(map(is_smoke, named))
 
 
 def _by_workload(workloads: Sequence[Mapping[str, Any]]) -> list[Answer]:

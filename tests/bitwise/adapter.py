@@ -52,7 +52,8 @@ def trials_of(suite_text: str, phase: str = "final") -> tuple[dict[str, Any], di
     numbered = _Numbered()
     trials = {numbered.key(spec): spec.model_copy(update={"phase": phase}) for spec in planned.trials}
     numbered = _Numbered()
-    return trials, {numbered.key(item.spec): item.reason for item in planned.incompatible}
+    pairs = {numbered.key(getattr(item, "trial", None) or item.spec): item.reason for item in planned.incompatible}
+    return trials, pairs
 
 
 def _plan(suite: Any) -> Any:

@@ -1,5 +1,6 @@
 """One trial: what its record holds, and what fails it."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,6 +78,24 @@ def test_a_probe_that_returns_no_measurement_fails_its_trial_before_training(mon
     assert record.status == "failed"
     assert "probe bare_number" in record.error["message"]
     assert "\n" not in record.error["message"]
+
+
+@pytest.fixture(scope="module")
+def travelled():
+    """The trial of a plug-in's initializer, as it comes to a worker."""
+    spec = the_trial(**SMALL | {"initializers": [{"name": "fault", "kind": "leak"}]})
+    return spec.id, pickle.dumps(spec)
+
+
+@pytest.mark.usefixtures("scratch_registry")
+def test_a_plugin_that_a_worker_cannot_import_fails_the_trial_which_keeps_its_identity(travelled):
+    trial_id, pickled = travelled
+    broken = plugins.PluginFile("broken.py", "raise RuntimeError('not here')")
+    record = attempt_trial(pickle.loads(pickled), plugins=(broken,))  # noqa: S301  # made above
+    assert record.status == "failed"
+    assert "not here" in record.error["message"]
+    assert record.id == trial_id
+    assert record.identity["initializer"]["name"] == "fault"
 
 
 def test_a_value_that_json_cannot_hold_fails_its_trial_alone(monkeypatch):

@@ -280,5 +280,6 @@ def test_a_feed_forward_part_without_attention_is_refused(block, name):
 
 
 def test_what_it_refuses():
-    with pytest.raises(ArgumentError, match=r"^std must be a finite number above 0, got 0\.0"):
+    with pytest.raises(ArgumentError) as caught:
         initialize(encoder(1), "gpt2", std=0.0)
+    assert caught.value.argument == "std"

@@ -73,7 +73,11 @@ def test_a_failed_trial_keeps_its_row_without_numbers():
     frame = results_frame([ok, failed])
     assert list(frame["status"]) == ["finished", "failed"]
     assert list(frame["metric"].fillna("")) == ["test_error", ""]
-    assert frame.loc[1, ["outcome", "test_error", "steps", "probe.gradient_quotient", "initialization_seconds"]].isna().all()
+    assert (
+        frame.loc[1, ["outcome", "test_error", "steps", "probe.gradient_quotient", "initialization_seconds"]]
+        .isna()
+        .all()
+    )
 
 
 def test_metric_columns_are_numbers_even_where_every_value_is_missing():

@@ -10,8 +10,8 @@ def data(**keys):
     return [trial.model_dump(mode="json") for trial in planned(**keys).trials]
 
 
-def component(name, base=None, batch_size=None, **arguments):
-    return {"name": name, "arguments": arguments, "base": base, "batch_size": batch_size}
+def component(name, **arguments):
+    return {"name": name, "arguments": arguments, "version": 1, "source": None}
 
 
 DELTA = {"name": "delta_orthogonal", "gain": [1, 2]}
@@ -100,6 +100,34 @@ def test_values_of_every_kind():
     values = [None, True, 2, "text", [1, 2.5]]
     labels = component_labels([component("c", x=value) for value in values])
     assert labels == ["c[x=null]", "c[x=true]", "c[x=2]", "c[x=text]", "c[x=[1, 2.5]]"]
+
+
+def test_an_argument_that_is_a_component_stands_in_parentheses():
+    """Whatever the argument is called; what it has itself is shown where it varies, within its own kind alone."""
+    weak, strong = (component("delta_orthogonal", gain=gain) for gain in (1.0, 2.0))
+    labels = component_labels(
+        [
+            component("metainit", base=weak, batch_size=32),
+            component("metainit", base=strong, batch_size=64),
+            component("twice", first=weak, second=component("kaiming", gain=1.0)),
+            component("delta_orthogonal", gain=3.0),
+        ]
+    )
+    assert labels == [
+        "metainit[batch_size=32](delta_orthogonal[gain=1])",
+        "metainit[batch_size=64](delta_orthogonal[gain=2])",
+        "twice(delta_orthogonal[gain=1], kaiming)",
+        "delta_orthogonal",
+    ]
+
+
+def test_null_in_the_place_of_a_component_is_no_text():
+    labels = component_labels([component("metainit", base=None), component("metainit", base=component("kaiming"))])
+    assert labels == ["metainit", "metainit(kaiming)"]
+    assert component_labels([component("c", x={"name": "a"}), component("c", x=None)]) == [
+        "c[x={name: 'a'}]",
+        "c[x=null]",
+    ]
 
 
 def test_no_components():

@@ -1,0 +1,169 @@
+"""Treatments and workloads: what is compared, and within what."""
+
+import pytest
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, WRN, make_spec
+
+from initbench.errors import InitbenchError
+from initbench.suite.treatments import check_compare, factors, standings
+
+NORM = ("initializer", "architecture.norm")
+BATCH = {"norm": "batch"}
+FIXUP = {"name": "fixup"}
+
+
+def places(*specs, compare=("initializer",)):
+    """Return (treatment, workload) of each standing."""
+    found = standings([spec.model_dump(mode="json") for spec in specs], compare)
+    return [(place.treatment, place.workload) for place in found]
+
+
+def test_the_initializer_is_compared_within_all_else():
+    assert places(make_spec(KAIMING), make_spec(DELTA_1, WRN, 3), make_spec(DELTA_2, WRN | BATCH)) == [
+        ("kaiming", "plain[depth=28, width=1]"),
+        ("delta_orthogonal[gain=1]", "wrn[depth=28, width=1, norm=none]"),
+        ("delta_orthogonal[gain=2]", "wrn[depth=28, width=1, norm=batch]"),
+    ]
+
+
+def test_a_factor_leaves_the_workload_for_the_treatment():
+    specs = [make_spec(METAINIT, WRN), make_spec(KAIMING, WRN | BATCH), make_spec(KAIMING, PLAIN)]
+    assert places(*specs, compare=NORM) == [
+        ("metainit(delta_orthogonal), norm=none", "wrn[depth=28, width=1]"),
+        ("kaiming, norm=batch", "wrn[depth=28, width=1]"),
+        ("kaiming, norm=none", "plain[depth=28, width=1]"),
+    ]
+    lone = make_spec(KAIMING, {"name": "mlp", "depth": 3})
+    assert places(lone, compare=NORM) == [("kaiming", "mlp[depth=3]")]  # it has no such argument
+
+
+@pytest.mark.parametrize(
+    ("compare", "treatments", "workload"),
+    [
+        (("architecture",), ["plain[depth=28, width=1]", "wrn[depth=28, width=1]"], "kaiming"),
+        (("architecture.depth",), ["depth=28", "depth=28"], None),
+        (("recipe.lr",), ["lr=0.1", "lr=0.01"], None),
+        (("recipe",), ["lr=0.1", "lr=0.01"], None),
+        (("scheme",), ["scheme=standard", "scheme=standard"], None),
+        (("dataset",), ["digits", "fashion_mnist"], None),
+        (("dataset.train_size",), ["train_size=null", "train_size=100"], None),
+        (("initializer.gain", "recipe.lr"), ["gain=1, lr=0.1", "gain=1, lr=0.01"], None),
+    ],
+    ids=str,
+)
+def test_every_kind_of_factor(compare, treatments, workload):
+    first = make_spec(KAIMING)
+    second = make_spec(
+        KAIMING, WRN, dataset={"name": "fashion_mnist", "train_size": 100, "image_size": None}, recipe={"lr": 0.01}
+    )
+    found = places(first, second, compare=compare)
+    assert [treatment for treatment, _ in found] == treatments
+    if workload:
+        assert {own for _, own in found} == {"digits · lr=0.1", "fashion_mnist · lr=0.01"}
+    # What is compared is no part of the workload.
+    assert not any(treatment in own for treatment, own in found)
+
+
+def test_factors_of_one_name_are_told_apart():
+    tuned = [METAINIT | {"optimizer": name} for name in ("sgd", "signsgd")]
+    found = places(*(make_spec(own) for own in tuned), compare=("initializer.optimizer", "recipe.optimizer"))
+    assert [treatment for treatment, _ in found] == [
+        "initializer.optimizer=sgd, recipe.optimizer=sgd",
+        "initializer.optimizer=signsgd, recipe.optimizer=sgd",
+    ]
+    assert {workload for _, workload in found} == {"plain[depth=28, width=1]"}
+
+
+def test_an_initializer_that_is_not_compared_is_the_workloads():
+    specs = [make_spec(own, recipe={"lr": lr}) for own in (KAIMING, METAINIT) for lr in (0.1, 0.01)]
+    assert places(*specs, compare=("recipe.lr",)) == [
+        ("lr=0.1", "plain[depth=28, width=1] · kaiming"),
+        ("lr=0.01", "plain[depth=28, width=1] · kaiming"),
+        ("lr=0.1", "plain[depth=28, width=1] · metainit(delta_orthogonal)"),
+        ("lr=0.01", "plain[depth=28, width=1] · metainit(delta_orthogonal)"),
+    ]
+    bases = [make_spec(METAINIT | {"base": base}) for base in (DELTA_1, KAIMING)]
+    assert [t for t, _ in places(*bases, compare=("initializer.base",))] == ["base=delta_orthogonal", "base=kaiming"]
+
+
+def test_a_scheme_that_an_initializer_brings_is_of_its_treatment():
+    brought = make_spec(FIXUP, WRN, scheme="fixup", named_by=("initializer",))
+    assert places(make_spec(KAIMING, WRN), brought) == [
+        ("kaiming", "wrn[depth=28, width=1]"),
+        ("fixup", "wrn[depth=28, width=1]"),
+    ]
+    # Where initializers are not compared it goes with the initializer, into the workload.
+    [(_, workload)] = places(brought, compare=("recipe.lr",))
+    assert workload == "wrn[depth=28, width=1] + fixup"
+
+
+def test_a_scheme_that_the_suite_names_is_of_the_workload_and_a_trial_may_stand_in_both():
+    specs = [
+        make_spec(KAIMING, WRN),
+        make_spec(KAIMING, WRN, scheme="fixup"),
+        make_spec(FIXUP, WRN, scheme="fixup", named_by=("initializer", "suite")),
+    ]
+    assert places(*specs) == [
+        ("kaiming", "wrn[depth=28, width=1]"),
+        ("kaiming", "wrn[depth=28, width=1] + fixup"),
+        ("fixup", "wrn[depth=28, width=1] + fixup"),
+        ("fixup", "wrn[depth=28, width=1]"),
+    ]
+    found = standings([spec.model_dump(mode="json") for spec in specs])
+    assert [(place.trial, place.scheme_named_by) for place in found[2:]] == [(2, "suite"), (2, "initializer")]
+    # Where the scheme itself is compared the two places are one.
+    assert places(*specs, compare=("initializer", "scheme"))[2:] == [("fixup, scheme=fixup", "wrn[depth=28, width=1]")]
+
+
+def test_what_rules_set_splits_nothing():
+    specs = [
+        make_spec(KAIMING),
+        make_spec(METAINIT, recipe={"lr": 0.01}, rules=("recipe.lr",)),
+        make_spec(DELTA_1, PLAIN | BATCH, rules=("architecture.norm",)),
+    ]
+    assert {workload for _, workload in places(*specs)} == {"plain[depth=28, width=1]"}
+
+
+def test_a_factor_stays_in_the_treatment_where_a_rule_sets_it():
+    specs = [
+        make_spec(METAINIT, recipe={"lr": 0.1}),
+        make_spec(KAIMING, PLAIN | BATCH, recipe={"lr": 0.01}, rules=("architecture.norm", "recipe.lr")),
+    ]
+    assert places(*specs, compare=NORM) == [
+        ("metainit(delta_orthogonal), norm=none", "plain[depth=28, width=1]"),
+        ("kaiming, norm=batch", "plain[depth=28, width=1]"),
+    ]
+    # What `initializer` covers is told only where the suite itself varies it, as ever, or where it is named.
+    short = make_spec(METAINIT | {"steps": 3}, WRN, rules=("initializer.steps",))
+    assert [t for t, _ in places(specs[0], short)] == ["metainit(delta_orthogonal)"] * 2
+    named = places(specs[0], short, compare=("initializer", "initializer.steps"))
+    assert [t for t, _ in named] == [f"metainit[steps={n}](delta_orthogonal)" for n in (100, 3)]
+
+
+def test_architectures_that_are_compared_share_their_rules():
+    specs = [
+        make_spec(KAIMING, PLAIN, recipe={"clip_norm": 1.0}, rules=("recipe.clip_norm",)),
+        make_spec(KAIMING, WRN),
+    ]
+    assert len({workload for _, workload in places(*specs, compare=("architecture",))}) == 1
+
+
+def test_several_datasets_are_named_even_where_a_rule_reaches_them():
+    other = {"name": "fashion_mnist", "train_size": None, "image_size": None}
+    specs = [make_spec(KAIMING), make_spec(KAIMING, dataset=other, recipe={"lr": 0.01}, rules=("recipe.lr",))]
+    assert [workload for _, workload in places(*specs)] == [
+        "plain[depth=28, width=1] · digits",
+        "plain[depth=28, width=1] · fashion_mnist",
+    ]
+
+
+def test_a_factor_that_no_trial_has_names_the_nearest():
+    specs = [make_spec(METAINIT).model_dump(mode="json")]
+    assert {"initializer.base", "architecture.norm", "recipe.lr", "scheme", "dataset.train_size"} <= factors(specs)
+    check_compare(("initializer", "architecture.norm"), specs)
+    with pytest.raises(
+        InitbenchError, match=r"compare: no trial has architecture\.nrm .*'architecture\.norm'"
+    ) as caught:
+        check_compare(("architecture.nrm",), specs)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InitbenchError, match="names no factor"):
+        check_compare((), specs)
