@@ -192,6 +192,24 @@ def test_a_layer_that_standardizes_its_weight_is_left_as_it_is_and_said():
     assert deviations(model, inputs)["2"] == pytest.approx(1.0, abs=1e-12)
 
 
+def test_the_shift_of_a_bias_is_recorded_where_there_is_one():
+    from timm.layers import ScaledStdConv2d
+
+    model = nn.Sequential(
+        ScaledStdConv2d(3, 6, 3), nn.Flatten(), nn.Linear(54, 4), nn.Linear(4, 2, bias=False)
+    ).double()
+    initialize(model, "pytorch_default")
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    with pytest.warns(UserWarning, match="lsuv: 0: the standard deviation is not within"):
+        record = initialize(model, "lsuv", base=None, remove_mean=True, batches=[batch((16, 3, 3, 3))])
+    assert torch.equal(model[0].bias, before["0.bias"])
+    assert record.tensors["0.bias"] == [UNTOUCHED]
+    (event,) = record.tensors["2.bias"]
+    assert event["event"] == "shifted"
+    assert torch.allclose(model[2].bias, before["2.bias"] + event["by"], rtol=0, atol=1e-12)
+    assert event["by"] != 0
+
+
 def test_a_model_that_writes_into_its_inputs():
     inputs, targets = batch((16, 5))
     model = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(5, 4)).double()
