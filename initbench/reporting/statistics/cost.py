@@ -41,7 +41,8 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
     return math.inf
 
 
-def costs_to_target(trials: pd.DataFrame, records: Mapping[str, TrialRecord], metrics: Mapping[str, Metric]
+def costs_to_target(
+    trials: pd.DataFrame, records: Mapping[str, TrialRecord], metrics: Mapping[str, Metric]
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 

@@ -33,7 +33,7 @@ def runs_on(name, architecture):
 
 
 def digits_initializers():
-    """A ledger with the structure of suites/digits_initializers.yaml, its outcomes made up: in the order of the names."""
+    """A ledger with the structure of suites/digits_initializers.yaml; its outcomes are in the order of the names."""
     records = []
     for a, architecture in enumerate([*PLAIN_DEEP, WRN, WRN | {"norm": "batch"}]):
         for i, name in enumerate([*WITHOUT_SCHEME, *WITH_SCHEME]):
@@ -117,6 +117,7 @@ def test_an_initializer_without_a_norm_is_paired_by_seed_with_another_that_has_o
         assert words not in text
         assert words.replace("initializer", "treatment") in text
     assert '<th scope="col">Parameters</th>' in text
+    assert text.count("the initializer is what is exchanged and left out, with all its treatments at once") == 2
 
 
 def test_compare_comes_from_the_resolved_suite(tmp_path):
