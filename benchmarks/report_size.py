@@ -18,6 +18,7 @@ import timing
 from initbench.execution.trial import run_trial
 from initbench.ledger import Ledger, TrialRecord
 from initbench.reporting.report import write_report
+from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan
@@ -55,7 +56,8 @@ def varied(record: TrialRecord, spec: TrialSpec, generator: random.Random) -> Tr
 
 def write_records(folder: Path, depths: list[int], seeds: int) -> int:
     """Fill a suite's folder and return the number of records."""
-    trials = plan(suite_of(parse(SUITE.format(depths=depths, seeds=seeds), "suite.yaml"))).trials
+    suite = suite_of(parse(SUITE.format(depths=depths, seeds=seeds), "suite.yaml"))
+    trials = plan(suite, descriptions=describe_datasets(suite)).trials
     shallow = [spec for spec in trials if spec.architecture.arguments["depth"] == min(depths)]
     real = {
         tuned: run_trial(next(spec for spec in shallow if (spec.initializer.name == "metainit") == tuned))

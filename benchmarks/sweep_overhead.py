@@ -64,11 +64,13 @@ def sweep(text: str) -> tuple[float, list[float]]:
 
 def bare(text: str) -> list[float]:
     """Run the same trials in as many plain processes at a time; return the seconds that each took."""
+    from initbench.suite.datasets import describe_datasets
     from initbench.suite.document import parse
     from initbench.suite.load import suite_of
     from initbench.suite.plan import plan
 
-    specs = [trial.model_dump_json() for trial in plan(suite_of(parse(text, "suite.yaml"))).trials]
+    suite = suite_of(parse(text, "suite.yaml"))
+    specs = [trial.model_dump_json() for trial in plan(suite, descriptions=describe_datasets(suite)).trials]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=run, initargs=(specs[0], 1)) as pool:
         return list(pool.map(run, specs))

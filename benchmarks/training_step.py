@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import initbench
-from initbench.data.dataset import Dataset, Split
-from initbench.execution.environment import environment
+from initbench.data.dataset import Dataset, Split, Splits
+from initbench.inputs import Inputs
 from initbench.training.loop import train
+from initbench.training.precision import bf16_is_emulated
 from initbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def initbench_loop(model: nn.Module, images: Tensor, labels: Tensor, precision: 
     """Return the same by initbench's `train`, which ends an epoch with an evaluation: here, of one image."""
     split = Split(images, labels)
     one, none = Split(images[:1], labels[:1]), Split(images[:0], labels[:0])
-    dataset = Dataset("random", split, none, one, 10, (3, 32, 32))
+    dataset = Dataset("random", "classification", Inputs((3, 32, 32)), 10, Splits(split, none, one))
     recipe = Recipe(
         epochs=1,
         batch_size=BATCH,
@@ -130,8 +131,7 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:
     torch.manual_seed(0)
     depth, width, steps = (10, 1, 1) if quick else (16, 4, 2)
     images, labels = torch.randn(steps * BATCH, 3, 32, 32), torch.randint(10, (steps * BATCH,))
-    has_bf16 = any(flag in environment("cpu")["processor"] for flag in ("avx512_bf16", "amx_tile"))
-    bounds: dict[Precision, float | None] = {"fp32": 1.0, "bf16": 0.65 if has_bf16 else None}
+    bounds: dict[Precision, float | None] = {"fp32": 1.0, "bf16": None if bf16_is_emulated() else 0.65}
     rows = []
     for precision, bound in bounds.items():
         model = initbench.create_model("wrn", depth=depth, width=width)

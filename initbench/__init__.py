@@ -1,6 +1,7 @@
 """initbench: the benchmarking suite for neural-network initialization methods.
 
 The public names are loaded when first used, so that importing the package, or `initbench.reporting`, loads no torch.
+They, `initbench.testing` and `initbench.reporting` are what notebooks and plug-ins may import; all else may change.
 """
 
 from __future__ import annotations
@@ -11,40 +12,114 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from initbench.architectures.create import create_model
     from initbench.architectures.rewrite import remove_normalization, rewrite
-    from initbench.errors import InitbenchError, InitializationError
+    from initbench.batches import Batch, move, reference_parameter
+    from initbench.data.dataset import Split, Splits
+    from initbench.data.load import data_root
+    from initbench.errors import ArgumentError, DataError, InitbenchError, InitializationError
+    from initbench.initializers.context import Apply, InitializationContext
+    from initbench.initializers.distribution import Distribution, WeightLayer
+    from initbench.initializers.events import Law
     from initbench.initializers.initialize import initialize
+    from initbench.inputs import Inputs
+    from initbench.metric import Metric
+    from initbench.preservation import forked_rng, preserved
+    from initbench.probes.context import Measure, ProbeContext
     from initbench.probes.gradient_quotient import gradient_quotient
-    from initbench.registry import register_architecture, register_dataset, register_initializer, register_probe
+    from initbench.probes.measurement import Curve, Measurement, PerLayer, Scalar
+    from initbench.registry import (
+        Description,
+        Initializer,
+        register_architecture,
+        register_dataset,
+        register_initializer,
+        register_probe,
+        register_task,
+    )
     from initbench.reporting.frame import load_results
+    from initbench.tasks.task import Task
 
 __version__ = "0.2.0"
 
 _PUBLIC = {
+    "Apply": "initbench.initializers.context",
+    "ArgumentError": "initbench.errors",
+    "Batch": "initbench.batches",
+    "Curve": "initbench.probes.measurement",
+    "DataError": "initbench.errors",
+    "Description": "initbench.registry",
+    "Distribution": "initbench.initializers.distribution",
     "InitbenchError": "initbench.errors",
+    "InitializationContext": "initbench.initializers.context",
     "InitializationError": "initbench.errors",
+    "Initializer": "initbench.registry",
+    "Inputs": "initbench.inputs",
+    "Law": "initbench.initializers.events",
+    "Measure": "initbench.probes.context",
+    "Measurement": "initbench.probes.measurement",
+    "Metric": "initbench.metric",
+    "PerLayer": "initbench.probes.measurement",
+    "ProbeContext": "initbench.probes.context",
+    "Scalar": "initbench.probes.measurement",
+    "Split": "initbench.data.dataset",
+    "Splits": "initbench.data.dataset",
+    "Task": "initbench.tasks.task",
+    "WeightLayer": "initbench.initializers.distribution",
     "create_model": "initbench.architectures.create",
+    "data_root": "initbench.data.load",
+    "forked_rng": "initbench.preservation",
     "gradient_quotient": "initbench.probes.gradient_quotient",
     "initialize": "initbench.initializers.initialize",
     "load_results": "initbench.reporting.frame",
+    "move": "initbench.batches",
+    "preserved": "initbench.preservation",
+    "reference_parameter": "initbench.batches",
     "register_architecture": "initbench.registry",
     "register_dataset": "initbench.registry",
     "register_initializer": "initbench.registry",
     "register_probe": "initbench.registry",
+    "register_task": "initbench.registry",
     "remove_normalization": "initbench.architectures.rewrite",
     "rewrite": "initbench.architectures.rewrite",
 }
 
 __all__ = [
+    "Apply",
+    "ArgumentError",
+    "Batch",
+    "Curve",
+    "DataError",
+    "Description",
+    "Distribution",
     "InitbenchError",
+    "InitializationContext",
     "InitializationError",
+    "Initializer",
+    "Inputs",
+    "Law",
+    "Measure",
+    "Measurement",
+    "Metric",
+    "PerLayer",
+    "ProbeContext",
+    "Scalar",
+    "Split",
+    "Splits",
+    "Task",
+    "WeightLayer",
     "create_model",
+    "data_root",
+    "forked_rng",
     "gradient_quotient",
     "initialize",
     "load_results",
+    "move",
+    "preserved",
+    "reference_parameter",
     "register_architecture",
     "register_dataset",
     "register_initializer",
     "register_probe",
+    "register_task",
     "remove_normalization",
     "rewrite",
 ]

@@ -10,19 +10,24 @@ import json
 import os
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from filelock import FileLock, Timeout
 
 from initbench.errors import InitbenchError, LedgerError
+from initbench.suite.spec import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SCHEMA = 2
+    from initbench.suite.spec import TrialSpec
+
+SUITE_FILE = "suite.yaml"
+RESOLVED_FILE = "resolved.json"
 Status = Literal["finished", "diverged", "failed"]
+_LABELS = ("suite", "set_by_rules", "scheme_named_by")  # what of a spec is not part of the identity
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,11 @@ class TrialRecord:
             LedgerError: they were written in another format.
             ValueError: they are no record.
         """
-        if data.get("schema") != SCHEMA:
-            raise LedgerError(f"schema {data.get('schema')!r}; this version of initbench reads schema {SCHEMA}")
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema is None:
+            raise ValueError("it says no schema")
+        if schema != SCHEMA:
+            raise LedgerError(f"has records of schema {schema}, and this version of initbench reads schema {SCHEMA}")
         try:
             return cls(**data)
         except TypeError as error:
@@ -88,6 +96,11 @@ class TrialRecord:
         data = self.to_json()
         del data["environment"], data["timing"]
         return data
+
+    def labelled_as(self, spec: TrialSpec) -> Self:
+        """Return the record with the labels of a spec of the same trial; what was run and measured stays."""
+        plain = spec.model_dump(mode="json")
+        return replace(self, spec=self.spec | {label: plain[label] for label in _LABELS})
 
 
 class Ledger:
@@ -108,18 +121,18 @@ class Ledger:
     def write(self, record: TrialRecord) -> None:
         """Write a record by atomic rename; one that was there (of a failed attempt) is replaced."""
         self.trials.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(record.to_json(), allow_nan=False)
-        handle, name = tempfile.mkstemp(dir=self.trials, prefix=".", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            os.replace(name, self.path(record.id))  # noqa: PTH105  # named as the system call that is atomic
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        _put(self.path(record.id), json.dumps(record.to_json(), allow_nan=False))
+
+    def write_suite(self, text: str, resolved: Mapping[str, Any]) -> None:
+        """Write the suite beside its trials, each file by atomic rename.
+
+        Args:
+            text: the suite file's, for ``suite.yaml``.
+            resolved: what reports need of it, for ``resolved.json``.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _put(self.folder / SUITE_FILE, text)
+        _put(self.folder / RESOLVED_FILE, json.dumps(resolved, indent=1, allow_nan=False) + "\n")
 
     def records(self, skipped: list[str] | None = None) -> Iterator[TrialRecord]:
         """Yield every record, in the order of the ids.
@@ -135,7 +148,7 @@ class Ledger:
             try:
                 yield _read(path)
             except LedgerError as error:
-                raise LedgerError(f"{self.folder}: {error}; give another folder, or move this one away") from None
+                raise LedgerError(f"{self.folder}: {error}; move it away, or give another folder") from None
             except _NotARecordError as error:
                 if skipped is None:
                     raise InitbenchError(f"{path}: {error}; delete it and run the suite again") from error
@@ -176,6 +189,21 @@ class Ledger:
             lock.release()
 
 
+def _put(path: Path, text: str) -> None:
+    """Write a file by atomic rename: it is whole or as it was before."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        os.replace(name, path)  # noqa: PTH105  # named as the system call that is atomic
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
 class _NotARecordError(Exception):
     """Says in a few words why a file is no record."""
 
@@ -183,5 +211,5 @@ class _NotARecordError(Exception):
 def _read(path: Path) -> TrialRecord:
     try:
         return TrialRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError) as error:
         raise _NotARecordError(f"not a trial record ({error})") from error

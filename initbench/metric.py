@@ -15,7 +15,7 @@ class Metric:
     """A number that judges a model on one split.
 
     Attributes:
-        name: as in records, such as ``error``; of one split ``test_error`` (see `on`).
+        name: as in records, such as ``error``; with a split's name before it where it is of one split (see `on`).
         better: whether ``lower`` or ``higher`` values are.
         label: in words; the name with spaces by default.
         unit: behind a value, such as ``nats``; empty for none. A value in ``%`` is a share, which is stored as a
@@ -45,7 +45,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """The metric in words: ``test error``."""
+        """The metric in words, with its split where it is of one."""
         return self.label or self.name.replace("_", " ")
 
     @property
@@ -55,7 +55,7 @@ class Metric:
 
     @property
     def plural(self) -> str:
-        """Several values in words: ``test errors``."""
+        """Several values in words."""
         return f"{self.title}s" if self.title.endswith(("error", "outcome")) else f"values of {self.title}"
 
     @property
@@ -69,7 +69,7 @@ class Metric:
         return 1.0 if self.unit == "%" else math.inf
 
     def on(self, split: str) -> Self:
-        """Return this metric of one split: ``error`` on ``test`` is ``test_error``, in words *test error*."""
+        """Return this metric of one split, whose name stands before the metric's, also in words."""
         return replace(self, name=f"{split}_{self.name}", label=f"{split} {self.title}", split=split)
 
     def oriented(self, value: float) -> float:

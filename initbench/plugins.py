@@ -62,7 +62,12 @@ def read_file(path: str | Path) -> PluginFile:
     Raises:
         InitbenchError: the file cannot be read.
     """
-    return PluginFile(str(path), read_text(path, "*.py", InitbenchError, prefix="--plugin "))
+
+    def error(problem: str, line: int | None) -> InitbenchError:
+        place = path if line is None else f"{path}:{line}"
+        return InitbenchError(f"--plugin {place}: {problem}")
+
+    return PluginFile(str(path), read_text(path, "*.py", error))
 
 
 def load_file(plugin: PluginFile) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
+from initbench.errors import ArgumentError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pydantic_core import ErrorDetails
 
@@ -73,7 +75,7 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
     """
     kind, got, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return "unknown key" + nearest(str(error["loc"][-1]), valid_keys)
+        return "is an unknown key" + nearest(str(error["loc"][-1]), valid_keys)
     if kind == "missing":
         return "is required"
     if kind == "finite_number":
@@ -92,9 +94,16 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
     if kind in _LENGTHS:
         key, words, what = _LENGTHS[kind]
         return f"must have {words} {context[key]} {what}, got {len(got)}"
-    if kind in {"value_error", "initializer"}:
-        return str(context["error" if kind == "value_error" else "problem"])
+    if kind == "value_error":
+        return context["error"].problem if isinstance(context["error"], ArgumentError) else str(context["error"])
     return f"{error['msg']}, got {show(got)}"
+
+
+def argument_of(error: ErrorDetails) -> tuple[str | int, ...]:
+    """Return where in the mapping that was checked the error is: the keys and indices that lead there."""
+    wrong = error.get("ctx", {}).get("error")
+    within = (wrong.argument,) if isinstance(wrong, ArgumentError) and wrong.argument else ()
+    return (*error["loc"], *within)
 
 
 def types_of(annotation: Any) -> set[Any]:
@@ -115,37 +124,39 @@ def type_text(annotation: Any) -> str:
         return " | ".join(map(show, get_args(annotation)))
     if get_origin(annotation) in {Union, UnionType}:
         return " | ".join(map(type_text, get_args(annotation)))
+    if isinstance(annotation, type) and annotation.__module__.partition(".")[0] == "initbench":
+        return annotation.__name__
     return "null" if annotation is type(None) else inspect.formatannotation(annotation).replace("typing.", "")
 
 
-def read_text(path: str | Path, pattern: str, error: type[Exception], prefix: str = "") -> str:
+def read_text(path: str | Path, pattern: str, error: Callable[[str, int | None], Exception]) -> str:
     """Return the text of a file that a user named.
 
     Args:
         path: the file, UTF-8, at most 1 MB.
         pattern: of the files beside it that may have been meant, such as ``*.py``.
-        error: what to raise where it cannot be read, with a message of one line.
-        prefix: how the message begins, before the path.
+        error: called with what is wrong and the line (None for the whole file) where it cannot be read; what it returns
+            is raised.
     """
     file = Path(path)
     try:
         if not file.exists():
             others = [str(other) for other in file.parent.glob(pattern)] if file.parent.is_dir() else []
-            raise error(f"{prefix}{path}: no such file{nearest(str(path), others, list_all=False)}")
+            raise error(f"no such file{nearest(str(path), others, list_all=False)}", None)
         if file.is_dir():
             others = [str(other) for other in sorted(file.glob(pattern))[:1]]
-            raise error(f"{prefix}{path}: is a folder" + "".join(f"; did you mean {other}?" for other in others))
+            raise error("is a folder" + "".join(f"; did you mean {other}?" for other in others), None)
         if not file.is_file():
-            raise error(f"{prefix}{path}: is not a file")
+            raise error("is not a file", None)
         if file.stat().st_size > _MOST_BYTES:
-            raise error(f"{prefix}{path}: is larger than {_MOST_BYTES // 1_000_000} MB")
+            raise error(f"is larger than {_MOST_BYTES // 1_000_000} MB", None)
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as wrong:
         line = wrong.object[: wrong.start].count(b"\n") + 1
         byte = wrong.object[wrong.start]
-        raise error(f"{prefix}{path}:{line}: is not UTF-8 text (byte 0x{byte:02x})") from None
+        raise error(f"is not UTF-8 text (byte 0x{byte:02x})", line) from None
     except (OSError, ValueError) as wrong:  # a path with a null character is a ValueError
-        raise error(f"{prefix}{path}: cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+        raise error(f"cannot be read: {getattr(wrong, 'strerror', None) or wrong}", None) from None
 
 
 def _choices(expected: str) -> list[str]:

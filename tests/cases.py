@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from initbench.architectures.create import create_model
-from initbench.data.dataset import Dataset, Split
+from initbench.data.dataset import Dataset, Split, Splits
+from initbench.inputs import Inputs
 
 DISTRIBUTIONS = [
     "delta_orthogonal",
@@ -107,4 +108,4 @@ def random_dataset(shape, classes, sizes):
     splits = [
         Split(torch.randn(n, *shape, generator=random), torch.randint(classes, (n,), generator=random)) for n in sizes
     ]
-    return Dataset("random", *splits, classes, shape)
+    return Dataset("random", "classification", Inputs(shape), classes, Splits(*splits))

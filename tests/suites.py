@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 
+from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
+from initbench.suite.overrides import override
 from initbench.suite.plan import plan
 
 VALID = """\
@@ -49,8 +51,13 @@ def planned(*, only=(), assignments=(), **keys):
     """The plan of a suite as plain data, with these keys in place of the base's."""
     document = Document("suite.yaml", "", copy.deepcopy(BASE | keys))
     for assignment in assignments:
-        document.set(assignment)
-    return plan(suite_of(document), only)
+        override(document, assignment)
+    return plan_of(suite_of(document), only)
+
+
+def plan_of(suite, only=()):
+    """The plan of a suite whose datasets are described here."""
+    return plan(suite, only, descriptions=describe_datasets(suite))
 
 
 def the_trial(**keys):

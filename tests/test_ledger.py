@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from initbench.errors import InitbenchError
+from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import Ledger, TrialRecord
+from suites import the_trial
 
 
 def record(trial_id="a" * 64, **changes):
@@ -57,13 +58,56 @@ def test_kill_9_leaves_whole_records_alone(tmp_path):
         assert len(kept.history) == 20000
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 99}', '{"schema": 1, "surplus": 2}', "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 2, "surplus": 2}', "null"])
 def test_a_file_that_is_no_record_is_named(tmp_path, text):
     ledger = Ledger(tmp_path)
     ledger.write(record())
     ledger.path("b").write_text(text)
     with pytest.raises(InitbenchError, match=r"b\.json: not a trial record"):
         list(ledger.records())
+
+
+@pytest.mark.parametrize("schema", [1, 99])
+def test_a_ledger_of_another_schema_is_refused_as_a_whole(tmp_path, schema):
+    ledger = Ledger(tmp_path)
+    ledger.write(record())
+    ledger.path("b").write_text(json.dumps({"schema": schema, "what": "another version wrote"}))
+    for skipped in (None, []):
+        with pytest.raises(LedgerError) as caught:
+            list(ledger.records(skipped))
+        assert str(tmp_path) in str(caught.value)
+        assert f"schema {schema}" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_labels_are_given_anew_and_nothing_else_changes(tmp_path):
+    labels = {"suite": "now", "set_by_rules": ("recipe.lr",), "scheme_named_by": ("suite", "initializer")}
+    spec = the_trial().model_copy(update=labels)
+    plain = spec.model_dump(mode="json")
+    before = record(spec.id, spec=plain | {"suite": "before", "set_by_rules": [], "scheme_named_by": ["suite"]})
+    after = before.labelled_as(spec)
+    assert after == record(spec.id, spec=plain)
+    Ledger(tmp_path).write(after)
+    assert list(Ledger(tmp_path).records()) == [after.labelled_as(spec)]
+
+
+def test_the_suite_is_written_beside_its_trials_and_whole(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "runs" / "suite")
+    resolved = {"schema": 2, "name": "suite", "compare": ["initializer", "architecture.norm"]}
+    ledger.write_suite("name: suite\n", resolved)
+    assert (ledger.folder / "suite.yaml").read_text() == "name: suite\n"
+    assert json.loads((ledger.folder / "resolved.json").read_text()) == resolved
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.write_suite("name: other\n", {})
+    assert {path.name: path.read_text() for path in ledger.folder.iterdir()} == {
+        "suite.yaml": "name: suite\n",
+        "resolved.json": json.dumps(resolved, indent=1) + "\n",
+    }
 
 
 def test_one_driver_per_ledger(tmp_path):

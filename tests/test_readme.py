@@ -9,7 +9,7 @@ import torch
 import initbench
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
-from initbench.suite.plan import plan
+from suites import plan_of
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -21,7 +21,7 @@ def blocks(language):
 
 def test_the_suite_expands_as_its_comments_say():
     [text] = blocks("yaml")
-    planned = plan(suite_of(parse(text, "my-suite.yaml")))
+    planned = plan_of(suite_of(parse(text, "my-suite.yaml")))
     # WRN at 2 depths × 2 norms, and a ResNet; 2 initializers; 3 seeds.
     assert len(planned.trials) == (2 * 2 + 1) * 2 * 3
     assert not planned.incompatible

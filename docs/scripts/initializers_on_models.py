@@ -19,6 +19,7 @@ import torch
 
 import initbench
 from initbench.errors import InitbenchError
+from initbench.initializers.events import changes
 from initbench.registry import INITIALIZERS
 
 if TYPE_CHECKING:
@@ -116,15 +117,14 @@ def outcome(name: str, model: nn.Module, size: int) -> tuple[bool, str]:
     shape = (BATCH, 3, size, size)
     try:
         if scheme is not None:
-            model = initbench.rewrite(model, scheme)
+            model = initbench.rewrite(model, scheme, inputs=torch.zeros(shape))
         record = initbench.initialize(model, name, input_shape=shape, num_classes=CLASSES, **arguments)
     except (InitbenchError, ValueError) as error:
         return False, str(error)
     generator = torch.Generator().manual_seed(0)
     output = model(torch.randn(shape, generator=generator))
     assert all(torch.isfinite(tensor).all() for tensor in (*model.parameters(), output)), "not finite"
-    kept = ("untouched", "tied", "not scaled", "kept")
-    number = sum(any(not note.startswith(kept) for note in notes) for notes in record.tensors.values())
+    number = sum(any(map(changes, events)) for events in record.tensors.values())
     return True, f"{number} of {len(record.tensors)}"
 
 

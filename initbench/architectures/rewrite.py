@@ -16,6 +16,8 @@ from torch.nn.utils.parametrize import is_parametrized
 from initbench.architectures.layers import NORM_LAYERS, classifier_name
 from initbench.architectures.residual import residual_branches
 from initbench.architectures.schemes import SCHEMES, ScalarBias, ScalarMultiplier, Scheme, branch_multiplier
+from initbench.errors import ArgumentError
+from initbench.plugins import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +64,7 @@ def remove_normalization(model: nn.Module) -> nn.Module:
     return rewritten
 
 
-def rewrite(model: nn.Module, scheme: Scheme) -> nn.Module:
+def rewrite(model: nn.Module, scheme: Scheme, *, inputs: Tensor | None = None) -> nn.Module:
     """Return a copy of a model with the parts of a scheme, which stand in the place of its normalization.
 
     - ``fixup`` (Zhang, Dauphin & Ma, 2019, rule 3): a scalar bias in the place of each normalization and before each
@@ -79,16 +81,38 @@ def rewrite(model: nn.Module, scheme: Scheme) -> nn.Module:
     Args:
         model: any module; it stays as it is. For fixup and skipinit `torch.fx` must be able to trace its forward pass.
         scheme: fixup, skipinit or weight_norm; for a model without normalization alone see `remove_normalization`.
+        inputs: a batch of images, tokens or what else the model takes. Where it is given the rewritten model runs once
+            on it, in eval mode, so that one whose forward pass reaches into a module that is no longer there is refused
+            here.
 
     Raises:
-        ValueError: the scheme is unknown, the model has another normalization, no residual branch is found, a branch
-            ends in no module that a multiplier can follow, or a weight to normalize has a row of zeros or is shared.
+        ArgumentError: the scheme is unknown.
+        ValueError: the model has another normalization, no residual branch is found, a branch ends in no module that a
+            multiplier can follow, a weight to normalize has a row of zeros or is shared, or the rewritten model fails
+            on `inputs`.
     """
     if scheme == "standard" or scheme not in SCHEMES:
-        raise ValueError(f"scheme must be fixup, skipinit or weight_norm, got {scheme!r}")
+        raise ArgumentError(f"must be fixup, skipinit or weight_norm, got {scheme!r}", "scheme")
     rewritten = deepcopy(model)
     {"fixup": _fixup, "skipinit": _skipinit, "weight_norm": _weight_norm}[scheme](rewritten)
+    if inputs is not None:
+        _check_that_it_runs(rewritten, scheme, inputs)
     return rewritten
+
+
+def _check_that_it_runs(model: nn.Module, scheme: Scheme, inputs: Tensor) -> None:
+    """Raise a ValueError where a rewritten model fails; a copy runs, so that nothing of the model changes."""
+    trial = deepcopy(model).eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            trial(inputs.clone())
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"{scheme}: the rewritten {type(model).__name__} fails on inputs of shape {tuple(inputs.shape)}: "
+            f"{type(error).__name__}: {first_line(error)}"
+        ) from error
 
 
 def _fixup(model: nn.Module) -> None:

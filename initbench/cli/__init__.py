@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from typing import cast
 
 import typer
 
@@ -29,15 +30,15 @@ app = typer.Typer(
 app.command("run", short_help="Run a suite's missing trials and write the report.")(run)
 app.command("plan", short_help="Print what a suite comes to, before it runs.")(plan)
 app.command("report", short_help="Write the report of one suite's folder or several.")(report)
-app.command("list", short_help="List what can be named in a suite, with arguments.")(list_components)
+app.command("list", short_help="List what is registered, with arguments.")(list_components)
 app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
 app.command("ui", short_help="Serve MLflow's user interface on a suite's runs.")(ui)
 app.command("sync", short_help="Write to MLflow what the ledger has and MLflow lacks.")(sync)
 app.command("new-plugin", short_help="Write a plug-in package to start from.")(new_plugin)
 
 
-# Typer uses an installed click or its own copy of it, by version; this is the base of either's usage errors.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+# Typer exports one of click's errors, which it has from an installed click or a copy of its own, by version.
+_UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
 
 def main() -> None:

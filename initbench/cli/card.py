@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from initbench import plugins
 from initbench.cli.docstring import parse
-from initbench.cli.listing import of_component
+from initbench.errors import InitbenchError
 from initbench.validation import show
 
 if TYPE_CHECKING:
     from initbench.cli.docstring import Docstring
     from initbench.registry import Component
 
-_OF_TUNERS = {
-    "base": "the distribution that it starts from: a name, {name: ...} with arguments, or null for the model as it is.",
-    "batch_size": "samples per batch.",
-}
 _SECTIONS = {
     "initializer": "initializers:\n  - {}",
     "architecture": "architectures:\n  - {}",
@@ -46,9 +42,9 @@ def card(component: Component[Any]) -> dict[str, Any]:
             "type": a.type,
             "required": a.required,
             "default": None if a.required else a.default,
-            "description": docstring.arguments.get(a.name) or _of_tuners(component, a.name),
+            "description": docstring.arguments.get(a.name, ""),
         }
-        for a in of_component(component).arguments
+        for a in component.arguments
     ]
     return {
         "kind": component.kind,
@@ -66,20 +62,39 @@ def card(component: Component[Any]) -> dict[str, Any]:
     }
 
 
-def _of_tuners(component: Component[Any], name: str) -> str:
-    return _OF_TUNERS.get(name, "") if component.kind == "initializer" else ""
-
-
 def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]:
     traits = component.traits
     if component.kind == "initializer":
-        data = {"base": traits.base, "batch_size": traits.batch_size} if traits.kind == "tuner" else {}
-        return {"kind": traits.kind, **data, "scheme": traits.scheme}
+        return {
+            "starts_from": list(component.initializer_arguments),
+            "data": traits.data,
+            "scheme": traits.scheme,
+            "reads_optimizer": traits.reads_optimizer,
+        }
     if component.kind == "architecture":
-        return {"schemes": list(traits.schemes), "input": docstring.arguments.get("input_shape", "")}
+        return {
+            "tasks": list(traits.tasks),
+            "schemes": list(traits.schemes),
+            "input": docstring.arguments.get("inputs", ""),
+        }
+    if component.kind == "task":
+        task: Any = component.definition
+        return {
+            "metrics": [metric.to_json() for metric in task.metrics],
+            "recipe_fields": sorted(task.recipe_fields),
+        }
     if component.kind == "dataset":
-        return {"input_shape": list(traits.input_shape), "num_classes": traits.num_classes}
+        return {"task": traits.task, **_sample(component)}
     return {}
+
+
+def _sample(component: Component[Any]) -> dict[str, Any]:
+    """Return what a dataset asks of a model by default; nothing where that is in files that are not there."""
+    try:
+        described = component.traits.describe(**component.resolve({}))
+    except InitbenchError:
+        return {}
+    return {"inputs": described.inputs.to_json(), "outputs": described.outputs}
 
 
 def _line(component: Component[Any]) -> int | None:
@@ -93,8 +108,11 @@ def _line(component: Component[Any]) -> int | None:
 def _suite_lines(component: Component[Any], arguments: list[dict[str, Any]]) -> str:
     """Return the component with every argument at its default, as it stands in a suite.
 
-    A required argument has its type in angle brackets, to be filled in.
+    A required argument has its type in angle brackets, to be filled in. Empty for a task, which no suite names: its
+    datasets bring it.
     """
+    if component.kind not in _SECTIONS:
+        return ""
     name = component.name
     if name.endswith("/*"):
         name = name.removesuffix("*") + (component.traits.example or "NAME")

@@ -10,7 +10,9 @@ import typer
 from initbench.cli.listing import argument_text
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
-from initbench.validation import nearest, show
+from initbench.inputs import Inputs
+from initbench.metric import Metric
+from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +21,7 @@ _WIDTH = 80
 
 
 def describe(
-    name: Annotated[str, typer.Argument(help="An initializer, architecture, dataset or probe.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="An initializer, architecture, task, dataset or probe.", metavar="NAME")],
     plugin: Plugins = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
@@ -69,7 +71,8 @@ def _print(out: Console, card: dict[str, Any]) -> None:
         _say(out, "\nErrors", style="bold")
         for error, when in card["raises"].items():
             _say(out, f"{error}: {when}", indent=2)
-    _say(out, "\nIn a suite", style="bold")
+    if card["suite"]:
+        _say(out, "\nIn a suite", style="bold")
     for line in card["suite"].splitlines():
         before, brace, after = line.partition("{")
         _say(out, before + brace + after.replace(": ", ":\N{NO-BREAK SPACE}"), indent=2, hanging=len(before + brace))
@@ -108,16 +111,32 @@ def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: s
 def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
     """Return what a component declares, in sentences."""
     if kind == "initializer":
-        what = "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
-        if declared["kind"] == "tuner":
-            base = declared["base"] if isinstance(declared["base"], str) else show(declared["base"])
-            what = f"A tuner: it starts from {base} and adjusts that with batches of {declared['batch_size']}."
         scheme = declared["scheme"]
-        return [what, f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]
+        return [_what_it_does(declared), f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]
     if kind == "architecture":
         taken = [f"Input: {declared['input']}"] if declared["input"] else []
-        return [f"Schemes: {', '.join(declared['schemes'])}.", *taken]
+        return [f"Tasks: {', '.join(declared['tasks'])}.", f"Schemes: {', '.join(declared['schemes'])}.", *taken]
+    if kind == "task":
+        return [_metric_sentence(Metric.from_json(metric)) for metric in declared["metrics"]]
     if kind == "dataset":
-        shape = "×".join(map(str, declared["input_shape"]))
-        return [f"Samples of {shape} (channels × height × width), {declared['num_classes']} classes."]
+        known = "inputs" in declared
+        sample = f" Samples of {Inputs.from_json(declared['inputs'])}, {declared['outputs']} outputs." if known else ""
+        return [f"Task: {declared['task']}.{sample}"]
     return []
+
+
+def _what_it_does(declared: dict[str, Any]) -> str:
+    data = f"batches of {declared['data']} data" if declared["data"] else "no data"
+    optimizer = " It reads the optimizer of the recipe." if declared["reads_optimizer"] else ""
+    if declared["starts_from"]:
+        arguments = " and ".join(declared["starts_from"])
+        return f"A tuner: it takes another initializer ({arguments}) and adjusts its result with {data}.{optimizer}"
+    if declared["data"]:
+        return f"It sets the parameters by {data}.{optimizer}"
+    return "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
+
+
+def _metric_sentence(metric: Metric) -> str:
+    best = "" if metric.best is None else f", at best {metric.text(metric.best)}"
+    primary = " It is the outcome of a trial." if metric.primary else ""
+    return f"Metric {metric.name}: {metric.better} is better{best}.{primary}"

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from initbench.registry import Argument
+from initbench.registry.component import as_a_user_writes_it
 from initbench.validation import type_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection
 
     from initbench.registry import Component, Registry
 
 _PACKAGE = Path(__file__).parents[1]
+_REGISTRY = "initbench.registry"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Listing:
 
     Attributes:
         name: the registered name.
-        arguments: what a user may set; of a tuner also its base and batch size.
+        arguments: what a user may set.
         summary: the first line of the docstring.
     """
 
@@ -53,10 +55,7 @@ def listing(registry: Registry[Any], name: str) -> Listing:
 
 def of_component(component: Component[Any]) -> Listing:
     """Return what is listed of an imported component."""
-    traits = component.traits
-    tuner = getattr(traits, "kind", "") == "tuner"
-    added = _of_tuners(traits.base, traits.batch_size) if tuner else ()
-    return Listing(component.name, (*component.arguments, *added), component.summary)
+    return Listing(component.name, component.arguments, component.summary)
 
 
 def read_source(registry: Registry[Any], name: str) -> Listing:
@@ -66,20 +65,12 @@ def read_source(registry: Registry[Any], name: str) -> Listing:
         Exception: the source is not as expected: no such decorator, or an expression that only an import could tell.
     """
     module = _source(registry.builtins[name])
-    function, decorator = module.registration(f"register_{registry.kind}", name)
-    arguments = [a for a in module.arguments(function) if a.name not in registry.supplied]
+    definition = module.registered(f"register_{registry.kind}", name)
+    arguments = module.arguments(definition, registry.supplied)
     if name.endswith("/*"):
         arguments = arguments[1:]  # of a family, the member's name
-    declared = {k.arg: k.value for k in decorator.keywords}
-    if "kind" in declared and module.value(declared["kind"]) == "tuner":
-        arguments += _of_tuners(module.value(declared["base"]), module.value(declared["batch_size"]))
-    summary = (ast.get_docstring(function) or "").partition("\n")[0]
+    summary = (ast.get_docstring(definition) or "").partition("\n")[0]
     return Listing(name, tuple(arguments), summary)
-
-
-def _of_tuners(base: str | Mapping[str, Any], batch_size: int) -> tuple[Argument, ...]:
-    """Return the arguments that a suite takes for every tuner beside the factory's own."""
-    return Argument("base", "distribution", base), Argument("batch_size", "int", batch_size)
 
 
 @cache
@@ -100,33 +91,35 @@ class _Source(dict[str, Any]):
         super().__init__()
         self.tree = tree
 
-    def registration(self, decorator: str, name: str) -> tuple[ast.FunctionDef, ast.Call]:
-        """Return the function that is registered under a name, and the call that registers it."""
+    def registered(self, decorator: str, name: str) -> ast.FunctionDef | ast.ClassDef:
+        """Return the function or class that is registered under a name."""
         for node in self.tree.body:
-            for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            for call in node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else ():
                 if (
                     isinstance(call, ast.Call)
                     and ast.unparse(call.func) == decorator
                     and self.value(call.args[0]) == name
                 ):
-                    assert isinstance(node, ast.FunctionDef)
-                    return node, call
+                    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+                    return node
         raise LookupError(name)
 
-    def arguments(self, function: ast.FunctionDef) -> list[Argument]:
-        """Return the arguments of a function."""
-        given = function.args
+    def arguments(self, definition: ast.FunctionDef | ast.ClassDef, without: Collection[str]) -> list[Argument]:
+        """Return the arguments of a function but those left out; a class of ours, a task, has none."""
+        if isinstance(definition, ast.ClassDef):
+            return []
+        given = definition.args
         positional = [*given.posonlyargs, *given.args]
-        required = [inspect.Parameter.empty] * (len(positional) - len(given.defaults))
-        defaults = [*required, *map(self.value, given.defaults)]
-        defaults += [inspect.Parameter.empty if node is None else self.value(node) for node in given.kw_defaults]
+        required = [None] * (len(positional) - len(given.defaults))
+        defaults = [*required, *given.defaults, *given.kw_defaults]
         return [
             Argument(
                 node.arg,
                 type_text(inspect.Parameter.empty if node.annotation is None else self.value(node.annotation)),
-                default,
+                inspect.Parameter.empty if default is None else as_a_user_writes_it(self.value(default)),
             )
             for node, default in zip([*positional, *given.kwonlyargs], defaults, strict=True)
+            if node.arg not in without
         ]
 
     def value(self, node: ast.expr) -> Any:
@@ -148,8 +141,14 @@ class _Source(dict[str, Any]):
 
 
 def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
-    """Return what an import statement gives; of our modules by reading, of others from the standard library alone."""
+    """Return what an import statement gives.
+
+    Of our modules by reading, but for the registry, which is imported already; of others from the standard library
+    alone.
+    """
     module = name if isinstance(node, ast.Import) else str(node.module)
+    if module == _REGISTRY:
+        return getattr(sys.modules[module], name)
     if module.partition(".")[0] == _PACKAGE.name:
         return _source(module)[name]
     if module.partition(".")[0] not in sys.stdlib_module_names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,10 +23,9 @@ from initbench.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from initbench.suite.plan import Plan
-    from initbench.suite.spec import TrialSpec
+_MOST_PAIRS = 5
 
 
 def plan(
@@ -57,7 +56,12 @@ def plan(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
-    """Print the trials of a suite by cell, what is incompatible and why, and what has a result already."""
+    """Print the trials of a suite by cell, what is incompatible and why, and what has a result already.
+
+    Raises:
+        SuiteError: none of them can run.
+    """
+    from initbench.cli.cells import plan_data
     from initbench.cli.power import plan_power, power_sentences
     from initbench.cli.request import SMOKE, read_request
     from initbench.errors import InitbenchError
@@ -67,14 +71,7 @@ def plan(
         raise InitbenchError("--pilot, --seed-deviation and --difference go with --power")
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     statuses = Ledger(out / request.suite.name).statuses()
-    summary: dict[str, Any] = {
-        "suite": request.suite.name,
-        "cells": _cells(request.plan, statuses),
-        "incompatible": _incompatible(request.plan),
-        "trials": len(request.plan.trials),
-        "missing": len(request.plan.missing(statuses)),
-        "excluded": request.plan.excluded,
-    }
+    summary = plan_data(request.suite, request.plan, statuses)
     if power:
         folder = out / request.suite.name
         summary["power"] = plan_power(
@@ -88,72 +85,15 @@ def plan(
             console().print(f"note: {SMOKE}", style="yellow", markup=False)
         for line in power_sentences(summary["power"]) if power else ():
             console().print(line, markup=False)
-
-
-def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return one entry for each cell: its labels, what tells it apart beside them, and its trials."""
-    from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
-
-    every = [*plan.trials, *plan.unselected]
-    data = [trial.model_dump(mode="json") for trial in every]
-    labels = zip(
-        architecture_labels(data), initializer_labels(data), component_labels([d["dataset"] for d in data]), strict=True
-    )
-    label_of = dict(zip((trial.id for trial in every), labels, strict=True))
-    crossed = _crossed_fields(every)
-    members: dict[str, list[TrialSpec]] = defaultdict(list)
-    for trial in plan.trials:
-        members[trial.cell].append(trial)
-    cells = []
-    for cell, trials in members.items():
-        first = trials[0]
-        architecture, initializer, dataset = label_of[first.id]
-        cells.append(
-            {
-                "cell": cell,
-                "architecture": architecture,
-                "initializer": initializer,
-                "dataset": dataset,
-                "recipe": {name: getattr(first.recipe, name) for name in crossed},
-                "set_by_rules": {key: _value(first, key) for key in first.set_by_rules},
-                "seeds": [trial.seed for trial in trials],
-                "trials": [trial.id for trial in trials],
-                "statuses": dict(Counter(statuses.get(trial.id, "missing") for trial in trials)),
-            }
-        )
-    return cells
-
-
-def _crossed_fields(trials: Sequence[TrialSpec]) -> list[str]:
-    """Return the fields of the recipe that vary among the trials where no rule has set them."""
-    values: dict[str, set[Any]] = defaultdict(set)
-    for trial in trials:
-        for name, value in trial.recipe:
-            if f"recipe.{name}" not in trial.set_by_rules:
-                values[name].add(value)
-    return [name for name, found in values.items() if len(found) > 1]
-
-
-def _value(trial: TrialSpec, key: str) -> Any:
-    kind, _, name = key.partition(".")
-    if kind == "recipe":
-        return getattr(trial.recipe, name)
-    if name == "base":
-        return trial.initializer.base and trial.initializer.base.name
-    return trial.initializer.batch_size if name == "batch_size" else trial.initializer.arguments[name]
-
-
-def _incompatible(plan: Plan) -> list[dict[str, str]]:
-    from initbench.suite.labels import architecture_labels, initializer_labels
-
-    data = [pair.spec.model_dump(mode="json") for pair in plan.incompatible]
-    labels = zip(architecture_labels(data), initializer_labels(data), plan.incompatible, strict=True)
-    return [{"architecture": a, "initializer": i, "reason": pair.reason} for a, i, pair in labels]
+    if not summary["trials"]:
+        raise request.suite.document.error((), "no trial can run")
 
 
 def _print(summary: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
+
+    from initbench.suite.treatments import DEFAULT_COMPARE
 
     out = console()
     cells = summary["cells"]
@@ -173,12 +113,30 @@ def _print(summary: dict[str, Any]) -> None:
         row += [_ranges(cell["seeds"]), have or "-", _pairs(cell["set_by_rules"])]
         table.add_row(*(Text(text) for text in row))  # in a Text brackets are no markup
     out.print(table)
-    for pair in summary["incompatible"]:
-        line = f"incompatible: {pair['architecture']} with {pair['initializer']}: {pair['reason']}"
+    if summary["compare"] != [*DEFAULT_COMPARE]:
+        out.print(f"compares {', '.join(summary['compare'])}", markup=False)
+    for line in _incompatible_lines(summary["incompatible"]):
+        out.print(line, style="yellow", markup=False)
+    for found in summary["undescribed"]:
+        line = f"the ids of {found['trials']} trials on {found['dataset']} are not known yet: {found['reason']}"
         out.print(line, style="yellow", markup=False)
     total, missing = summary["trials"], summary["missing"]
     excluded = f", {summary['excluded']} excluded" if summary["excluded"] else ""
     out.print(f"{total} trials in {len(cells)} cells: {missing} to run, {total - missing} have a result{excluded}")
+
+
+def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
+    """Return each reason once, with the pairs that have it."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    several = len({pair["dataset"] for pair in pairs}) > 1
+    for pair in pairs:
+        data = f" on {pair['dataset']}" if several else ""
+        by_reason[pair["reason"]].append(f"{pair['architecture']} with {pair['initializer']}{data}")
+    lines = []
+    for reason, found in by_reason.items():
+        more = f"; and {len(found) - _MOST_PAIRS} more" if len(found) > _MOST_PAIRS else ""
+        lines.append(f"incompatible: {'; '.join(found[:_MOST_PAIRS])}{more}: {reason}")
+    return lines
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

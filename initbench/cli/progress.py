@@ -14,9 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from initbench.execution.recorder import Labels, Progress
+from initbench.metric import Metric
 
 if TYPE_CHECKING:
-    from initbench.execution.driver import Outcome
+    from initbench.execution.driver import RunSummary
     from initbench.ledger import TrialRecord
     from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
@@ -148,7 +149,7 @@ class Display(Progress):
         kept = self.have + self.counts.total()
         self.console.print(f"interrupted: {kept} of {self.total} trials are kept; the same command goes on from here")
 
-    def summary(self, result: Outcome) -> None:
+    def summary(self, result: RunSummary) -> None:
         """Say what the run came to and where to look."""
         counts = ", ".join(f"{result.statuses[s]} {s}" for s in _COUNTS if result.statuses.get(s))
         if result.ran:
@@ -180,7 +181,11 @@ def outcome(record: TrialRecord) -> str:
         return f"{record.error['type']}: {record.error['message']}"
     if record.status == "diverged":
         return f"at step {record.metrics['diverged_at_step']}"
-    return f"test error {100 * record.metrics['test_error']:.2f} %"
+    primary = record.task["primary"]
+    if record.metrics.get(primary) is None:
+        return "measured"  # a recipe without a step
+    metric = Metric.from_json(record.task["metrics"][primary])
+    return f"{metric.title} {metric.text(record.metrics[primary])}".replace("\N{NO-BREAK SPACE}", " ")
 
 
 def duration(seconds: float) -> str:

@@ -39,12 +39,13 @@ def read_request(
     """
     if smoke and seeds is not None:
         raise InitbenchError("--seeds is not for --smoke, which runs one seed")
+    from initbench.suite.datasets import describe_datasets
     from initbench.suite.load import load_suite
     from initbench.suite.plan import plan
 
     files = load_plugins(plugins)
     suite = load_suite(file, assignments or [], seeds)
-    planned = plan(suite, only or [])
+    planned = plan(suite, only or [], descriptions=describe_datasets(suite))
     if smoke:
         from initbench.suite.smoke import smoke as small
         from initbench.suite.smoke import smoke_suite

@@ -67,6 +67,8 @@ def run(
         raise InitbenchError("--address is for --executor ray")
     signal.signal(signal.SIGTERM, _interrupt)
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
+    for waiting in request.plan.undescribed:
+        raise request.suite.document.error(waiting.key, str(waiting.reason)) from waiting.reason
     folder = out / request.suite.name
     display = Display(request.plan, to_stderr=json)
     if smoke:

@@ -1,8 +1,26 @@
-"""Datasets by name, held on the device."""
+"""Datasets by name, held on the device; and what a plug-in's dataset is made of.
+
+These names are public, and so are those of `initbench.data.prepare` (stratified subsets, resizing, standardization).
+"""
 
 from __future__ import annotations
 
+from initbench.data.content import content_hash
 from initbench.data.dataset import Dataset, Split, Splits
-from initbench.data.load import data_root, load_dataset
+from initbench.data.load import data_root, describe_dataset, load_dataset
+from initbench.errors import DataError
+from initbench.inputs import Inputs
+from initbench.registry import Description
 
-__all__ = ["Dataset", "Split", "Splits", "data_root", "load_dataset"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Description",
+    "Inputs",
+    "Split",
+    "Splits",
+    "content_hash",
+    "data_root",
+    "describe_dataset",
+    "load_dataset",
+]

@@ -24,9 +24,9 @@ class Batch:
     """One augmented training batch.
 
     Attributes:
-        inputs: images, (N, C, H, W).
-        targets: class indices, (N,).
-        partners: the class indices that mixup added, (N,); `targets` itself without mixup.
+        inputs: such as images, (N, C, H, W).
+        targets: such as class indices, (N,).
+        partners: the targets that mixup added, as `targets`; `targets` itself without mixup.
         weight: mixup's λ, the weight of `targets`; 1 without mixup.
     """
 
@@ -34,6 +34,16 @@ class Batch:
     targets: Tensor
     partners: Tensor
     weight: float = 1.0
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.targets)
+
+    def split(self, parts: int) -> list[Batch]:
+        """Return the samples in so many parts, in their order and as equal in size as can be."""
+        tensors = (self.inputs, self.targets, self.partners)
+        split = zip(*(tensor.tensor_split(parts) for tensor in tensors), strict=True)
+        return [Batch(inputs, targets, partners, self.weight) for inputs, targets, partners in split]
 
 
 class TrainingBatches:
@@ -74,7 +84,7 @@ class TrainingBatches:
 
     def epoch(self) -> Iterator[Batch]:
         """Iterate one epoch: every sample once."""
-        n, options, device = len(self.split), self.augmentation, self.split.targets.device
+        n, options, device = len(self.split), self.augmentation, self.split.device
         sizes = self._sizes()
         order = torch.split(torch.randperm(n, generator=self._order).to(device), sizes)
         if options.crop:
@@ -83,14 +93,14 @@ class TrainingBatches:
         if options.flip:
             mirrored = torch.split((torch.rand(n, generator=self._flip) < 0.5).to(device), sizes)
         if options.cutout:
-            height, width = self.split.inputs.shape[2:]
+            height, width = self.split.take(slice(1))[0].shape[2:]
             centres = [torch.randint(side, (n,), generator=self._cutout) for side in (height, width)]
             squares = torch.split(torch.stack(centres, 1).to(device), sizes)
         if options.mixup:
             permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
             pairs = torch.split(torch.cat(permutations).to(device), sizes)
         for i, samples in enumerate(order):
-            inputs, targets = self.split.inputs[samples], self.split.targets[samples]
+            inputs, targets = self.split.take(samples)
             if options.crop:
                 inputs = augment.crop(inputs, windows[i], options.crop)
             if options.flip:
@@ -118,5 +128,5 @@ def endless_batches(split: Split, batch_size: int, order: torch.Generator) -> It
     while True:
         while len(waiting) < batch_size:
             waiting = torch.cat([waiting, torch.randperm(len(split), generator=order)])
-        samples, waiting = waiting[:batch_size].to(split.targets.device), waiting[batch_size:]
-        yield split.inputs[samples], split.targets[samples]
+        samples, waiting = waiting[:batch_size].to(split.device), waiting[batch_size:]
+        yield split.take(samples)

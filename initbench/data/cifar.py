@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,17 +13,20 @@ from initbench.data.description import images
 from initbench.data.download import download
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, prepare_published
+from initbench.data.published import read_published
+from initbench.errors import DataError
 from initbench.registry import register_dataset
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import Tensor
 
 _PAPER = "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images"
+# The checksums that are published for the archives, cifar-10-python.tar.gz and cifar-100-python.tar.gz.
+CIFAR10 = "md5:c58f30108f718f92721af3b95e74349a"
+CIFAR100 = "md5:eb9058c3a382ffc7106e4002c42a8d85"
 
 
-@register_dataset("cifar10", describe=images((3, 32, 32), 10), reference=_PAPER)
+@register_dataset("cifar10", describe=images((3, 32, 32), 10, CIFAR10), reference=_PAPER)
 def cifar10(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
     """Colour images of objects, 3×32×32, 10 classes: 50,000 for training and validation, 10,000 for test.
 
@@ -35,12 +40,12 @@ def cifar10(train_size: int | None = None, image_size: int | None = None, valida
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: the files are missing or unreadable.
+        DataError: a file is missing or unreadable, or is not the published one.
     """
     return _cifar(10, train_size, image_size, validation_size)
 
 
-@register_dataset("cifar100", describe=images((3, 32, 32), 100), reference=_PAPER)
+@register_dataset("cifar100", describe=images((3, 32, 32), 100, CIFAR100), reference=_PAPER)
 def cifar100(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
     """Colour images of objects, 3×32×32, 100 classes (the fine labels): sizes and preparation as of cifar10.
 
@@ -54,45 +59,57 @@ def cifar100(train_size: int | None = None, image_size: int | None = None, valid
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: the files are missing or unreadable.
+        DataError: a file is missing or unreadable, or is not the published one.
     """
     return _cifar(100, train_size, image_size, validation_size)
 
 
 def _cifar(num_classes: int, train_size: int | None, image_size: int | None, validation_size: int) -> Splits:
     check_sizes(train_size, image_size, validation_size)
+    from torchvision import datasets
+
     name, root = f"cifar{num_classes}", data_root()
-    archive = f"cifar-{num_classes}-python.tar.gz"
+    source = getattr(datasets, name.upper())
+    files = _files(source)
     download(
         name,
         root,
-        present=lambda: _is_complete(name, root),
-        fetch=lambda: _open(name, root, train=True, fetch=True),
-        instructions=f"put {archive} (https://www.cs.toronto.edu/~kriz/{archive}) into {root}",
+        present=lambda: all((root / file).is_file() for file in files),
+        fetch=lambda: _fetch(name, source, root),
+        instructions=f"put {source.filename} ({source.url}) into {root}",
     )
-    return prepare_published(
-        name,
-        _arrays(_open(name, root, train=True)),
-        _arrays(_open(name, root, train=False)),
-        train_size=train_size,
-        image_size=image_size,
-        validation_size=validation_size,
-    )
-
-
-def _open(name: str, root: Path, *, train: bool, fetch: bool = False) -> Any:
-    from torchvision import datasets
-
-    return getattr(datasets, name.upper())(str(root), train=train, download=fetch)
-
-
-def _is_complete(name: str, root: Path) -> bool:
-    """Return whether all files have the published checksums, which torchvision verifies."""
     try:
-        _open(name, root, train=False)
-    except RuntimeError:
-        return False
-    return True
+        train, test = (_arrays(source(str(root), train=train)) for train in (True, False))
+    except (RuntimeError, OSError) as error:  # torchvision says that files are missing or corrupted, not which
+        for file, published in files.items():
+            read_published(name, root / file, published)
+        raise DataError(f"{name}: the files in {root} cannot be read ({error})") from error
+    return prepare_published(
+        name, train, test, train_size=train_size, image_size=image_size, validation_size=validation_size
+    )
+
+
+def _files(source: Any) -> dict[str, str]:
+    """Return the published files, below the data root, with their checksums, which torchvision verifies."""
+    listed = [*source.train_list, *source.test_list, (source.meta["filename"], source.meta["md5"])]
+    return {f"{source.base_folder}/{name}": f"md5:{checksum}" for name, checksum in listed}
+
+
+def _fetch(name: str, source: Any, root: Path) -> None:
+    """Unpack the archive, downloaded unless it is in the root, and move each file to its place when it is complete."""
+    from torchvision.datasets.utils import download_url, extract_archive
+
+    with tempfile.TemporaryDirectory(dir=root) as temporary:
+        archive = root / source.filename
+        if archive.is_file():
+            read_published(name, archive, f"md5:{source.tgz_md5}", decompress=False)
+        else:
+            archive = Path(temporary) / source.filename
+            download_url(source.url, temporary, source.filename, source.tgz_md5)
+        extract_archive(str(archive), temporary)
+        (root / source.base_folder).mkdir(exist_ok=True)
+        for file in _files(source):
+            (Path(temporary) / file).replace(root / file)
 
 
 def _arrays(dataset: Any) -> tuple[Tensor, Tensor]:

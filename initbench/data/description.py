@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from initbench.errors import ArgumentError
+from initbench.data.prepare import check_sizes
 from initbench.inputs import Inputs
 from initbench.registry import Description
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def images(shape: tuple[int, int, int], classes: int, content: str | None = None) -> Describe:
-    """Return the `describe` of a dataset of images that an argument ``image_size`` may resize.
+    """Return the `describe` of a dataset of images with the arguments that `check_sizes` knows.
 
     Args:
         shape: channels, height and width of the images as they are published.
@@ -21,9 +21,8 @@ def images(shape: tuple[int, int, int], classes: int, content: str | None = None
         content: the published hash of the source.
     """
 
-    def describe(*, image_size: int | None, **_: Any) -> Description:
-        if image_size is not None and image_size < 1:
-            raise ArgumentError(f"must be at least 1, got {image_size}", "image_size")
+    def describe(*, train_size: int | None, image_size: int | None, validation_size: int = 0) -> Description:
+        check_sizes(train_size, image_size, validation_size)
         channels, height, width = shape
         return Description(Inputs((channels, image_size or height, image_size or width)), classes, content)
 

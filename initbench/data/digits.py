@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 import torch
 
 from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
 from initbench.data.description import images
 from initbench.data.prepare import check_sizes, prepare, stratified_order, take_first
+from initbench.data.published import read_published
 from initbench.registry import register_dataset
 
 TRAIN, VALIDATION = 1297, 140
+# SHA-256 of scikit-learn's digits.csv, decompressed: `zcat digits.csv.gz | sha256sum`.
+CONTENT = "sha256:6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
 
 
 @register_dataset(
     "digits",
-    describe=images((1, 8, 8), 10),
+    describe=images((1, 8, 8), 10, CONTENT),
     reference="Alpaydin & Kaynak, 1998, as sklearn.datasets.load_digits",
 )
 def digits(train_size: int | None = None, image_size: int | None = None) -> Splits:
@@ -28,10 +33,12 @@ def digits(train_size: int | None = None, image_size: int | None = None) -> Spli
 
     Raises:
         ArgumentError: a size is impossible.
+        DataError: the file that scikit-learn brings is damaged, or another.
     """
     from sklearn.datasets import load_digits
 
     check_sizes(train_size, image_size)
+    read_published("digits", resources.files("sklearn.datasets.data") / "digits.csv.gz", CONTENT)
     bunch = load_digits()
     images = torch.from_numpy(bunch.images).unsqueeze(1)
     targets = torch.from_numpy(bunch.target)

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import torch
+
+from initbench.data.content import combined
 from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
 from initbench.data.description import images
 from initbench.data.download import download
-from initbench.data.idx import read_idx
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, prepare_published
+from initbench.data.published import read_published
 from initbench.registry import register_dataset
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Where the Debian package dataset-fashion-mnist installs the files.
 SYSTEM_FOLDER = Path("/usr/share/datasets/fashion-mnist")
-FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+# The files, and the SHA-256 of each decompressed: gzipped ones differ in the times that their headers hold.
+FILES = {
+    "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+    "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+    "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+}
 
 
 @register_dataset(
     "fashion_mnist",
-    describe=images((1, 28, 28), 10),
+    describe=images((1, 28, 28), 10, combined(FILES)),
     reference="Xiao, Rasul & Vollgraf, 2017 (arXiv 1708.07747)",
 )
 def fashion_mnist(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
@@ -36,7 +49,7 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: the files are missing or unreadable.
+        DataError: a file is missing or unreadable, or is not the published one.
     """
     check_sizes(train_size, image_size, validation_size)
     root = data_root()
@@ -51,7 +64,10 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
     )
     paths = _find(folder)
     assert paths is not None
-    images, targets, test_images, test_targets = (read_idx(path) for path in paths)
+    images, targets, test_images, test_targets = (
+        _array(read_published("fashion_mnist", path, f"sha256:{published}"))
+        for path, published in zip(paths, FILES.values(), strict=True)
+    )
     return prepare_published(
         "fashion_mnist",
         (images.unsqueeze(1), targets),
@@ -60,6 +76,20 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
         image_size=image_size,
         validation_size=validation_size,
     )
+
+
+def _array(content: bytes) -> Tensor:
+    """Return the unsigned bytes of an IDX file whose checksum is right.
+
+    torchvision has a reader of the format, which takes neither bytes nor gzipped files.
+
+    Args:
+        content: two zero bytes, the type, the number of dimensions, the size of each as a big-endian 32-bit integer,
+            and the values.
+    """
+    header = 4 + 4 * content[3]
+    shape = [int.from_bytes(content[i : i + 4], "big") for i in range(4, header, 4)]
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8, offset=header).reshape(shape)
 
 
 def _find(folder: Path) -> list[Path] | None:

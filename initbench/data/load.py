@@ -8,8 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from initbench.data.dataset import Dataset
-from initbench.errors import DataError
+from initbench.data.dataset import Dataset, Splits
+from initbench.errors import ArgumentError, DataError
+from initbench.plugins import first_line
 from initbench.registry import DATASETS
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from initbench.data.dataset import Splits
-    from initbench.registry import Description
+    from initbench.registry import Component, DatasetTraits, Description
 
 
 def data_root() -> Path:
@@ -29,17 +29,20 @@ def data_root() -> Path:
 def describe_dataset(name: str, arguments: Mapping[str, Any]) -> Description:
     """Return what a dataset asks of a model, and what it is.
 
+    It is asked anew each time, as files may change: what is published costs nothing, and what lies in files no more
+    than to look at their sizes and times (`initbench.data.content_hash`).
+
     Args:
         name: the registered name, such as ``digits``.
         arguments: the dataset's own arguments, such as ``train_size``.
 
     Raises:
         UnknownNameError: no dataset has this name.
-        ArgumentError: an argument is unknown, of the wrong type or refused.
+        ArgumentError: an argument is unknown, of the wrong type or refused; a ValueError of a plug-in's counts as one.
         DataError: files that it needs to know are absent or unreadable.
     """
     component = DATASETS.get(name)
-    return component.traits.describe(**component.resolve(arguments))
+    return _describe(component, component.resolve(arguments))
 
 
 def load_dataset(
@@ -51,22 +54,53 @@ def load_dataset(
         name: the registered name, such as ``digits``.
         arguments: the dataset's own arguments, such as ``train_size``.
         device: where the tensors are to be.
-        content: the hash of the source that is wanted, as it was when the trials were planned; None for any.
+        content: the hash of the source that is wanted, as it was when the trials were planned; None for what is there.
 
     Raises:
         UnknownNameError: no dataset has this name.
         ArgumentError: an argument is unknown, of the wrong type or refused.
-        DataError: the files are missing or unreadable, and the message says what to put where; or they are others.
+        DataError: the files are missing or unreadable, and the message says what to put where; they are others than
+            are wanted; or the dataset is not what it says of itself.
     """
-    found = describe_dataset(name, arguments).content
-    if content is not None and found != content:
-        raise DataError(f"{name}: the data here are others than the trials were planned with: {found}, not {content}")
-    return _load(name, json.dumps(arguments, sort_keys=True), str(device), data_root())
+    component = DATASETS.get(name)
+    resolved = component.resolve(arguments)
+    wanted = _describe(component, resolved).content if content is None else content
+    # What is kept was what is wanted when it was read: files that have changed since are not looked at again.
+    return _load(component, json.dumps(component.plain(resolved), sort_keys=True), str(device), data_root(), wanted)
+
+
+def _describe(component: Component[DatasetTraits], resolved: Mapping[str, Any]) -> Description:
+    try:
+        return component.traits.describe(**resolved)
+    except ArgumentError:
+        raise
+    except ValueError as error:
+        raise ArgumentError(first_line(error)) from error
 
 
 @lru_cache(maxsize=4)
-def _load(name: str, arguments: str, device: str, root: Path) -> Dataset:  # noqa: ARG001 - the root is part of the key
-    component, given = DATASETS.get(name), json.loads(arguments)
-    description = describe_dataset(name, given)
-    splits: Splits = component.build(given)
-    return Dataset(name, component.traits.task, description.inputs, description.outputs, splits.to(device))
+def _load(
+    component: Component[DatasetTraits],
+    arguments: str,
+    device: str,
+    root: Path,  # noqa: ARG001 - part of the key: the same arguments are other files there
+    content: str | None,
+) -> Dataset:
+    resolved = component.resolve(json.loads(arguments))
+    description = _describe(component, resolved)
+    _check_content(component.name, description.content, content)
+    splits = component.call(resolved)
+    # Again, as files may have changed between the two.
+    _check_content(component.name, _describe(component, resolved).content, content)
+    if not isinstance(splits, Splits):
+        raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.data.Splits")
+    found = tuple(splits.train.inputs.shape[1:])
+    if found != description.inputs.shape:
+        raise DataError(f"{component.name}: samples are of shape {found}, described as {description.inputs.shape}")
+    task = description.task or component.traits.task
+    return Dataset(component.name, task, description.inputs, description.outputs, splits.to(device))
+
+
+def _check_content(name: str, found: str | None, wanted: str | None) -> None:
+    if found != wanted:
+        raise DataError(f"{name}: the data here are others than the trials were planned with: {found}, not {wanted}")

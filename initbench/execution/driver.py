@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.errors import DataError, InitbenchError
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
-from initbench.execution.recorder import Labels, Progress, Recorder
+from initbench.execution.recorder import Progress, Recorder, SuiteFiles
 from initbench.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from initbench.plugins import PluginFile
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
-    from initbench.suite.spec import TrialSpec
+    from initbench.suite.spec import ComponentSpec, TrialSpec
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunSummary:
     """What a run came to.
 
     Attributes:
@@ -48,7 +48,7 @@ class Outcome:
     tracking_uri: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outcome as plain data."""
+        """Return the summary as plain data."""
         return {
             "folder": str(self.folder),
             "statuses": self.statuses,
@@ -69,11 +69,11 @@ def run_suite(
     plugins: tuple[PluginFile, ...] = (),
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> RunSummary:
     """Run what the ledger does not have, record it, and write the report.
 
     Args:
-        suite: for its name, file and resources.
+        suite: for its name, file, resources and what reports need of it.
         plan: its trials.
         folder: the suite's folder, such as ``runs/quickstart``.
         execute: the executor.
@@ -84,6 +84,7 @@ def run_suite(
 
     Raises:
         InitbenchError: nothing to run, data or tracking server missing, or another driver at work here.
+        LedgerError: the folder has records of another version's schema.
         KeyboardInterrupt: as it comes; what has finished is kept.
     """
     from initbench.tracking.uri import check_tracking_uri, resolve_tracking_uri
@@ -101,9 +102,11 @@ def run_suite(
         missing = plan.missing({i: r.status for i, r in records.items()})
         if missing:
             check_data(suite, missing)
+            _tell_of_emulation(suite, missing, progress)
         _tell_what_is_there(suite, plan, records, progress)
-        labels = Labels((*plan.trials, *plan.unselected), records.values())
-        recorder = Recorder(_text(suite), missing, labels, ledger, uri, progress)
+        files = SuiteFiles(_text(suite), suite.resolved())
+        planned = (*plan.trials, *plan.unselected)
+        recorder = Recorder(files, planned, missing, records, ledger, uri, progress)
         try:
             if missing:
                 try:
@@ -115,13 +118,13 @@ def run_suite(
             from initbench.reporting.report import write_report
 
             report = write_report(folder)
-            recorder.close(report)
+            recorder.close()
         except BaseException:
             recorder.abandon()
             raise
         now = ledger.statuses()
     statuses = Counter(now.get(trial.id, "missing") for trial in plan.trials)
-    return Outcome(folder, dict(statuses), len(missing), time.monotonic() - begun, report, uri)
+    return RunSummary(folder, dict(statuses), len(missing), time.monotonic() - begun, report, uri)
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]:
@@ -149,29 +152,34 @@ def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]
     with ledger.lock():
         tracker = MlflowTracker(folder, uri, first.spec["suite"])
         counts = sync(ledger, tracker)
-        tracker.log_suite(folder / "suite.yaml", folder / "report")
-    return {str(outcome): number for outcome, number in counts.items()}
+        tracker.log_suite()
+    return {str(written): number for written, number in counts.items()}
 
 
 def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> None:
     """Read every dataset once, downloading what is missing, before anything is written.
 
     Raises:
-        SuiteError: an argument that the dataset refuses.
-        DataError: the data cannot be had.
+        SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
     """
     from initbench.data.load import load_dataset
     from initbench.errors import ArgumentError
 
+    places = {_named(choice.spec): choice.key for choice in suite.datasets}
     used = {trial.dataset.model_dump_json(): trial.dataset for trial in trials}
     for dataset in used.values():
-        key = ("dataset",)
+        key = places.get(_named(dataset), ("dataset",))
         try:
-            load_dataset(dataset.name, dataset.arguments)
+            load_dataset(dataset.name, dataset.arguments, content=dataset.content)
         except ArgumentError as error:
             raise suite.document.argument_error(key, error) from error
         except DataError as error:
             raise suite.document.error(key, str(error)) from error
+
+
+def _named(component: ComponentSpec) -> str:
+    """Return what of a dataset the suite file says, as text."""
+    return component.model_dump_json(include={"name", "arguments"})
 
 
 def _cpus(suite: Suite, trials: Iterable[TrialSpec]) -> float:
@@ -183,6 +191,23 @@ def _text(suite: Suite) -> str:
     """Return the suite file's text, and what the command line changed in it as comments."""
     options = sorted(set(suite.document.overrides.values()))
     return suite.document.text + "".join(f"# run with {option}\n" for option in options)
+
+
+def _tell_of_emulation(suite: Suite, missing: Iterable[TrialSpec], progress: Progress) -> None:
+    """Say where trials in bfloat16 are to run on a device without instructions for it."""
+    if all(trial.recipe.precision != "bf16" for trial in missing):
+        return
+    import torch
+
+    from initbench.training.precision import bf16_is_emulated
+
+    device = "cuda" if suite.resources.gpus else "cpu"
+    # Where the GPUs are those of a cluster, this process need not have one.
+    if (device == "cpu" or torch.cuda.is_available()) and bf16_is_emulated(device):
+        progress.note(
+            f"recipe.precision: bf16: this {'GPU' if suite.resources.gpus else 'processor'} has no instructions for "
+            "it, and a step may take ten times as long as one of fp32"
+        )
 
 
 def _tell_what_is_there(suite: Suite, plan: Plan, records: dict[str, TrialRecord], progress: Progress) -> None:

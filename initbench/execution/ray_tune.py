@@ -1,7 +1,7 @@
 """The executor for many cores, GPUs or machines: Ray Tune. Ray runs the trials and stores nothing of ours.
 
 Actors are reused from trial to trial (starting one takes seconds); `run_trial` sets the process state that one trial
-could leave to the next. Trials travel as ids: the specs lie in Ray's object store.
+could leave to the next. Trials travel as ids: the specs, whose identity is known, lie in Ray's object store.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from initbench.execution.background import import_in_background
 from initbench.execution.trial import attempt_trial, failed_record
 from initbench.ledger import TrialRecord
 from initbench.plugins import first_line
-from initbench.suite.spec import TrialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initbench.execution.executor import Job, Observer
+    from initbench.suite.spec import TrialSpec
 
 # Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
 _SETTINGS = {
@@ -63,7 +63,7 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         specs = {spec.id: spec for spec in job.trials}
         trainable = tune.with_parameters(
             _trainable,
-            specs={i: s.model_dump_json() for i, s in specs.items()},
+            specs=specs,
             job=replace(job, trials=()),
             root=str(data_root()),
         )
@@ -123,7 +123,7 @@ def _check_address(address: str | None) -> None:
         raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
 
 
-def _trainable(config: dict[str, Any], specs: dict[str, str], job: Job, root: str) -> None:
+def _trainable(config: dict[str, Any], specs: dict[str, TrialSpec], job: Job, root: str) -> None:
     """Run one trial in a worker and report its record; `root` is the driver's data root, an absolute path."""
     from ray import tune
 
@@ -136,8 +136,7 @@ def _trainable(config: dict[str, Any], specs: dict[str, str], job: Job, root: st
             tune.report({"fraction": done / epochs})
 
     os.environ["INITBENCH_DATA"] = root
-    spec = TrialSpec.model_validate_json(specs[config["trial"]])
-    record = attempt_trial(spec, on_epoch, "cuda" if job.gpus else "cpu", job.plugins)
+    record = attempt_trial(specs[config["trial"]], on_epoch, "cuda" if job.gpus else "cpu", job.plugins)
     tune.report({"record": json.dumps(record.to_json())})
 
 

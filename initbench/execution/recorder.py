@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
     from initbench.ledger import Ledger, TrialRecord
     from initbench.suite.spec import TrialSpec
@@ -55,13 +54,21 @@ class Labels:
         return self._labels[record.id]
 
 
+class SuiteFiles(NamedTuple):
+    """What a ledger keeps of a suite, see `Ledger.write_suite`."""
+
+    text: str
+    resolved: Mapping[str, Any]
+
+
 class Recorder:
     """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen.
 
     Args:
-        suite_text: the suite file's.
-        missing: the trials that run now.
-        labels: of all trials.
+        files: the suite's.
+        planned: all its trials, those that are not selected included.
+        missing: those that run now.
+        records: what the ledger has, by id.
         ledger: where records go; its folder has the suite's name.
         uri: of MLflow.
         progress: is told of everything.
@@ -69,16 +76,19 @@ class Recorder:
 
     def __init__(
         self,
-        suite_text: str,
+        files: SuiteFiles,
+        planned: Iterable[TrialSpec],
         missing: tuple[TrialSpec, ...],
-        labels: Labels,
+        records: Mapping[str, TrialRecord],
         ledger: Ledger,
         uri: str,
         progress: Progress,
     ) -> None:
-        self.suite_text = suite_text
+        self.files = files
+        self.planned = tuple(planned)
         self.missing = missing
-        self.labels = labels
+        self.records = records
+        self.labels = Labels(self.planned, records.values())
         self.ledger = ledger
         self.uri = uri
         self.progress = progress
@@ -88,12 +98,20 @@ class Recorder:
         """Write the first bytes: nothing can be wrong with the request any more."""
         from initbench.tracking.thread import TrackingThread
 
-        self.ledger.folder.joinpath("suite.yaml").write_text(self.suite_text, encoding="utf-8")
+        self.ledger.write_suite(*self.files)
+        self._label_anew()
         self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
         for record in self.ledger.records():  # what a killed driver recorded and did not pass on
             self.tracking.put(record, self.labels.of(record))
         if self.missing:
             self.progress.begin(self.missing)
+
+    def _label_anew(self) -> None:
+        """Give the records that are there the labels that the suite gives them as it stands now."""
+        for spec in self.planned:
+            record = self.records.get(spec.id)
+            if record is not None and record.labelled_as(spec) != record:
+                self.ledger.write(record.labelled_as(spec))
 
     def started(self, spec: TrialSpec) -> None:
         """See `Observer`."""
@@ -110,7 +128,7 @@ class Recorder:
             self.tracking.put(record, self.labels.of(record))
         self.progress.finished(record)
 
-    def close(self, report: Path) -> None:
+    def close(self) -> None:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
         if self.tracking:
             records = list(self.ledger.records())
@@ -118,7 +136,7 @@ class Recorder:
             for record in records:
                 if labels.of(record) != self.labels.of(record):
                     self.tracking.put(record, labels.of(record))
-            self.tracking.put_suite(self.ledger.folder / "suite.yaml", report.parent)
+            self.tracking.put_suite()
             for problem in self.tracking.close():
                 self.progress.note(problem)
 

@@ -1,11 +1,11 @@
-"""What an initializer is given, and the record of what it did."""
+"""What an initializer is given."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -13,66 +13,16 @@ from torch import Tensor, nn
 from initbench import randomness
 from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
 from initbench.errors import InitializationError
-from initbench.json_values import json_values
+from initbench.initializers.stage import Stage
 from initbench.tasks import Task, find_task
 
 if TYPE_CHECKING:
+    from initbench.initializers.record import InitializationRecord
     from initbench.inputs import Inputs
     from initbench.registry import Initializer
 
 RealBatches = Iterable[Batch] | Callable[[int], Iterable[Batch]]
 """Batches of the training split, or a function from the number of samples of a batch to them."""
-
-
-@dataclass
-class InitializationRecord:
-    """What an initialization did.
-
-    Attributes:
-        initializer: registered name.
-        arguments: all its arguments, as plain data.
-        seed: the trial's seed.
-        tensors: what was done to each parameter, in order, such as ``drawn: kaiming normal, std 0.1179``, ``zeroed``,
-            ``scaled by 0.43``, ``untouched``, ``untouched: frozen``, ``tied to embedding.weight``.
-        history: per step of a tuner, its objective and the like.
-        conditions: under which a tuner worked.
-        cost: numbers of ``forward`` and ``backward`` passes over a batch.
-        seconds: wall-clock time.
-        learning_rate_multipliers: by parameter name; 1 where there is none.
-    """
-
-    initializer: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    tensors: dict[str, list[str]] = field(default_factory=dict)
-    history: list[dict[str, float | None]] = field(default_factory=list)
-    conditions: dict[str, Any] = field(default_factory=dict)
-    cost: dict[str, int] = field(default_factory=lambda: {"forward": 0, "backward": 0})
-    seconds: float = 0.0
-    learning_rate_multipliers: dict[str, float] = field(default_factory=dict)
-    _parameters: dict[str, nn.Parameter] = field(default_factory=dict, repr=False, compare=False)
-
-    def note(self, name: str, what: str) -> None:
-        """Add what was done to a parameter."""
-        self.tensors.setdefault(name, []).append(what)
-
-    def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
-        """Return parameter groups for an optimizer, one per learning-rate multiplier, frozen parameters left out.
-
-        Args:
-            lr: the learning rate of parameters without a multiplier.
-        """
-        groups: dict[float, list[nn.Parameter]] = {}
-        for name, parameter in self._parameters.items():
-            if parameter.requires_grad:
-                groups.setdefault(self.learning_rate_multipliers.get(name, 1.0), []).append(parameter)
-        return [{"params": parameters, "lr": lr * multiplier} for multiplier, parameters in groups.items()]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; non-finite numbers are None with a reason beside them (see `json_values`)."""
-        fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        result: dict[str, Any] = json_values(fields)
-        return result
 
 
 @dataclass(frozen=True)
@@ -145,13 +95,18 @@ class InitializationContext:
         Raises:
             InitializationError: it added, removed or replaced a parameter, or cannot do its work on this model.
         """
+        outer = self._stages[-1] if self._stages else None
+        if outer is not None:
+            outer.settle()  # what it has changed so far is its own, what this one changes is not
         stage = Stage(name, model, self.record)
         self._stages.append(stage)
-        apply(model, self)
-        self._stages.pop()
-        stage.end()
-        for other in self._stages:  # what this one did is none of theirs
-            other.begin()
+        try:
+            apply(model, self)
+        finally:
+            self._stages.pop()
+        stage.settle()
+        if outer is not None:
+            outer.begin()
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss of a batch, 0-dim.
@@ -177,12 +132,12 @@ class InitializationContext:
         """
         source, batches = self._source(data, batch_size)
         self.record.conditions["data"] = source
-        like = reference_parameter(self.model)
+        reference = reference_parameter(self.model)
         step = 0
         for step, batch in enumerate(batches, start=1):
             if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(map(torch.is_tensor, batch))):
                 raise InitializationError(f"batches must give (inputs, targets), two tensors; batch {step} is not that")
-            yield move((batch[0], batch[1]), like)
+            yield move((batch[0], batch[1]), reference)
         raise InitializationError(f"batches ended early: step {step + 1} needs one, {step} were given")
 
     def _source(self, data: DataKind, batch_size: int) -> tuple[str, Iterable[Batch]]:
@@ -194,49 +149,11 @@ class InitializationContext:
             return "real", self.real_batches(batch_size) if callable(self.real_batches) else self.real_batches
         if self.inputs is None or self.outputs is None:
             raise InitializationError(
-                f"{self.record.initializer} draws random batches: give input_shape and num_classes, or batches"
+                f"{self.record.initializer} draws random batches: give inputs or input_shape, and num_classes, "
+                "or batches"
             )
         order = randomness.generator(self.seed, "tuner_batches")
         return "random", random_batches(self.task, self.inputs, self.outputs, batch_size, order)
-
-
-class Stage:
-    """One initializer at work on a model: what it changed, and whether it said so.
-
-    Args:
-        name: the initializer's.
-        model: the model.
-        record: where it says what it does.
-    """
-
-    def __init__(self, name: str, model: nn.Module, record: InitializationRecord) -> None:
-        self.name, self._model, self._record = name, model, record
-        self._identities = _identities(model)
-        self.begin()
-
-    def begin(self) -> None:
-        """Take what is there now as what it starts from."""
-        self._before = {name: parameter.detach().clone() for name, parameter in self._model.named_parameters()}
-        self._noted = {name: len(done) for name, done in self._record.tensors.items()}
-
-    def end(self) -> None:
-        """Record what was changed without a word.
-
-        Raises:
-            InitializationError: a parameter was added, removed or replaced.
-        """
-        if _identities(self._model) != self._identities:
-            raise InitializationError(
-                f"{self.name} added, removed or replaced a parameter; an initializer only sets values"
-            )
-        for name, parameter in self._model.named_parameters():
-            silent = len(self._record.tensors.get(name, [])) == self._noted.get(name, 0)
-            if silent and not torch.equal(parameter, self._before[name]):
-                self._record.note(name, f"set by {self.name}")
-
-
-def _identities(model: nn.Module) -> dict[str, int]:
-    return {name: id(parameter) for name, parameter in model.named_parameters(remove_duplicate=False)}
 
 
 Apply = Callable[[nn.Module, InitializationContext], None]

@@ -62,11 +62,11 @@ def data_dependent_weight_norm(
             gain, bias = _gain_and_bias(module)
             channels = 1 if gain.dim() > 2 else outputs.dim() - 1
             shape = [-1 if d == channels else 1 for d in range(outputs.dim())]
-            over = [d for d in range(outputs.dim()) if d != channels]
+            others = [d for d in range(outputs.dim()) if d != channels]
             unit = outputs if bias is None else outputs - bias.view(shape)
             unit = unit / gain.view(shape)
-            deviations[name] = unit.std(over, correction=0)
-            mean = unit.mean(over)
+            deviations[name] = unit.std(others, correction=0)
+            mean = unit.mean(others)
             if gain.requires_grad:
                 gain.copy_((1 / deviations[name]).view_as(gain))
             if bias is not None and bias.requires_grad:
@@ -76,7 +76,7 @@ def data_dependent_weight_norm(
 
         run_visiting(model, inputs, layers, visit)
         _check(layers, deviations)
-        _note(model, context, layers, deviations)
+        _write_record(model, context, layers, deviations)
         context.record.cost = {"forward": 1, "backward": 0}
         context.record.conditions |= {"mode": "eval", "batch_shape": list(inputs.shape)}
 
@@ -101,7 +101,7 @@ def _check(layers: dict[str, nn.Module], deviations: dict[str, Tensor]) -> None:
             )
 
 
-def _note(
+def _write_record(
     model: nn.Module, context: InitializationContext, layers: dict[str, nn.Module], deviations: dict[str, Tensor]
 ) -> None:
     names = {id(parameter): name for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -109,6 +109,9 @@ def _note(
         gain, bias = (names.get(id(parameter)) for parameter in _gain_and_bias(module))
         done = layer in deviations
         if gain is not None:
-            context.record.note(gain, "set to 1/σ of each channel" if done else f"not set: {layer} has not run")
+            if done:
+                context.record.set_to(gain, "inverse_deviations")
+            else:
+                context.record.left(gain, "not_run", layer)
         if bias is not None and done:
-            context.record.note(bias, "set to -μ/σ of each channel")
+            context.record.set_to(bias, "standardizing_shifts")

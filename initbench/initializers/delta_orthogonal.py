@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from initbench.initializers.context import InitializationContext
-
-_NOT_KEPT = "more inputs than outputs, norm not kept"
+    from initbench.initializers.events import Law
 
 
 @register_initializer("delta_orthogonal", reference="Xiao et al., ICML 2018, section 3.1, algorithm 1")
-def delta_orthogonal(gain: float = 1.0) -> Apply:
+def delta_orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
     """Convolutions that are zero but for the kernel's centre tap, which is gain times a random orthogonal matrix.
 
     A convolution of stride 1 with no more inputs than outputs then multiplies the norm of every input by gain,
@@ -32,24 +31,28 @@ def delta_orthogonal(gain: float = 1.0) -> Apply:
 
     Args:
         gain: multiplies the matrix; 1, as in MetaInit's experiments, for linear layers, √2 where ReLUs follow.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: gain is not a finite number above 0.
+        ArgumentError: gain or embedding_std is not a finite number above 0.
     """
     check_positive("gain", gain)
 
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         matrices = [gain * haar_orthogonal(layer.outputs, layer.inputs, generator) for _ in range(layer.blocks)]
-        what = f"delta_orthogonal, gain {gain:g}"
-        if any(size % 2 == 0 for size in layer.kernel):
-            what += f"; even kernel, centre at {tuple(size // 2 for size in layer.kernel)}"
+        law: Law = {"law": "delta_orthogonal", "gain": gain}
+        if layer.centre is not None:
+            law["centre"] = layer.centre
         if layer.kernel and layer.inputs > layer.outputs:
-            what += f"; {_NOT_KEPT}"
-        return layer.in_centre_taps(matrices), what
+            law["keeps_norm"] = False
+        return layer.in_centre_taps(matrices), law
+
+    distribution = Distribution(draw, embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        Distribution(draw)(model, context)
-        narrowing = [name for name, done in context.record.tensors.items() if _NOT_KEPT in done[-1]]
+        distribution(model, context)
+        events = context.record.tensors.items()
+        narrowing = [name for name, (*_, last) in events if last.get("keeps_norm") is False]
         if narrowing:
             warnings.warn(
                 f"delta_orthogonal does not keep the norm in {len(narrowing)} convolutions that have more inputs than "

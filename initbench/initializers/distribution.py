@@ -1,8 +1,9 @@
 """What the distributions share: which weights are drawn, their fans, and how they are drawn.
 
 Drawn are the weights of Linear, of every convolution and transposed convolution (grouped or not), and of the
-projections of MultiheadAttention. Their biases are zeroed. Norm layers get weight 1 and bias 0. Everything else
-(scalars, embeddings, gates) keeps the value that the model was built with.
+projections of MultiheadAttention. Their biases are zeroed. Norm layers get weight 1 and bias 0. Embeddings, for which
+these laws are not made, are drawn from N(0, `embedding_std`²), and so is a layer that shares its weight with one; a row
+that is padding is 0. Everything else (scalars, gates) keeps the value that the model was built with.
 
 A weight under weight normalization, w = g·v/‖v‖, is drawn as it would be without: v = w and g = ‖w‖. One under another
 parametrization, such as spectral normalization, keeps its parameters.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -20,12 +22,14 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from initbench.architectures.layers import NORM_LAYERS
-from initbench.initializers.weight_normalized import weight_normalized, weight_normalized_weights
+from initbench.checks import check_positive
+from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 Shape = Literal["normal", "uniform"]
 
@@ -68,6 +72,11 @@ class WeightLayer:
         """What is drawn in: float64 for float64 weights, float32 for all others."""
         return torch.float64 if self.weight.dtype == torch.float64 else torch.float32
 
+    @property
+    def centre(self) -> list[int] | None:
+        """The centre tap k // 2 of a kernel in which there are several to choose from; None where all k are odd."""
+        return [size // 2 for size in self.kernel] if any(size % 2 == 0 for size in self.kernel) else None
+
     def assemble(self, blocks: Tensor) -> Tensor:
         """Return (blocks, outputs, inputs, *kernel) in the layout of the weight."""
         stored = blocks.transpose(1, 2) if self.transposed else blocks
@@ -87,8 +96,8 @@ class WeightLayer:
         return self.assemble(blocks)
 
 
-Draw = Callable[[WeightLayer, torch.Generator], tuple[Tensor, str]]
-"""Returns a weight's values on the CPU, and what they are in words."""
+Draw = Callable[[WeightLayer, torch.Generator], "tuple[Tensor, Law]"]
+"""Returns a weight's values on the CPU, and the law that they follow."""
 
 
 @dataclass(frozen=True)
@@ -97,101 +106,28 @@ class Distribution:
 
     Attributes:
         draw: the law.
+        embedding_std: standard deviation of embeddings, for which the law is not made.
+
+    Raises:
+        ArgumentError: embedding_std is not a finite number above 0.
     """
 
     draw: Draw
+    embedding_std: float = 0.02
+
+    def __post_init__(self) -> None:
+        check_positive("embedding_std", self.embedding_std)
 
     def __call__(self, model: nn.Module, context: InitializationContext) -> None:
         """Set the model's weights, biases and norm layers in place."""
         writer = ParameterWriter(model, context)
+        writer.draw_embeddings(model, self.embedding_std)
         for module in model.modules():
             for layer in weight_layers(module):
-                writer.draw(layer.weight, lambda generator, layer=layer: self.draw(layer, generator))  # type: ignore[misc]
+                writer.draw(layer.weight, partial(self.draw, layer))
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
-
-
-class ParameterWriter:
-    """Writes values into parameters in place, each once (tied ones under their first name), frozen ones never.
-
-    What is written into the direction v of a weight normalization is the weight w: v = w and g = ‖w‖ (see
-    `WeightNormalized.set_weight`), drawn from the stream of the name that the weight would have without it. Where v or
-    g is frozen neither is written.
-
-    Args:
-        model: whose parameters.
-        context: gives the generators and takes the notes.
-    """
-
-    def __init__(self, model: nn.Module, context: InitializationContext) -> None:
-        self._context = context
-        self._waiting = {id(p): name for name, p in model.named_parameters() if p.requires_grad and p.numel()}
-        normalized = reversed(list(weight_normalized_weights(model)))  # so that of several names the first is kept
-        self._normalized = {id(weight.direction): (name, weight) for name, weight in normalized}
-
-    def draw(self, parameter: nn.Parameter, make: Callable[[torch.Generator], tuple[Tensor, str]]) -> None:
-        """Write what `make` returns for the parameter's generator, and note what it says."""
-        if id(parameter) in self._normalized:
-            self._set_normalized(parameter, lambda name: make(self._context.generator(name)), "drawn: ")
-        else:
-            self.draw_itself(parameter, make)
-
-    def draw_itself(self, parameter: nn.Parameter, make: Callable[[torch.Generator], tuple[Tensor, str]]) -> None:
-        """Write as `draw` does, but into v itself, whatever g is, where the parameter is that of a weight."""
-        name = self._waiting.pop(id(parameter), None)
-        if name is not None:
-            values, what = make(self._context.generator(name))
-            with torch.no_grad():
-                parameter.copy_(values)
-            self._context.record.note(name, f"drawn: {what}")
-
-    def fill(self, parameter: nn.Parameter | None, value: float) -> None:
-        """Set all entries to one value."""
-        if parameter is None:
-            return
-        what = "zeroed" if value == 0 else f"set to {value:g}"
-        if id(parameter) in self._normalized:
-            self._set_normalized(parameter, lambda _: (torch.full_like(parameter, value), what))
-            return
-        name = self._waiting.pop(id(parameter), None)
-        if name is not None:
-            with torch.no_grad():
-                parameter.fill_(value)
-            self._context.record.note(name, what)
-
-    def reset_norm(self, module: nn.Module) -> None:
-        """Set a norm layer's weight to 1 and its bias to 0."""
-        self.fill(own_parameter(module, "weight"), 1.0)
-        self.fill(own_parameter(module, "bias"), 0.0)
-
-    def _set_normalized(
-        self, direction: nn.Parameter, make: Callable[[str], tuple[Tensor, str]], how: str = ""
-    ) -> None:
-        """Set g and v so that their weight is what `make` returns for its name."""
-        name, weight = self._normalized[id(direction)]
-        v, g = self._waiting.pop(id(direction), None), self._waiting.pop(id(weight.gain), None)
-        if v is not None and g is not None:
-            values, what = make(name)
-            weight.set_weight(values)
-            zero = weight.gain == 0
-            self._context.record.note(v, "kept: its gain is 0" if zero.all() else f"{how}{what}, as v")
-            size = "set to ‖v‖, 0 where the weight is 0" if zero.any() else "set to ‖v‖"
-            self._context.record.note(g, "zeroed" if zero.all() else size)
-        elif v is not None:
-            self._context.record.note(v, "untouched: its gain is frozen")
-        elif g is not None:
-            self._context.record.note(g, "untouched: its direction is frozen")
-
-
-def own_parameter(module: nn.Module, name: str) -> nn.Parameter | None:
-    """Return the parameter that a module's weight or bias is written into, see `ParameterWriter`.
-
-    That is the module's own, v where it is weight-normalized, and None where there is none or another parametrization
-    computes it.
-    """
-    weight = weight_normalized(module, name)
-    return dict(module.named_parameters(recurse=False)).get(name) if weight is None else weight.direction
 
 
 def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
@@ -212,8 +148,8 @@ def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
                 yield WeightLayer(weight, bias, blocks, weight.shape[0] // blocks, weight.shape[1])
 
 
-def sample(layer: WeightLayer, std: float, shape: Shape, generator: torch.Generator) -> tuple[Tensor, str]:
-    """Return independent entries of mean 0 for a layer's weight, and their law in words.
+def sample(layer: WeightLayer, std: float, shape: Shape, generator: torch.Generator) -> tuple[Tensor, Law]:
+    """Return independent entries of mean 0 for a layer's weight, and their law.
 
     Args:
         layer: whose weight.
@@ -226,4 +162,4 @@ def sample(layer: WeightLayer, std: float, shape: Shape, generator: torch.Genera
         values.normal_(0.0, std, generator=generator)
     else:
         values.uniform_(-math.sqrt(3) * std, math.sqrt(3) * std, generator=generator)
-    return values, f"{shape}, std {std:.4g}"
+    return values, {"law": shape, "std": std}

@@ -12,7 +12,8 @@ from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import required_branches, required_multipliers, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import ParameterWriter, WeightLayer, sample, weight_layers
+from initbench.initializers.distribution import WeightLayer, sample, weight_layers
+from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 
     from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 
 @register_initializer(
     "fixup", scheme="fixup", reference="Zhang, Dauphin & Ma, Fixup Initialization, ICLR 2019, section 3.2"
 )
 def fixup(
-    mode: Literal["fan_in", "fan_out"] = "fan_out", nonzero: bool = False, scalar_learning_rate: float = 0.1
+    mode: Literal["fan_in", "fan_out"] = "fan_out",
+    nonzero: bool = False,
+    scalar_learning_rate: float = 0.1,
+    embedding_std: float = 0.02,
 ) -> Apply:
     """Kaiming's law, times L^(-1/(2m-2)) within residual branches, and 0 for the last layer of each and the classifier.
 
@@ -43,17 +48,20 @@ def fixup(
         nonzero: draw by Kaiming's law what else is 0: a start for methods that scale weights, such as metainit, whose
             paper (Dauphin & Schoenholz, 2019, Figure 3) has a Fixup without zeros and does not say which.
         scalar_learning_rate: of biases and multipliers, as a fraction of the learning rate.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: scalar_learning_rate is not a finite number above 0.
+        ArgumentError: scalar_learning_rate or embedding_std is not a finite number above 0.
     """
     check_positive("scalar_learning_rate", scalar_learning_rate)
+    check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         branches = required_branches(model, context, "fixup")
         required_multipliers(model, branches, "fixup")
         factors = _factors(model, branches, nonzero)
         writer = ParameterWriter(model, context)
+        writer.draw_embeddings(model, embedding_std)
         for module in model.modules():
             for layer in weight_layers(module):
                 factor = factors.get(id(layer.weight), 1.0)
@@ -98,7 +106,7 @@ def _factors(model: nn.Module, branches: list[ResidualBranch], nonzero: bool) ->
 
 def _draw(
     layer: WeightLayer, mode: Literal["fan_in", "fan_out"], factor: float, generator: torch.Generator
-) -> tuple[Tensor, str]:
+) -> tuple[Tensor, Law]:
     fan = layer.fan_in if mode == "fan_in" else layer.fan_out
     values, law = sample(layer, factor * math.sqrt(2 / fan), "normal", generator)
-    return values, f"fixup {mode} {law}, kaiming × {factor:.4g}"
+    return values, law | {"kaiming_factor": factor}

@@ -12,21 +12,23 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from initbench.initializers.events import Law
+
 
 @register_initializer("gaussian", reference="Krizhevsky et al., NeurIPS 2012, section 5")
-def gaussian(std: float = 0.01) -> Distribution:
+def gaussian(std: float = 0.01, embedding_std: float = 0.02) -> Distribution:
     """Entries of N(0, std²) whatever the layer's size: the deliberately bad start of the MetaInit paper (Figure 3).
 
     Args:
         std: standard deviation; 0.01 is AlexNet's.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: std is not a finite number above 0.
+        ArgumentError: std or embedding_std is not a finite number above 0.
     """
     check_positive("std", std)
 
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
-        values, law = sample(layer, std, "normal", generator)
-        return values, f"gaussian {law}"
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
+        return sample(layer, std, "normal", generator)
 
-    return Distribution(draw)
+    return Distribution(draw, embedding_std)

@@ -14,13 +14,15 @@ from initbench.architectures.layers import NORM_LAYERS
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import ParameterWriter, own_parameter, weight_layers
+from initbench.initializers.distribution import weight_layers
+from initbench.initializers.parameter_writer import ParameterWriter, normal, normal_embedding, own_parameter
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 _NO_BLOCK = (
     "gpt2: no transformer block found, which is a module with an attention (nn.MultiheadAttention, or linear layers to "
@@ -71,15 +73,15 @@ def gpt2(std: float = 0.02, residual: Literal["scaled", "zero"] = "scaled") -> A
         scaled = std / math.sqrt(2 * blocks.number)
         writer = ParameterWriter(model, context)
         for embedding, padding in _embeddings(model):
-            writer.draw(embedding, partial(_normal, embedding, std, "", padding))
+            writer.draw(embedding, partial(normal_embedding, embedding, std, padding))
         for module in model.modules():
             for layer in weight_layers(module):
                 if id(layer.weight) not in projections:
-                    writer.draw(layer.weight, partial(_normal, layer.weight, std, "", None))
+                    writer.draw(layer.weight, partial(normal, layer.weight, std))
                 elif residual == "zero":
                     writer.fill(layer.weight, 0.0)
                 else:
-                    writer.draw(layer.weight, partial(_normal, layer.weight, scaled, "residual projection, ", None))
+                    writer.draw(layer.weight, partial(_normal_projection, layer.weight, scaled))
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
@@ -98,14 +100,9 @@ def _embeddings(model: nn.Module) -> Iterator[tuple[nn.Parameter, int | None]]:
                 yield parameter, None
 
 
-def _normal(
-    parameter: nn.Parameter, std: float, what: str, padding: int | None, generator: torch.Generator
-) -> tuple[Tensor, str]:
-    dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
-    values = torch.empty(parameter.shape, dtype=dtype).normal_(0.0, std, generator=generator)
-    if padding is not None:
-        values[padding] = 0
-    return values, f"{what}normal, std {std:.4g}"
+def _normal_projection(parameter: nn.Parameter, std: float, generator: torch.Generator) -> tuple[Tensor, Law]:
+    values, law = normal(parameter, std, generator)
+    return values, law | {"part": "residual projection"}
 
 
 @dataclass

@@ -15,31 +15,30 @@ from torch import Tensor, nn
 
 from initbench.batches import NOT_FINITE, DataKind, is_finite
 from initbench.checks import check_count, check_positive
-from initbench.differentiation.functional import functional
-from initbench.differentiation.gradients import differentiable_parameters, flatten, loss_gradients
-from initbench.differentiation.loss import differentiable_loss
+from initbench.differentiation.gradients import differentiable_parameters
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.batch_norm import batch_norms
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.gradinit_objective import Objective
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
 from initbench.registry import Initializer, register_initializer
-from initbench.user_code import explained, mean_loss
+from initbench.user_code import explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from initbench.batches import Batch
-    from initbench.initializers.context import InitializationContext, InitializationRecord
+    from initbench.initializers.context import InitializationContext
+    from initbench.initializers.record import InitializationRecord
 
 _GAMMA = {"sgd": 1.0, "adam": 1000.0}
+_NO_STEP = "is the learning rate of the training, which is 0: give gradinit an eta above 0"
 
 
 def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | None:
     """Return why the scales cannot be learned for a training: there is no step to look ahead to at a rate of 0."""
     del optimizer
-    if arguments["eta"] is None and lr == 0:
-        return "eta is the learning rate of the recipe, which is 0: give gradinit an eta above 0"
-    return None
+    return f"eta {_NO_STEP}" if arguments["eta"] is None and lr == 0 else None
 
 
 @register_initializer(
@@ -105,14 +104,13 @@ def gradinit(
     _check({"tau": tau, "gamma": gamma, "eta": eta, "clip": clip}, floor, overlap)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
+        step_size = _step_size(eta, context)
         context.apply(base, model)
         statistics = _set_modes(model)
         trainable = differentiable_parameters(model, "gradinit")
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
         largest = _GAMMA[form] if gamma is None else gamma
-        step_size = context.optimizer.lr if eta is None else eta
-        check_positive("eta", step_size)
-        objective = _Objective(model, trainable, context, form, step_size)
+        objective = Objective(model, trainable, context, form, step_size)
         scales = Scales(trainable, tau, floor, clip)
         draw = context.batches(data, batch_size)
         history: list[tuple[str, float, Tensor]] = []
@@ -177,6 +175,19 @@ def _check(positive: dict[str, float | None], floor: float, overlap: float) -> N
         raise ArgumentError(f"must be 0, 0.5 or 1, got {overlap}", "overlap")
 
 
+def _step_size(eta: float | None, context: InitializationContext) -> float:
+    """Return the size of the step that is looked ahead.
+
+    Raises:
+        ArgumentError: it is that of the training, and not above 0.
+    """
+    step_size = context.optimizer.lr if eta is None else eta
+    if step_size == 0:
+        raise ArgumentError(_NO_STEP, "eta")
+    check_positive("eta", step_size)
+    return step_size
+
+
 def _set_modes(model: nn.Module) -> str | None:
     """Switch dropout off and let BatchNorm use the batch; return which statistics it uses, None without."""
     model.eval()
@@ -197,71 +208,6 @@ def _second_batch(overlap: float, a: Batch, b: Batch, draw: Iterator[Batch]) -> 
     return _join(a if overlap else next(draw), next(draw))
 
 
-class _Objective:
-    """The two objectives and their derivatives with respect to the parameters.
-
-    Args:
-        model: whose parameters are at the point of the derivative.
-        trainable: its parameters by name.
-        context: gives the loss.
-        form: ``sgd`` or ``adam``.
-        eta: size of the step.
-
-    Attributes:
-        forward_passes: over a batch, so far.
-        backward_passes: as well.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        trainable: dict[str, nn.Parameter],
-        context: InitializationContext,
-        form: str,
-        eta: float,
-    ) -> None:
-        self._model, self._trainable = model, trainable
-        self._loss_fn = context.loss
-        self._forward_with = functional(model)
-        self._form, self._eta = form, eta
-        self.forward_passes = self.backward_passes = 0
-
-    def gradient(self, batch: Batch, *, differentiable: bool) -> tuple[dict[str, Tensor], Tensor]:
-        """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim.
-
-        Args:
-            batch: inputs and targets.
-            differentiable: whether both can be differentiated.
-        """
-        self.forward_passes += 1
-        if differentiable:
-            loss = differentiable_loss(self._model, *batch, self._loss_fn)
-        else:
-            loss = mean_loss(self._model, batch, self._loss_fn)
-        gradients = self._differentiate(loss, create_graph=differentiable)
-        norm: Tensor = torch.linalg.vector_norm(
-            flatten(gradients, list(self._trainable.values())), 2 if self._form == "sgd" else 1
-        )
-        return {n: g for n, g in zip(self._trainable, gradients, strict=True) if g is not None}, norm
-
-    def of_gradient_norm(self, norm: Tensor) -> list[Tensor | None]:
-        """Return the derivatives of ‖g‖."""
-        return self._differentiate(norm)
-
-    def of_loss(self, g: dict[str, Tensor], norm: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor | None]]:
-        """Return L(batch; θ − η·step(g)) / η, 0-dim, and its derivatives."""
-        step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
-        moved = {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
-        self.forward_passes += 1
-        forward = self._forward_with(moved)
-        value = mean_loss(forward, batch, self._loss_fn) / self._eta
-        return value.detach(), self._differentiate(value)
-
-    def _differentiate(self, value: Tensor, *, create_graph: bool = False) -> list[Tensor | None]:
-        self.backward_passes += 1
-        return loss_gradients(value, list(self._trainable.values()), create_graph=create_graph)
-
-
 def _write_record(
     record: InitializationRecord,
     scales: Scales,
@@ -277,9 +223,12 @@ def _write_record(
     constrained = sum(branch == GRADIENT for branch, _, _ in history)
     record.conditions |= {"constrained_steps": constrained, "scales": scales.values()}
     for name, scale in scales.values().items():
-        record.note(name, "untouched: the loss does not use it" if name in unused else f"scaled by {scale:.4g}")
-    for name in scales.left_out:
-        record.note(name, "not scaled: zero")
+        if name in unused:
+            record.left(name, "unused")
+        else:
+            record.scaled(name, scale)
+    for name in scales.zeros:
+        record.left(name, "zero")
     if stopped_at is not None:
         warnings.warn(
             f"gradinit stopped at step {stopped_at}, where the loss or its gradient was not finite; the scales are the "

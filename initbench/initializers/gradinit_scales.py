@@ -38,15 +38,16 @@ class Scales:
             if not math.isfinite(norm):
                 raise InitializationError(f"gradinit: {name} is not finite")
         self.names = [name for name, norm in zip(trainable, norms, strict=True) if norm > 0]
-        self.left_out = [name for name, norm in zip(trainable, norms, strict=True) if norm == 0]
+        self.zeros = [name for name, norm in zip(trainable, norms, strict=True) if norm == 0]
         if not self.names:
             raise InitializationError("gradinit: every trainable parameter is zero: there is nothing to scale")
         self._places = [index for index, norm in enumerate(norms) if norm > 0]
         self._tensors: list[Tensor] = [trainable[name] for name in self.names]
         self._start = [tensor.detach().clone() for tensor in self._tensors]
         self._tau, self._clip = tau, clip
-        like = self._start[0]
-        self._floor = like.new_tensor([0.0 if "bias" in name.rpartition(".")[2] else floor for name in self.names])
+        self._floor = self._start[0].new_tensor(
+            [0.0 if "bias" in name.rpartition(".")[2] else floor for name in self.names]
+        )
         self._scale = torch.ones_like(self._floor)
         self._before = self._scale
         self._first = {GRADIENT: torch.zeros_like(self._scale), LOSS: torch.zeros_like(self._scale)}

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitializationError
-from initbench.initializers.context import InitializationContext, InitializationRecord, Optimizer
+from initbench.initializers.context import InitializationContext, Optimizer
+from initbench.initializers.record import InitializationRecord
+from initbench.inputs import Inputs
 from initbench.preservation import forked_rng, preserved
 from initbench.registry import INITIALIZERS
 from initbench.tasks import find_task
@@ -26,7 +28,7 @@ def initialize(
     model: nn.Module,
     name: str,
     *,
-    inputs: Tensor | None = None,
+    inputs: Tensor | Inputs | None = None,
     input_shape: tuple[int, ...] | None = None,
     num_classes: int | None = None,
     task: str = "classification",
@@ -46,7 +48,8 @@ def initialize(
     Args:
         model: any module; its output is a tensor, or has one as ``.logits``. Frozen parameters stay as they are.
         name: a registered initializer, such as ``metainit``.
-        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens.
+        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens. Or what
+            one sample is.
         input_shape: of a batch, in its place: (batch, channels, height, width) for images.
         num_classes: how many outputs the model has: classes, or tokens of a vocabulary.
         task: what is learned: the loss, and what random batches are.
@@ -65,12 +68,14 @@ def initialize(
     start = time.perf_counter()
     component = INITIALIZERS.get(name)
     learned = find_task(task)
-    shape = tuple(inputs.shape) if inputs is not None else input_shape
-    _check_shape(shape, num_classes)
+    example = inputs if isinstance(inputs, Tensor) else None
+    shape = _batch_shape(example, input_shape)
+    if num_classes is not None and num_classes < 1:
+        raise ArgumentError(f"must be at least 1, got {num_classes}", "num_classes")
     if shape is not None and any(argument.name == "batch_size" for argument in component.arguments):
         arguments = {"batch_size": shape[0]} | arguments
     resolved = component.resolve(arguments)
-    apply = component.build(arguments)
+    apply = component.call(resolved)
     _check_model(model)
     record = InitializationRecord(
         initializer=name,
@@ -78,12 +83,13 @@ def initialize(
         seed=seed,
         _parameters=dict(model.named_parameters()),
     )
+    sample = None if shape is None else learned.inputs_for(shape[1:], num_classes, example)
     context = InitializationContext(
         model=model,
         record=record,
         seed=seed,
         task=learned,
-        inputs=None if shape is None else learned.inputs_for(shape[1:], num_classes, inputs),
+        inputs=inputs if isinstance(inputs, Inputs) else sample,
         outputs=num_classes,
         loss_fn=loss_fn,
         optimizer=Optimizer(*training_optimizer),
@@ -109,11 +115,14 @@ def _check_model(model: nn.Module) -> None:
             raise InitializationError(f"{name} has no storage yet: give the model a device, or one forward pass")
 
 
-def _check_shape(input_shape: tuple[int, ...] | None, num_classes: int | None) -> None:
-    if input_shape is not None and (len(input_shape) < 2 or min(input_shape) < 1):
-        raise ArgumentError(f"must be (batch, ...), each at least 1, got {tuple(input_shape)}", "input_shape")
-    if num_classes is not None and num_classes < 1:
-        raise ArgumentError(f"must be at least 1, got {num_classes}", "num_classes")
+def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the shape of a batch, from an example or as it was given."""
+    if inputs is not None and input_shape is not None:
+        raise ArgumentError("cannot be given beside inputs", "input_shape")
+    shape, argument = (input_shape, "input_shape") if inputs is None else (tuple(inputs.shape), "inputs")
+    if shape is not None and (len(shape) < 2 or min(shape) < 1):
+        raise ArgumentError(f"must be (batch, ...), each at least 1, got {tuple(shape)}", argument)
+    return shape
 
 
 @contextmanager
@@ -143,6 +152,6 @@ def _note_untouched(model: nn.Module, record: InitializationRecord) -> None:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         first = first_names.setdefault(id(parameter), name)
         if first != name:
-            record.note(name, f"tied to {first}")
+            record.tied(name, first)
         elif name not in record.tensors:
-            record.note(name, "untouched" if parameter.requires_grad else "untouched: frozen")
+            record.left(name, None if parameter.requires_grad else "frozen")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.checks import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import ParameterWriter
+from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.initializers.truncated_normal import truncated_normal
 from initbench.registry import register_initializer
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 @register_initializer(
     "layer_scale", reference="Touvron et al., Going deeper with Image Transformers, ICCV 2021 (LayerScale)"
 )
-def layer_scale(value: float | None = None, std: float = 0.02) -> Apply:
+def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: float = 0.02) -> Apply:
     """One value for all gates of residual branches, and truncated normal weights with zero biases for the rest.
 
     Gates are what multiplies a branch behind its last weight layer: the LayerScale of timm's and torchvision's models,
@@ -33,13 +32,14 @@ def layer_scale(value: float | None = None, std: float = 0.02) -> Apply:
         value: of the gates; null for 0.1 up to 18 blocks, 1e-5 up to 24 and 1e-6 above, as in the LayerScale paper.
         std: standard deviation of the weights, cut off at two deviations (see `truncated_normal`); the authors' code
             has 0.02.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: value is not finite, or std not a finite number above 0.
+        ArgumentError: value is not finite, or std or embedding_std not a finite number above 0.
     """
     if value is not None and not math.isfinite(value):
         raise ArgumentError(f"must be finite, got {value}", "value")
-    check_positive("std", std)
+    rest = truncated_normal(std, embedding_std=embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         branches = required_branches(model, context, "layer_scale")
@@ -53,7 +53,7 @@ def layer_scale(value: float | None = None, std: float = 0.02) -> Apply:
         for gate in gates:
             writer.fill(model.get_parameter(gate), chosen)
         context.record.conditions |= {"gates": len(gates), "value": chosen}
-        truncated_normal(std)(model, context)
+        rest(model, context)
 
     return apply
 

@@ -12,19 +12,24 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from initbench.initializers.events import Law
+
 
 @register_initializer("lecun", reference="LeCun, Bottou, Orr & Müller, Efficient BackProp, 1998, section 4.6")
-def lecun(distribution: Shape = "normal") -> Distribution:
+def lecun(distribution: Shape = "normal", embedding_std: float = 0.02) -> Distribution:
     """Entries of standard deviation 1 / √fan_in, equation (16) of the paper: linear layers keep the variance.
 
     A group of a convolution counts by itself. SELU networks are initialized so.
 
     Args:
         distribution: normal, this library's choice, or uniform of the same variance.
+        embedding_std: standard deviation of embeddings.
+
+    Raises:
+        ArgumentError: embedding_std is not a finite number above 0.
     """
 
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
-        values, law = sample(layer, 1 / math.sqrt(layer.fan_in), distribution, generator)
-        return values, f"lecun {law}"
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
+        return sample(layer, 1 / math.sqrt(layer.fan_in), distribution, generator)
 
-    return Distribution(draw)
+    return Distribution(draw, embedding_std)

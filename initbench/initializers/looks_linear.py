@@ -12,49 +12,58 @@ from initbench.architectures.layers import NORM_LAYERS
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import ParameterWriter, WeightLayer, weight_layers
+from initbench.initializers.distribution import WeightLayer, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
+from initbench.initializers.parameter_writer import ParameterWriter, embeddings
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 
 @register_initializer(
     "looks_linear",
     reference="Balduzzi et al., The Shattered Gradients Problem, ICML 2017, section 4.2",
 )
-def looks_linear(gain: float = 1.0) -> Apply:
+def looks_linear(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
     """Orthogonal weights W, mirrored: W over -W first, [W, -W; -W, W] between, and [W, -W] last.
 
     A ReLU then gets x and -x in its two halves, and since x = ReLU(x) - ReLU(-x) the next layer puts them together
     again: a network of ReLUs computes a linear function, and its gradients do not shatter. The first and the last
-    weight, in the order in which the model registers them, take and give what is not mirrored. Convolutions have W in
-    the kernel's centre tap and zeros around it. It needs two weights at least, even widths between them and no groups.
+    weight, in the order in which the model registers them, take and give what is not mirrored; embeddings, and layers
+    that share their weight with one, do not count. Convolutions have W in the kernel's centre tap and zeros around it.
+    It needs two weights at least, even widths between them and no groups.
     The function is exactly linear where nothing but ReLU, pooling by the mean, reshaping within a channel and additions
     of mirrored values lies between the layers; norm layers and frozen weights, which the record names, keep it from
     being so.
 
     Args:
         gain: multiplies each W; 1 keeps norms where W is square.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: gain is not a finite number above 0.
+        ArgumentError: gain or embedding_std is not a finite number above 0.
     """
     check_positive("gain", gain)
+    check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         names = {id(parameter): name for name, parameter in model.named_parameters()}
-        layers = {names[id(layer.weight)]: layer for module in model.modules() for layer in weight_layers(module)}
+        embedded = {id(weight) for weight, _ in embeddings(model)}
+        everywhere = [layer for module in model.modules() for layer in weight_layers(module)]
+        layers = {names[id(layer.weight)]: layer for layer in everywhere if id(layer.weight) not in embedded}
         order = list(layers)
         if len(order) < 2:
             raise InitializationError("looks_linear: the model needs two weights at least, to mirror and to join")
         writer = ParameterWriter(model, context)
+        writer.draw_embeddings(model, embedding_std)
+        for tied in [layer for layer in everywhere if id(layer.weight) in embedded]:
+            writer.fill(tied.bias, 0.0)
         for name, layer in layers.items():
             inputs, outputs = name != order[0], name != order[-1]
             _check_halves(name, layer, inputs, outputs)
-            make = partial(_mirrored, layer, inputs, outputs, gain)
-            writer.draw(layer.weight, make)
+            writer.draw(layer.weight, partial(_mirrored, layer, inputs, outputs, gain))
             writer.fill(layer.bias, 0.0)
         norms = [name for name, module in model.named_modules() if isinstance(module, NORM_LAYERS)]
         for name in norms:
@@ -76,9 +85,9 @@ def _check_halves(name: str, layer: WeightLayer, inputs: bool, outputs: bool) ->
 
 def _mirrored(
     layer: WeightLayer, inputs: bool, outputs: bool, gain: float, generator: torch.Generator
-) -> tuple[Tensor, str]:
+) -> tuple[Tensor, Law]:
     """Return a weight whose inputs come in mirrored halves, and whose outputs go out so, and what it is."""
     w = gain * haar_orthogonal(layer.outputs // (1 + outputs), layer.inputs // (1 + inputs), generator)
     wide = torch.cat([w, -w], 1) if inputs else w
     matrix = torch.cat([wide, -wide]) if outputs else wide
-    return layer.in_centre_taps([matrix]), f"looks-linear, gain {gain:g}"
+    return layer.in_centre_taps([matrix]), {"law": "looks_linear", "gain": gain}

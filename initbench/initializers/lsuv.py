@@ -16,13 +16,14 @@ from initbench.batches import NOT_FINITE, DataKind, is_finite
 from initbench.checks import check_count, check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import own_parameter
 from initbench.initializers.layerwise import run_visiting
+from initbench.initializers.parameter_writer import own_parameter
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
-    from initbench.initializers.context import InitializationContext, InitializationRecord
+    from initbench.initializers.context import InitializationContext
+    from initbench.initializers.record import InitializationRecord
 
 
 Layer = _ConvNd | nn.Linear
@@ -85,7 +86,7 @@ def lsuv(
         run_visiting(model, inputs, layers, visitor)
         scales = visitor.scales()
         reached = _measure(model, inputs, layers)
-        _write_record(context.record, model, layers, scales, reached)
+        _write_record(context.record, model, layers, scales, visitor.shifts(), reached)
         context.record.cost = {"forward": 2, "backward": 0}
         context.record.conditions |= {
             "std": std,
@@ -94,15 +95,15 @@ def lsuv(
             "batch_shape": list(inputs.shape),
             "std_at_end": reached,
         }
-        far = [
+        missed = [
             name
             for name, stds in reached.items()
             if _scalable(layers[name]) is not None and not all(abs(value / std - 1) <= tolerance for value in stds)
         ]
-        if far:
+        if missed:
             warnings.warn(
-                f"lsuv: {', '.join(far)}: the standard deviation is not within {tolerance:g} of {std:g} at the end (a "
-                "layer that runs more than once or whose outputs are not proportional to its weight, a weight that "
+                f"lsuv: {', '.join(missed)}: the standard deviation is not within {tolerance:g} of {std:g} at the end "
+                "(a layer that runs more than once or whose outputs are not proportional to its weight, a weight that "
                 "several share, a type too coarse such as bfloat16, or a model that is not deterministic)",
                 stacklevel=3,
             )
@@ -139,8 +140,9 @@ class _Visitor:
     def __init__(self, std: float, tolerance: float, remove_mean: bool) -> None:
         self._std, self._tolerance, self._remove_mean = std, tolerance, remove_mean
         self._seen: set[int] = set()
-        # By layer (scale, variance of Wx, variance of b), on the device: nothing waits for it.
-        self._found: dict[str, Tensor] = {}
+        # By layer, on the device: nothing waits for it. Scale, variance of Wx and variance of b; what b is lowered by.
+        self._solutions: dict[str, Tensor] = {}
+        self._lowered: dict[str, Tensor] = {}
 
     def __call__(self, name: str, module: Layer, inputs: tuple[Any, ...], outputs: Tensor) -> Tensor:
         """Scale the weight of a layer that has just run for the first time; return its new outputs."""
@@ -150,41 +152,42 @@ class _Visitor:
         self._seen.add(id(weight))
         bias: Tensor | None = module.bias
         channels = 1 if isinstance(module, _ConvNd) else outputs.dim() - 1
-        over = [d for d in range(outputs.dim()) if d != channels]
+        others = [d for d in range(outputs.dim()) if d != channels]
         shift = None if bias is None else bias.view([-1 if d == channels else 1 for d in range(outputs.dim())])
         if shift is not None:
             outputs.sub_(shift)
         wide = outputs.double()
-        variance, means = wide.var(correction=0), wide.mean(over)
+        variance, means = wide.var(correction=0), wide.mean(others)
         b = wide.new_zeros(1) if bias is None else bias.double()
         # Var(s·y + b) = s² Var(y) + 2 s Cov(y, b) + Var(b), b being constant within a channel. Of two roots the larger
         # is the one that the paper's iteration s ← s / std goes to: there the deviation grows with s.
         covariance = ((means - means.mean()) * (b - b.mean())).mean()
         rest = b.var(correction=0) - self._std**2
         scale = (-covariance + (covariance**2 - variance * rest).sqrt()) / variance
-        found = torch.stack([scale, variance, b.var(correction=0)])
+        solution = torch.stack([scale, variance, b.var(correction=0)])
         if not _is_proportional(module):
-            return self._scaled_and_run_again(name, module, inputs, weight, found)
-        self._found[name] = found
+            return self._scaled_and_run_again(name, module, inputs, weight, solution)
+        self._solutions[name] = solution
         weight.mul_(scale.to(weight.dtype))
         outputs.mul_(scale.to(outputs.dtype))
         if self._remove_mean and bias is not None and bias.requires_grad:
-            bias.sub_((scale * means.mean() + b.mean()).to(bias.dtype))
+            self._lowered[name] = scale * means.mean() + b.mean()
+            bias.sub_(self._lowered[name].to(bias.dtype))
         return outputs if shift is None else outputs.add_(shift)
 
     def _scaled_and_run_again(
-        self, name: str, module: Layer, inputs: tuple[Any, ...], weight: nn.Parameter, found: Tensor
+        self, name: str, module: Layer, inputs: tuple[Any, ...], weight: nn.Parameter, solution: Tensor
     ) -> Tensor:
         """Return the outputs of a layer with a forward pass of its own, which is left alone where it does not obey."""
         before = weight.clone()
-        weight.mul_(found[0].to(weight.dtype))
+        weight.mul_(solution[0].to(weight.dtype))
         outputs: Tensor = module.forward(*inputs)
         if abs(outputs.double().std(correction=0) / self._std - 1) <= self._tolerance:
-            self._found[name] = found
+            self._solutions[name] = solution
             return outputs
         weight.copy_(before)
-        own: Tensor = module.forward(*inputs)
-        return own
+        unscaled: Tensor = module.forward(*inputs)
+        return unscaled
 
     def scales(self) -> dict[str, float]:
         """Return the scales by layer.
@@ -192,13 +195,17 @@ class _Visitor:
         Raises:
             InitializationError: there are none, or a layer has none.
         """
-        if not self._found:
+        if not self._solutions:
             raise InitializationError("lsuv: no convolution or linear layer with a weight to scale has run")
-        numbers = torch.stack(list(self._found.values())).tolist()
-        for name, (scale, variance, bias_variance) in zip(self._found, numbers, strict=True):
+        numbers = torch.stack(list(self._solutions.values())).tolist()
+        for name, (scale, variance, bias_variance) in zip(self._solutions, numbers, strict=True):
             if not 0 < scale < float("inf"):
                 raise InitializationError(f"lsuv: {name}.weight: {_why(variance, bias_variance, self._std)}")
-        return {name: float(scale) for name, (scale, _, _) in zip(self._found, numbers, strict=True)}
+        return {name: float(scale) for name, (scale, _, _) in zip(self._solutions, numbers, strict=True)}
+
+    def shifts(self) -> dict[str, float]:
+        """Return by layer what was added to the bias."""
+        return {name: -float(lowered) for name, lowered in self._lowered.items()}
 
 
 def _why(variance: float, bias_variance: float, std: float) -> str:
@@ -228,33 +235,33 @@ def _write_record(
     model: nn.Module,
     layers: dict[str, Layer],
     scales: dict[str, float],
+    shifts: dict[str, float],
     reached: dict[str, list[float]],
 ) -> None:
-    """Note for each weight what was done to it, or why nothing was."""
+    """Record for each weight what was done to it, or why nothing was."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    open_questions = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    unexplained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    scaled: set[str] = set()
     for layer, module in layers.items():
         normalized = weight_normalized(module, "weight")
         if normalized is not None:
-            open_questions.discard(names.get(id(normalized.direction), ""))  # v, in whose place g is scaled
+            unexplained.discard(names.get(id(normalized.direction), ""))  # v, in whose place g is scaled
         weight = _scalable(module)
         if weight is None:
             continue
         name = names[id(weight)]
-        open_questions.discard(name)
+        unexplained.discard(name)
         runs = len(reached.get(layer, []))
         if layer in scales:
-            again = f"; its layer runs {runs} times, this is for the first" if runs > 1 else ""
-            record.note(name, f"scaled by {scales[layer]:.4g}{again}")
-            bias = own_parameter(module, "bias")
-            if record.arguments["remove_mean"] and bias is not None and bias.requires_grad:
-                record.note(names[id(bias)], "shifted: outputs of mean 0")
-        elif runs and name in record.tensors and record.tensors[name][-1].startswith("scaled by"):
-            record.note(name, f"not scaled for {layer}, which shares it")
-        elif runs:
-            record.note(name, f"not scaled: the outputs of {layer} are not proportional to it")
+            record.scaled(name, scales[layer], runs)
+            scaled.add(name)
+        elif not runs:
+            record.left(name, "not_run", layer)
         else:
-            record.note(name, f"not scaled: {layer} puts out nothing in the forward pass")
+            record.left(name, "shared" if name in scaled else "not_proportional", layer)
+        bias = own_parameter(module, "bias")
+        if layer in shifts and bias is not None:
+            record.shifted(names[id(bias)], shifts[layer])
     for name, parameter in model.named_parameters():
-        if name in open_questions and parameter.dim() >= 2:
-            record.note(name, "not scaled: it is no weight of a convolution or linear layer")
+        if name in unexplained and parameter.dim() >= 2:
+            record.left(name, "no_layer_weight")

@@ -26,7 +26,8 @@ from initbench.registry import Initializer, register_initializer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initbench.initializers.context import InitializationContext, InitializationRecord
+    from initbench.initializers.context import InitializationContext
+    from initbench.initializers.record import InitializationRecord
 
 _LOOK_EVERY = 50
 _MOMENTUM = 0.9
@@ -113,7 +114,7 @@ def metainit(
         tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
         if not tuned:
             raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
-        over = list(trainable.values())
+        parameters = list(trainable.values())
         norms = Norms(tuned, optimizer, lr, momentum)
         loss_fn = context.loss
         quotients: list[Tensor] = []
@@ -128,7 +129,7 @@ def metainit(
                 loss_fn=loss_fn,
                 batch_norm=statistics == "batch statistics",
             )
-            gq, gradients = quotient_and_gradients(model, loss_of, over, eps, norm, method)
+            gq, gradients = quotient_and_gradients(model, loss_of, parameters, eps, norm, method)
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)
             if step == 0:
                 _check_first_step(gq, slopes, tuned, finite)
@@ -227,7 +228,10 @@ def _write_record(record: InitializationRecord, norms: Norms, quotients: list[Te
     }
     unused = record.conditions["unused_parameters"]
     for name, (start, end) in norms.start_and_end.items():
-        record.note(name, "untouched: the loss does not use it" if name in unused else f"scaled by {end / start:.4g}")
+        if name in unused:
+            record.left(name, "unused")
+        else:
+            record.scaled(name, end / start)
     if stopped_at is not None:
         warnings.warn(
             f"metainit stopped at step {stopped_at}, where the gradient quotient was not finite or its derivative was "

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from initbench.checks import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.registry import register_initializer
+
+if TYPE_CHECKING:
+    from initbench.initializers.events import Law
 
 
 def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
@@ -24,7 +29,7 @@ def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tens
 
 
 @register_initializer("orthogonal", reference="Saxe, McClelland & Ganguli, ICLR 2014")
-def orthogonal(gain: float = 1.0) -> Distribution:
+def orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     """Each weight, flattened to (outputs, inputs × kernel taps), is gain times a random orthogonal matrix.
 
     Each group of a convolution has a matrix of its own. A convolution with a kernel above 1 does not keep norms this
@@ -32,15 +37,16 @@ def orthogonal(gain: float = 1.0) -> Distribution:
 
     Args:
         gain: multiplies the matrix; at 1 a linear layer with no more inputs than outputs keeps norms.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: gain is not a finite number above 0.
+        ArgumentError: gain or embedding_std is not a finite number above 0.
     """
     check_positive("gain", gain)
 
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         matrices = [gain * haar_orthogonal(layer.outputs, layer.fan_in, generator) for _ in range(layer.blocks)]
         blocks = torch.stack(matrices).reshape(layer.blocks, layer.outputs, layer.inputs, *layer.kernel)
-        return layer.assemble(blocks), f"orthogonal, gain {gain:g}"
+        return layer.assemble(blocks), {"law": "orthogonal", "gain": gain}
 
-    return Distribution(draw)
+    return Distribution(draw, embedding_std)

@@ -12,13 +12,14 @@ from torch.nn.modules.conv import _ConvNd
 
 from initbench.architectures.layers import NORM_LAYERS
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import ParameterWriter, own_parameter
+from initbench.initializers.parameter_writer import ParameterWriter, normal, own_parameter
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 
 @register_initializer("pytorch_default", reference="torch.nn, reset_parameters of each layer")
@@ -37,7 +38,7 @@ def pytorch_default() -> Apply:
             if isinstance(module, nn.MultiheadAttention):
                 _reset_attention(module, writer)
             elif isinstance(module, nn.Embedding | nn.EmbeddingBag):
-                _reset_embedding(module, writer)
+                writer.draw_embeddings(module, 1.0)
             elif isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
             else:
@@ -70,32 +71,10 @@ def _reset_attention(module: nn.MultiheadAttention, writer: ParameterWriter) -> 
     for name in ("bias_k", "bias_v"):
         bias = own_parameter(module, name)
         if bias is not None:  # of shape (1, 1, embedding): Xavier normal, with fans 1 · embedding and 1 · embedding
-            writer.draw(bias, partial(_normal, bias, math.sqrt(2 / (2 * bias.shape[2]))))
+            writer.draw(bias, partial(normal, bias, math.sqrt(2 / (2 * bias.shape[2]))))
 
 
-def _reset_embedding(module: nn.Embedding | nn.EmbeddingBag, writer: ParameterWriter) -> None:
-    weight = own_parameter(module, "weight")
-    if weight is None:
-        return
-
-    def draw(generator: torch.Generator) -> tuple[Tensor, str]:
-        values, what = _normal(weight, 1.0, generator)
-        if module.padding_idx is not None:
-            values[module.padding_idx] = 0.0
-        return values, what
-
-    writer.draw(weight, draw)
-
-
-def _uniform(parameter: Tensor, bound: float, generator: torch.Generator) -> tuple[Tensor, str]:
-    values = torch.empty(parameter.shape, dtype=_dtype(parameter)).uniform_(-bound, bound, generator=generator)
-    return values, f"pytorch_default uniform, bound {bound:.4g}"
-
-
-def _normal(parameter: Tensor, std: float, generator: torch.Generator) -> tuple[Tensor, str]:
-    values = torch.empty(parameter.shape, dtype=_dtype(parameter)).normal_(0.0, std, generator=generator)
-    return values, f"pytorch_default normal, std {std:.4g}"
-
-
-def _dtype(parameter: Tensor) -> torch.dtype:
-    return torch.float64 if parameter.dtype == torch.float64 else torch.float32
+def _uniform(parameter: Tensor, bound: float, generator: torch.Generator) -> tuple[Tensor, Law]:
+    dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+    values = torch.empty(parameter.shape, dtype=dtype).uniform_(-bound, bound, generator=generator)
+    return values, {"law": "uniform", "bound": bound}

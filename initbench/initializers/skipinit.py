@@ -7,10 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from initbench.architectures.layers import NORM_LAYERS
+from initbench.checks import check_positive
 from initbench.errors import ArgumentError
 from initbench.initializers.branches import required_branches, required_multipliers
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import ParameterWriter, WeightLayer, sample, weight_layers
+from initbench.initializers.distribution import WeightLayer, sample, weight_layers
+from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 
 @register_initializer(
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     reference="De & Smith, Batch Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020, "
     "section 4",
 )
-def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
+def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0, embedding_std: float = 0.02) -> Apply:
     """Kaiming's law (fan_in) for all weights, zero biases, and α for the gate at the end of each residual branch.
 
     At α = 0 every residual block is its shortcut at first, and of a branch the gate alone has a gradient. With
@@ -36,18 +39,21 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
 
     Args:
         alpha: the gates' value: 0 as in the paper, which also takes constants up to 1/√d: a number, or ``1/sqrt(d)``.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: alpha is not finite.
+        ArgumentError: alpha is not finite, or embedding_std not a finite number above 0.
     """
     if not isinstance(alpha, str) and not math.isfinite(alpha):
         raise ArgumentError(f"must be finite, got {alpha}", "alpha")
+    check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         branches = required_branches(model, context, "skipinit")
         gates = required_multipliers(model, branches, "skipinit")
         value = 1 / math.sqrt(len(branches)) if isinstance(alpha, str) else alpha
         writer = ParameterWriter(model, context)
+        writer.draw_embeddings(model, embedding_std)
         for gate in gates:
             writer.fill(gate.scale, value)
         for module in model.modules():
@@ -61,6 +67,5 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0) -> Apply:
     return apply
 
 
-def _draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
-    values, law = sample(layer, math.sqrt(2 / layer.fan_in), "normal", generator)
-    return values, f"kaiming fan_in {law}"
+def _draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
+    return sample(layer, math.sqrt(2 / layer.fan_in), "normal", generator)

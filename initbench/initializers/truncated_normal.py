@@ -15,13 +15,15 @@ from initbench.registry import register_initializer
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from initbench.initializers.events import Law
+
 
 # The law is nearly uniform there; below, the difference from 1 in the formula of σ loses too many digits.
 _LEAST_BOUND = 1e-3
 
 
 @register_initializer("truncated_normal", reference="Burkardt, The truncated normal distribution, 2014, section 3")
-def truncated_normal(std: float = 0.02, bound: float = 2.0) -> Distribution:
+def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float = 0.02) -> Distribution:
     """Normal entries cut off at ±`bound` deviations of the normal law, whose standard deviation *is* `std`.
 
     What is cut off at 2 deviations σ keeps a standard deviation of 0.88 σ, so σ is `std` divided by that factor,
@@ -31,9 +33,10 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0) -> Distribution:
     Args:
         std: standard deviation of the entries.
         bound: where the tails are cut off, in deviations of the normal law that is cut.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: std is not a finite number above 0, or bound not one of at least 0.001.
+        ArgumentError: std or embedding_std is not a finite number above 0, or bound not one of at least 0.001.
     """
     check_positive("std", std)
     check_positive("bound", bound)
@@ -43,12 +46,12 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0) -> Distribution:
     inside = math.erf(bound / math.sqrt(2))
     sigma = std / math.sqrt(1 - 2 * bound * density / inside)
 
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         # In float64: float32 has no uniform numbers near enough to 1 for the tails of a wide bound.
         uniform = torch.empty(layer.weight.shape, dtype=torch.float64).uniform_(-1, 1, generator=generator)
         values = math.sqrt(2) * sigma * torch.erfinv(inside * uniform)
         # erfinv is infinite at ±1, which is where `inside` rounds to for bounds above 8.
         values = values.clamp(-bound * sigma, bound * sigma)
-        return values.to(layer.dtype), f"truncated normal, std {std:.4g}, within ±{bound * sigma:.4g}"
+        return values.to(layer.dtype), {"law": "truncated normal", "std": std, "bound": bound * sigma}
 
-    return Distribution(draw)
+    return Distribution(draw, embedding_std)

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
+from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import branches_if_any
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.distribution import ParameterWriter, WeightLayer, own_parameter, sample, weight_layers
+from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
+from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
     from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 Gain = Literal["forward", "backward", "hanin", "pytorch"]
 
@@ -31,7 +34,11 @@ Gain = Literal["forward", "backward", "hanin", "pytorch"]
     reference="Arpit, Campos & Bengio, How to Initialize your Network? Robust Initialization for WeightNorm & ResNets, "
     "NeurIPS 2019, section 3",
 )
-def weight_norm(gain: Gain = "forward", direction: Literal["orthogonal", "normal"] = "orthogonal") -> Apply:
+def weight_norm(
+    gain: Gain = "forward",
+    direction: Literal["orthogonal", "normal"] = "orthogonal",
+    embedding_std: float = 0.02,
+) -> Apply:
     """Gains g that keep the norm of activations or of gradients from layer to layer; zero biases.
 
     A layer's outputs all have one gain, g = √(κ · inputs / outputs) with ``forward``, which keeps the norm of the
@@ -49,7 +56,12 @@ def weight_norm(gain: Gain = "forward", direction: Literal["orthogonal", "normal
         gain: forward, the default of the authors' code too, backward, hanin or pytorch.
         direction: v is orthogonal (rows or columns) as the paper proposes, or normal with standard deviation
             1 / √fan_in, as the authors' code has for He's.
+        embedding_std: standard deviation of embeddings.
+
+    Raises:
+        ArgumentError: embedding_std is not a finite number above 0.
     """
+    check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         layers = [module for module in model.modules() if is_weight_normalized(module)]
@@ -59,18 +71,16 @@ def weight_norm(gain: Gain = "forward", direction: Literal["orthogonal", "normal
         squares = _squared_gains(model, branches, gain)
         outside = 1.0 if branches else 2.0
         writer = ParameterWriter(model, context)
+        writer.draw_embeddings(model, embedding_std)
         for module in layers:
             g, v = (module.get_parameter(f"parametrizations.weight.original{i}") for i in (0, 1))
             (layer,) = weight_layers(module)
             writer.draw_itself(v, partial(_direction, layer, direction))
-            size = "‖v‖"
-            if gain != "pytorch":
+            if gain == "pytorch":
+                writer.set_to(g, torch.linalg.vector_norm(v.detach().flatten(1), dim=1).view_as(g), "norms")
+            else:
                 ratio = 1.0 if gain == "backward" else layer.inputs / layer.outputs
-                value = math.sqrt(squares.get(id(module), outside) * ratio)
-                size = f"{value:.4g}"
-            with torch.no_grad():
-                norms = torch.linalg.vector_norm(v.flatten(1), dim=1).view_as(g)
-            writer.draw(g, partial(_constant, norms if gain == "pytorch" else torch.full_like(norms, value), size))
+                writer.fill(g, math.sqrt(squares.get(id(module), outside) * ratio))
             writer.fill(own_parameter(module, "bias"), 0.0)
         for module in model.modules():
             own = [id(parameter) for parameter in module.parameters(recurse=False)]
@@ -103,13 +113,9 @@ def _squared_gains(model: nn.Module, branches: list[ResidualBranch], gain: Gain)
     return squares
 
 
-def _direction(layer: WeightLayer, law: str, generator: torch.Generator) -> tuple[Tensor, str]:
+def _direction(layer: WeightLayer, law: str, generator: torch.Generator) -> tuple[Tensor, Law]:
     if law == "normal":
         return sample(layer, 1 / math.sqrt(layer.fan_in), "normal", generator)
     matrices = torch.stack([haar_orthogonal(layer.outputs, layer.fan_in, generator) for _ in range(layer.blocks)])
     blocks = matrices.reshape(layer.blocks, layer.outputs, layer.inputs, *layer.kernel)
-    return layer.assemble(blocks), "orthogonal"
-
-
-def _constant(values: Tensor, size: str, _: torch.Generator) -> tuple[Tensor, str]:
-    return values, f"gain {size}"
+    return layer.assemble(blocks), {"law": "orthogonal"}

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from initbench.initializers.events import Law
+
 
 @register_initializer("xavier", reference="Glorot & Bengio, AISTATS 2010, section 4.2.1")
-def xavier(distribution: Shape = "uniform", gain: float = 1.0) -> Distribution:
+def xavier(distribution: Shape = "uniform", gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     """Entries of standard deviation gain · √(2 / (fan_in + fan_out)).
 
     The compromise between forward and backward variance of equation (12) of the paper; equation (16) is its uniform
@@ -24,15 +26,15 @@ def xavier(distribution: Shape = "uniform", gain: float = 1.0) -> Distribution:
     Args:
         distribution: uniform, or normal of the same variance.
         gain: 1 for linear layers and tanh near 0.
+        embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: gain is not a finite number above 0.
+        ArgumentError: gain or embedding_std is not a finite number above 0.
     """
     check_positive("gain", gain)
 
-    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, str]:
+    def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         std = gain * math.sqrt(2 / (layer.fan_in + layer.fan_out))
-        values, law = sample(layer, std, distribution, generator)
-        return values, f"xavier {law}"
+        return sample(layer, std, distribution, generator)
 
-    return Distribution(draw)
+    return Distribution(draw, embedding_std)

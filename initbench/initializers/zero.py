@@ -10,6 +10,7 @@ from scipy.linalg import hadamard
 from torch import Tensor, nn
 
 from initbench.architectures.layers import classifier_name
+from initbench.checks import check_positive
 from initbench.initializers.branches import branches_if_any, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
@@ -18,12 +19,13 @@ from initbench.registry import register_initializer
 if TYPE_CHECKING:
     from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
 
 
 @register_initializer(
     "zero", reference="Zhao, Schäfer & Anandkumar, ZerO Initialization, TMLR 2022, algorithms 1 and 2"
 )
-def zero() -> Apply:
+def zero(embedding_std: float = 0.02) -> Apply:
     """Weights of zeros and ones up to a factor: an identity, or a Hadamard matrix where the width grows.
 
     A weight of m outputs and n inputs is the first m rows of the identity where m <= n: the first m inputs go on, the
@@ -34,24 +36,31 @@ def zero() -> Apply:
     sees one pixel of each s × s. Every group of a convolution, and each of the stacked projections of attention, has
     the matrix of its own size: groups are equal to each other, and a depthwise convolution is the identity.
 
-    No random number is used, so that the seed changes nothing. What the distributions leave as the model was built
-    with, such as embeddings, is as random as the model made it.
+    No random number is used but for embeddings, of which the paper says nothing: elsewhere the seed changes nothing.
+    What the distributions leave as the model was built with, such as gates, is as random as the model made it.
 
     The scale is that of the authors' notebook; algorithm 1 as printed has √2 times as much where m > n. In networks
     with residual branches the last weight of every branch and the classifier are 0, as in the authors' residual
     networks. Branches are found where `torch.fx` can trace the model; the record says how many, or why not. Norm layers
     are set to 1 and 0, biases to 0.
+
+    Args:
+        embedding_std: standard deviation of embeddings.
+
+    Raises:
+        ArgumentError: embedding_std is not a finite number above 0.
     """
+    check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         ends = _ends(model, branches_if_any(model, context))
 
-        def draw(layer: WeightLayer, _: torch.Generator) -> tuple[Tensor, str]:
+        def draw(layer: WeightLayer, _: torch.Generator) -> tuple[Tensor, Law]:
             if id(layer.weight) in ends:
-                return torch.zeros_like(layer.weight), "ZerO, zeros"
+                return torch.zeros_like(layer.weight), {"law": "zeros"}
             return _identity_or_hadamard_weight(layer)
 
-        Distribution(draw)(model, context)
+        Distribution(draw, embedding_std)(model, context)
 
     return apply
 
@@ -81,11 +90,11 @@ def _power_of_two_from(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def _identity_or_hadamard_weight(layer: WeightLayer) -> tuple[Tensor, str]:
+def _identity_or_hadamard_weight(layer: WeightLayer) -> tuple[Tensor, Law]:
     matrix = identity_or_hadamard(layer.outputs, layer.inputs)
-    what = "identity" if layer.outputs == layer.inputs else "partial identity"
+    law: Law = {"law": "identity" if layer.outputs == layer.inputs else "partial identity"}
     if layer.outputs > layer.inputs:
-        what = f"Hadamard matrix of order {_power_of_two_from(layer.outputs)}, scaled"
-    if any(size % 2 == 0 for size in layer.kernel):
-        what += f"; even kernel, centre at {tuple(size // 2 for size in layer.kernel)}"
-    return layer.in_centre_taps([matrix] * layer.blocks), f"ZerO, {what}"
+        law = {"law": "scaled Hadamard matrix", "order": _power_of_two_from(layer.outputs)}
+    if layer.centre is not None:
+        law["centre"] = layer.centre
+    return layer.in_centre_taps([matrix] * layer.blocks), law

@@ -1,4 +1,4 @@
-"""What a probe is given, and what it returns."""
+"""What a probe is given."""
 
 from __future__ import annotations
 
@@ -51,12 +51,19 @@ class ProbeContext:
     real_batches: RealBatches | None = None
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean loss of a batch, 0-dim."""
-        return (self.loss_fn or self.task.loss)(outputs, targets)
+        """Return the mean loss of a batch, 0-dim.
+
+        Raises:
+            InitializationError: the model has fewer outputs than the task needs.
+        """
+        if self.loss_fn is not None:
+            return self.loss_fn(outputs, targets)
+        self.task.check_outputs(outputs, self.outputs)
+        return self.task.loss(outputs, targets)
 
     def generator(self, *keys: str) -> torch.Generator:
-        """Return a CPU generator at the start of the stream (seed, ``probe_batches``, keys)."""
-        return generator(self.seed, "probe_batches", *keys)
+        """Return a CPU generator of the probe's own, at the start of the stream (seed, ``probe_batches``, keys)."""
+        return generator(self.seed, "probe_batches", "own", *keys)  # not that of `batches`
 
     def batches(self, data: DataKind, batch_size: int, count: int) -> Iterator[Batch]:
         """Yield the same batches at every call with the same arguments: probes and initializers see equal data.

@@ -58,14 +58,11 @@ def gradient_norm(
                 rows.append(torch.stack(norms).detach())
         layers = torch.stack(rows)
         per_batch = torch.linalg.vector_norm(layers, dim=1).tolist()
-        conditions = {
-            "data": data,
-            "batch_size": batch_size,
-            "batches": batches,
-            "mode": mode,
-            "per_batch": per_batch,
-        }
+        conditions = {"data": data, "batch_size": batch_size, "batches": batches, "mode": mode}
         per_layer = {name: median(column) for name, column in zip(named, layers.T.tolist(), strict=True)}
-        return {"": Scalar(median(per_batch), conditions), "per_layer": PerLayer(per_layer)}
+        return {
+            "": Scalar(median(per_batch), conditions | {"per_batch": per_batch}),
+            "per_layer": PerLayer(per_layer, conditions=conditions),
+        }
 
     return measure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
@@ -21,7 +20,7 @@ from initbench.user_code import mean_loss
 def initial_loss(
     data: DataKind = "real", batch_size: int = 32, batches: int = 8, mode: Literal["eval", "train"] = "eval"
 ) -> Measure:
-    """Mean loss at initialization; beside it the log of the number of classes, the loss of a uniform prediction.
+    """Mean loss at initialization; beside it what the task compares it with, such as that of a uniform prediction.
 
     Args:
         data: ``real`` inputs and targets, or ``random`` ones.
@@ -49,9 +48,8 @@ def initial_loss(
             "batch_size": batch_size,
             "batches": batches,
             "mode": mode,
-            "log_num_classes": math.log(context.outputs),
             "per_batch": per_batch.tolist(),
-        }
+        } | context.task.reference_losses(context.outputs)
         return Scalar(float(per_batch.mean()), conditions)
 
     return measure

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar
 
 from initbench.errors import InitbenchError
@@ -26,8 +28,17 @@ class Scalar:
     unit: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of a record, without its name."""
-        return {"kind": self.kind, "value": self.value, "unit": self.unit, "conditions": self.conditions}
+        """Return the entry of a record, without its name.
+
+        Raises:
+            InitbenchError: the value is no number.
+        """
+        return {
+            "kind": self.kind,
+            "value": _number(self.value, "the value"),
+            "unit": self.unit,
+            "conditions": self.conditions,
+        }
 
 
 @dataclass(frozen=True)
@@ -42,8 +53,6 @@ class Curve:
         log: whether it is best drawn on a logarithmic axis.
         conditions: as of `Scalar`.
 
-    Raises:
-        InitbenchError: there are not as many places as numbers.
     """
 
     kind: ClassVar[str] = "curve"
@@ -54,16 +63,20 @@ class Curve:
     log: bool = False
     conditions: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.x is not None and len(self.x) != len(self.y):
-            raise InitbenchError(f"a curve of {len(self.y)} values needs as many places, got {len(self.x)}")
-
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of a record, without its name."""
+        """Return the entry of a record, without its name.
+
+        Raises:
+            InitbenchError: there are not as many places as values, or one is no number.
+        """
+        y = [_number(value, "a value of a curve") for value in self.y]
+        x = [_number(place, "a place of a curve") for place in (range(len(y)) if self.x is None else self.x)]
+        if len(x) != len(y):
+            raise InitbenchError(f"a curve of {len(y)} values needs as many places, got {len(x)}")
         return {
             "kind": self.kind,
-            "x": list(range(len(self.y)) if self.x is None else self.x),
-            "y": list(self.y),
+            "x": x,
+            "y": y,
             "over": self.over,
             "unit": self.unit,
             "log": self.log,
@@ -87,8 +100,16 @@ class PerLayer:
     conditions: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of a record, without its name."""
-        return {"kind": self.kind, "values": self.values, "unit": self.unit, "conditions": self.conditions}
+        """Return the entry of a record, without its name.
+
+        Raises:
+            InitbenchError: a value is no number.
+        """
+        numbers = [_number(value, f"the value of {name}") for name, value in self.values.items()]
+        # What is not finite is told beside the values, not among them, where a layer may have any name.
+        stored: dict[str, Any] = json_values({"values": numbers})
+        stored["values"] = dict(zip(map(str, self.values), stored["values"], strict=True))
+        return {"kind": self.kind} | stored | {"unit": self.unit, "conditions": self.conditions}
 
 
 Measurement = Scalar | Curve | PerLayer
@@ -97,21 +118,43 @@ Measurement = Scalar | Curve | PerLayer
 def entries(name: str, measured: Measurement | Mapping[str, Measurement]) -> list[dict[str, Any]]:
     """Return what a record holds of a probe: one entry for each measurement.
 
+    A number that is not finite is None there, and the text of such numbers stands beside it: under ``value_reason``,
+    ``y_reason`` or ``values_reason``.
+
     Args:
         name: the probe's, with the arguments that tell it from its default form.
         measured: what it returned: a measurement, or several by a suffix of the name, "" for none.
 
     Raises:
-        InitbenchError: it returned something else.
+        InitbenchError: it returned something else, or its values are no numbers, or its conditions no plain data.
     """
     several = measured if isinstance(measured, Mapping) else {"": measured}
-    found: list[dict[str, Any]] = []
-    for suffix, measurement in several.items():
-        if not isinstance(measurement, Scalar | Curve | PerLayer):
-            raise InitbenchError(
-                f"probe {name} must return a Scalar, a Curve, a PerLayer or a mapping to these, "
-                f"got {type(measurement).__name__}"
-            )
-        entry = {"name": f"{name}.{suffix}" if suffix else name} | measurement.to_json()
-        found.append(json_values(entry))
-    return found
+    return [_entry(f"{name}.{suffix}" if suffix else name, measurement) for suffix, measurement in several.items()]
+
+
+def _entry(name: str, measurement: Measurement) -> dict[str, Any]:
+    if not isinstance(measurement, Scalar | Curve | PerLayer):
+        raise InitbenchError(
+            f"probe {name} must return a Scalar, a Curve, a PerLayer or a mapping to these, "
+            f"got {type(measurement).__name__}"
+        )
+    try:
+        entry: dict[str, Any] = json_values({"name": name} | measurement.to_json())
+        json.dumps(entry, allow_nan=False)
+    except InitbenchError as error:
+        raise InitbenchError(f"probe {name}: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise InitbenchError(f"probe {name}: its conditions must be plain data: {error}") from error
+    return entry
+
+
+def _number(value: Any, what: str) -> float:
+    """Return a number as Python's; a tensor or array of one number counts as one.
+
+    Raises:
+        InitbenchError: it is none.
+    """
+    number = value.item() if getattr(value, "ndim", None) == 0 else value
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise InitbenchError(f"{what} must be a number, got {type(value).__name__}")
+    return number if isinstance(number, int | float) else float(number)

@@ -80,6 +80,7 @@ INITIALIZERS: Registry[InitializerTraits] = Registry(
         "zero": "initbench.initializers.zero",
     },
 )
+Initializer._registry = INITIALIZERS  # noqa: SLF001 - the two know one another
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {
@@ -100,6 +101,7 @@ DATASETS: Registry[DatasetTraits] = Registry(
         "digits": "initbench.data.digits",
         "fashion_mnist": "initbench.data.fashion_mnist",
         "gaussian": "initbench.data.gaussian",
+        "random": "initbench.data.random_samples",
     },
 )
 PROBES: Registry[ProbeTraits] = Registry(

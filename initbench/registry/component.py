@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from initbench import plugins
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.registry.initializer import Initializer
-from initbench.validation import explain, type_text, types_of
+from initbench.validation import argument_of, explain, type_text, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class Argument:
     Attributes:
         name: its name.
         type: its annotation, as text.
-        default: its default; `inspect.Parameter.empty` where it is required.
+        default: its default, of an initializer as a suite writes it; `inspect.Parameter.empty` where it is required.
     """
 
     name: str
@@ -95,7 +95,10 @@ class Component(Generic[TraitsT]):
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """The arguments that a user may set, in the factory's order."""
-        return tuple(Argument(name, type_text(p.annotation), p.default) for name, p in self._parameters.items())
+        return tuple(
+            Argument(name, type_text(p.annotation), as_a_user_writes_it(p.default))
+            for name, p in self._parameters.items()
+        )
 
     @property
     def definition(self) -> Callable[..., Any]:
@@ -150,11 +153,9 @@ class Component(Generic[TraitsT]):
             checked = self._model(**given)
         except ValidationError as error:
             details = error.errors(include_url=False)[0]
-            argument = str(details["loc"][0])
-            within = details.get("ctx", {}).get("argument") if details["type"] == "initializer" else None
-            raise ArgumentError(
-                explain(details, self._parameters), f"{argument}.{within}" if within else argument
-            ) from None
+            # Of an initializer that is an argument itself, the argument that is refused follows: `base.gain`.
+            name, *within = details["loc"][0], *argument_of(details)[len(details["loc"]) :]
+            raise ArgumentError(explain(details, self._parameters), ".".join(map(str, (name, *within)))) from None
         # Field by field: `model_dump` would turn nested values into copies of other types.
         return {name: getattr(checked, f"argument{index}") for index, name in enumerate(self._parameters)}
 
@@ -171,6 +172,15 @@ class Component(Generic[TraitsT]):
     def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return resolved arguments as plain data, as specs and records hold them."""
         return {name: _plain(value) for name, value in arguments.items()}
+
+    def spec(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the component with its resolved arguments as plain data, as specs and records hold it."""
+        return {
+            "name": self.name,
+            "arguments": self.plain(arguments),
+            "version": self.version,
+            "source": self.source,
+        }
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -195,23 +205,39 @@ class Component(Generic[TraitsT]):
         return name in self._parameters and not {tuple, list}.isdisjoint(types_of(self._parameters[name].annotation))
 
     def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:
-        """Call the factory with resolved arguments.
+        """Check what a user set, and call the factory with it.
 
         Args:
-            arguments: what the user set; checked by `resolve`.
+            arguments: as a suite or a spec holds them.
             supplied: what the library passes; only what the factory takes is passed on.
 
         Raises:
             ArgumentError: an argument that `resolve` or the factory refuses; a ValueError of a plug-in's counts as one.
         """
-        resolved = self.resolve(arguments)
-        takes = inspect.signature(self.factory).parameters
+        return self.call(self.resolve(arguments), **supplied)
+
+    def call(self, resolved: Mapping[str, Any], **supplied: Any) -> Any:
+        """Call the factory with arguments that `resolve` has returned.
+
+        Args:
+            resolved: all of them.
+            supplied: see `build`.
+
+        Raises:
+            ArgumentError: the factory refuses one; a ValueError of a plug-in's counts as one.
+        """
+        takes = inspect.signature(self.factory).parameters if supplied else ()
         try:
             return self.factory(**resolved, **{n: v for n, v in supplied.items() if n in takes})
         except ArgumentError:
             raise
         except ValueError as error:
             raise ArgumentError(plugins.first_line(error)) from error
+
+
+def as_a_user_writes_it(default: Any) -> Any:
+    """Return a default of a factory as a suite would have it."""
+    return default.to_user() if isinstance(default, Initializer) else default
 
 
 def _plain(value: Any) -> Any:

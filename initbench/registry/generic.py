@@ -33,6 +33,7 @@ class Registry(Generic[TraitsT]):
     builtins: Mapping[str, str]
     supplied: frozenset[str] = frozenset()
     _registered: dict[str, Component[TraitsT]] = field(default_factory=dict)
+    _members: dict[str, Component[TraitsT]] = field(default_factory=dict)
 
     def register(self, name: str, version: int, traits: TraitsT) -> Callable[[Factory], Factory]:
         """Return a decorator that registers a factory.
@@ -77,10 +78,11 @@ class Registry(Generic[TraitsT]):
         Raises:
             UnknownNameError: no component has this name.
         """
-        if name in self.builtins:
-            importlib.import_module(self.builtins[name])
-        elif name not in self._registered:
-            plugins.load_entry_points()
+        if name not in self._registered:
+            if name in self.builtins:
+                importlib.import_module(self.builtins[name])
+            else:
+                plugins.load_entry_points()
         if name in self._registered and not name.endswith(_FAMILY):
             return self._registered[name]
         prefix, slash, member = name.partition("/")
@@ -111,15 +113,19 @@ class Registry(Generic[TraitsT]):
         return self._registered[name]
 
     def _member(self, family: Component[TraitsT], name: str, member: str) -> Component[TraitsT]:
+        known = self._members.get(name)
+        if known is not None and known.definition is family.factory:  # a plan asks for it once per trial
+            return known
         members: list[str] = list(getattr(family.traits, "members", tuple)())
         if member not in members:
             prefix = name.partition("/")[0]
             hint = "" if member in {"", "*"} else nearest(name, [f"{prefix}/{m}" for m in members], list_all=False)
             example = f" (such as {prefix}/{members[0]})" if members else ""
             raise UnknownNameError(f"unknown {self.kind} {name!r}{hint or example}")
-        return Component(
+        self._members[name] = Component(
             self.kind, name, partial(family.factory, member), family.version, family.traits, family.supplied
         )
+        return self._members[name]
 
 
 def _definition(factory: Callable[..., Any]) -> tuple[str, str]:

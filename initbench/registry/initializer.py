@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from initbench.errors import ArgumentError, InitbenchError
+from initbench.errors import ArgumentError, UnknownNameError
 from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from initbench.registry.component import Component
+    from initbench.registry.generic import Registry
 
 _SPEC_KEYS = {"name", "arguments", "version", "source"}
 
@@ -29,6 +30,9 @@ class Initializer:
         name: as given.
     """
 
+    _registry: ClassVar[Registry[Any]]
+    """Where names are looked up; `initbench.registry`, which knows this class, sets it."""
+
     def __init__(self, name: str, **arguments: Any) -> None:
         self.name = name
         self._given = arguments
@@ -41,9 +45,7 @@ class Initializer:
         Raises:
             UnknownNameError: nothing is.
         """
-        from initbench.registry import INITIALIZERS
-
-        return INITIALIZERS.get(self.name)
+        return self._registry.get(self.name)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -62,17 +64,15 @@ class Initializer:
         Raises:
             ArgumentError: the factory refuses an argument.
         """
-        return self.component.build(self.arguments)
+        return self.component.call(self.arguments)
 
     def to_json(self) -> dict[str, Any]:
         """Return name, arguments, version and plug-in source, as the specs and records hold it."""
-        component = self.component
-        return {
-            "name": self.name,
-            "arguments": component.plain(self.arguments),
-            "version": component.version,
-            "source": component.source,
-        }
+        return self.component.spec(self.arguments)
+
+    def to_user(self) -> str | dict[str, Any]:
+        """Return what a user writes in a suite for it: the name, or a mapping with the arguments that were given."""
+        return {"name": self.name, **self._given} if self._given else self.name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Initializer) and self.to_json() == other.to_json()
@@ -99,9 +99,10 @@ class Initializer:
         else:
             name, arguments = _parts(value)
             made = cls(name, **arguments)
-        if made.component.initializer_arguments:
+        component = made.component
+        if component.initializer_arguments:
             raise ArgumentError(f"must be an initializer that draws by itself; {made.name} starts from another one")
-        made.build()  # an argument that it refuses is refused here
+        component.call(made.arguments)  # an argument that the factory refuses is refused here
         return made
 
     @classmethod
@@ -113,15 +114,10 @@ class Initializer:
 
 
 def _validate(value: Any) -> Initializer:
-    from pydantic_core import PydanticCustomError
-
     try:
         return Initializer.of(value)
-    except InitbenchError as error:
-        argument = error.argument if isinstance(error, ArgumentError) else None
-        problem = error.problem if isinstance(error, ArgumentError) else str(error)
-        # Under the key of its own argument, `base.gain`, so that a suite's error can point at it.
-        raise PydanticCustomError("initializer", "{problem}", {"problem": problem, "argument": argument}) from error
+    except UnknownNameError as error:
+        raise ArgumentError(f"must be a registered name: {error}") from error
 
 
 def _parts(value: Any) -> tuple[str, Mapping[str, Any]]:

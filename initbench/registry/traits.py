@@ -21,11 +21,13 @@ class Description:
         outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
         content: a hash of the source's bytes, such as ``sha256:...``: the dataset's identity in the place of any path;
             None where name, version and arguments are all of it.
+        task: what is learned, where that depends on the arguments; None for what was registered.
     """
 
     inputs: Inputs
     outputs: int
     content: str | None = None
+    task: str | None = None
 
 
 Describe = Callable[..., Description]

@@ -1,23 +1,29 @@
-"""Whether an architecture can be built for the data and the scheme that a trial asks for."""
+"""Whether the parts of a trial go together; where they do not, the pair is incompatible and the reason is shown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import ArgumentError
+from initbench.outputs import tensor_of
 from initbench.plugins import first_line
+from initbench.registry import INITIALIZERS
+from initbench.suite.spec import ComponentSpec, DatasetSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from torch import Tensor, nn
 
-    from initbench.registry import Component, DatasetTraits
+    from initbench.inputs import Inputs
     from initbench.suite.document import Document
     from initbench.suite.load import Choice
     from initbench.training.recipe import Recipe
+    from initbench.training.refusals import ModelTraits
+
+_SAMPLES = 2
 
 
 class Compatibility:
-    """Why a pair cannot run; each architecture is tried once.
+    """Why a trial cannot run; each architecture is tried once on each dataset.
 
     Args:
         document: for messages.
@@ -25,92 +31,114 @@ class Compatibility:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.tried: dict[tuple[int, int, str], tuple[str | None, bool]] = {}
+        self._tried: dict[tuple[int, int, str], str | ModelTraits] = {}
+        self._recipes: dict[tuple[int, int, str, Recipe], str | None] = {}
+        self._refused: dict[tuple[str, str, float], str | None] = {}
 
-    def reason(
-        self, dataset: Choice, architecture: Choice, initializer: Choice, scheme: str, recipe: Recipe
+    def declared(
+        self,
+        task: str,
+        architecture: Choice,
+        initializer: ComponentSpec,
+        needed: str | None,
+        scheme: str,
+        recipe: Recipe,
     ) -> str | None:
-        """Return the reason in one line, None where the pair can run.
+        """Return why a trial cannot run by what its parts declare, None where nothing speaks against it.
 
         Args:
-            dataset: gives the input's shape and the number of classes.
-            architecture: what is built.
-            initializer: what may need a scheme.
+            task: what is learned.
+            architecture: what is trained.
+            initializer: the trial's, after rules.
+            needed: the scheme that it needs.
             scheme: the trial's.
-            recipe: the trial's, which may ask for a model with blocks.
+            recipe: the trial's.
+        """
+        name, serves = architecture.spec.name, architecture.component.traits.tasks
+        if task not in serves:
+            return f"{name} serves {' and '.join(serves)}, the data are for {task}"
+        if needed is not None and scheme != needed:
+            return f"{initializer.name} needs scheme {needed}, the suite says {scheme}"
+        offered = architecture.component.traits.schemes
+        if scheme not in offered:
+            return f"{name} has no scheme {scheme} (it has {', '.join(offered)})"
+        key = (initializer.model_dump_json(), recipe.optimizer, recipe.lr)
+        if key not in self._refused:
+            self._refused[key] = _refusal(initializer, recipe.optimizer, recipe.lr)
+        return self._refused[key]
+
+    def tried(self, dataset: DatasetSpec, architecture: Choice, scheme: str, recipe: Recipe) -> str | None:
+        """Return why a trial cannot run, as its model and its recipe show; None where it can.
 
         Raises:
             SuiteError: the architecture refuses an argument that the suite gives.
         """
-        if initializer.scheme is not None and scheme != initializer.scheme:
-            return f"{initializer.spec.name} needs scheme {initializer.scheme}, the suite says {scheme}"
-        offered = architecture.component.traits.schemes
-        if scheme not in offered:
-            return f"{architecture.spec.name} has no scheme {scheme} (it has {', '.join(offered)})"
-        key = (id(dataset), id(architecture), scheme)
-        if key not in self.tried:
-            self.tried[key] = self._try(dataset, architecture, scheme)
-        reason, has_blocks = self.tried[key]
-        if reason is None and recipe.activation_checkpointing and not has_blocks:
-            return f"activation_checkpointing needs a model with blocks, {architecture.spec.name} has none"
-        return reason
+        from initbench.tasks import find_task
+        from initbench.training.refusals import refusals
 
-    def _try(self, dataset: Choice, architecture: Choice, scheme: str) -> tuple[str | None, bool]:
-        """Build the model and run it on two samples; return why that cannot be, and whether the model has blocks.
+        key = (id(architecture), id(dataset), scheme)
+        if key not in self._tried:
+            self._tried[key] = self._try(dataset, architecture, scheme)
+        model = self._tried[key]
+        if isinstance(model, str):
+            return model
+        if (*key, recipe) not in self._recipes:
+            self._recipes[*key, recipe] = refusals(recipe, find_task(dataset.task), dataset.inputs, model)
+        return self._recipes[*key, recipe]
+
+    def _try(self, dataset: DatasetSpec, architecture: Choice, scheme: str) -> str | ModelTraits:
+        """Build the model and run it on two samples; return why that cannot be, or what a recipe may ask of it.
 
         On the CPU: on the meta device it would cost nothing, but the first operation there imports PyTorch's compiler,
         which takes longer than a forward pass of a large network.
         """
         import torch
 
-        from initbench.training.checkpointing import find_blocks
+        from initbench.tasks import find_task
+        from initbench.training.refusals import ModelTraits
 
-        try:
-            shape, classes = dataset_shape(dataset.component, dataset.spec.arguments)
-        except ArgumentError as error:
-            raise self.document.argument_error(dataset.key, error) from error
-        name = architecture.spec.name
-        asked = "×".join(map(str, shape))
+        name, inputs, outputs = architecture.spec.name, dataset.inputs, dataset.outputs
+        expected = (_SAMPLES, *find_task(dataset.task).output_shape(inputs, outputs))
         try:
             with torch.random.fork_rng(devices=[]), torch.inference_mode():
-                model = architecture.component.build(
-                    architecture.spec.arguments, input_shape=shape, num_classes=classes, scheme=scheme
+                model: nn.Module = architecture.component.build(
+                    architecture.spec.arguments, inputs=inputs, outputs=outputs, scheme=scheme
                 )
-                output = model.eval()(torch.zeros(2, *shape))
+                result = tensor_of(model.eval()(_zeros(inputs)))
         except ArgumentError as error:
             # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
-            if scheme != "standard" and self._try(dataset, architecture, "standard")[0] is None:
-                return f"{name}: {error}", False
-            given = self.document.has((*architecture.key, error.argument)) if error.argument else True
-            if given:
+            if scheme != "standard" and not isinstance(self._try(dataset, architecture, "standard"), str):
+                return f"{name}: {error}"
+            if self._given(architecture, error.argument):
                 raise self.document.argument_error(architecture.key, error) from error
-            return f"{name} cannot be built for inputs of {asked}: {error}", False
+            return f"{name} cannot be built for inputs of {inputs}: {error}"
         except Exception as error:  # noqa: BLE001  # a model may raise anything at a shape that it is not made for
-            return f"{name} refuses inputs of {asked}: {first_line(error) or type(error).__name__}", False
-        if not isinstance(output, torch.Tensor) or output.shape != (2, classes):
-            got = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
-            return f"{name} must give outputs of {(2, classes)} for two samples, gives {got}", False
-        return None, bool(find_blocks(model))
+            return f"{name} refuses inputs of {inputs}: {first_line(error) or type(error).__name__}"
+        if not isinstance(result, torch.Tensor) or result.shape != expected:
+            got = tuple(result.shape) if isinstance(result, torch.Tensor) else type(result).__name__
+            return f"{name} must give outputs of {expected} for two samples, gives {got}"
+        return ModelTraits.of(model)
+
+    def _given(self, architecture: Choice, argument: str | None) -> bool:
+        """Return whether the suite gives an argument; for an error that names none, whether it gives any."""
+        names = [argument] if argument else [a.name for a in architecture.component.arguments]
+        return any(self.document.has((*architecture.key, name)) for name in names)
 
 
-def dataset_shape(
-    component: Component[DatasetTraits], arguments: Mapping[str, Any]
-) -> tuple[tuple[int, int, int], int]:
-    """Return ((channels, height, width), number of classes) of a dataset without reading it.
+def _zeros(inputs: Inputs) -> Tensor:
+    import torch
 
-    What was declared at registration, unless the arguments ``image_size``, ``channels`` or ``num_classes`` say else.
+    kind = torch.float32 if inputs.vocabulary is None else torch.int64
+    return torch.zeros(_SAMPLES, *inputs.shape, dtype=kind)
 
-    Raises:
-        ArgumentError: one of these is below 1.
-    """
-    declared = component.traits
-    sizes = {
-        name: arguments[name] for name in ("channels", "image_size", "num_classes") if arguments.get(name) is not None
-    }
-    for name, size in sizes.items():
-        if size < 1:
-            raise ArgumentError(f"{name} must be at least 1, got {size}", name)
-    channels, height, width = declared.input_shape
-    side = sizes.get("image_size")
-    shape = (sizes.get("channels", channels), side or height, side or width)
-    return shape, sizes.get("num_classes", declared.num_classes)
+
+def _refusal(initializer: ComponentSpec, optimizer: str, lr: float) -> str | None:
+    """Return why an initializer, or one that it starts from, cannot precede a training."""
+    component = INITIALIZERS.get(initializer.name)
+    refuses = component.traits.refuses
+    reason = None if refuses is None else refuses(component.resolve(initializer.arguments), optimizer, lr)
+    for name in component.initializer_arguments:
+        nested: dict[str, Any] | None = initializer.arguments[name]
+        if reason is None and nested is not None:
+            reason = _refusal(ComponentSpec(**nested), optimizer, lr)
+    return reason

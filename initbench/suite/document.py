@@ -48,20 +48,20 @@ class Document:
     lines: dict[Key, int] = field(default_factory=dict)
     overrides: dict[Key, str] = field(default_factory=dict)
 
-    def error(self, key: Key, message: str, line: int | None = None) -> SuiteError:
-        """Return an error that says where: ``file:line: key: message``.
+    def error(self, key: Key, problem: str, line: int | None = None) -> SuiteError:
+        """Return an error that says where it is: the file and line, or the option; and the key.
 
         Args:
             key: what is wrong; where it has no line, the nearest one above it has.
-            message: what is wrong with it.
+            problem: what is wrong with it.
             line: of the key, where the document does not have it.
         """
         known = next(
             (key[:n] for n in range(len(key), -1, -1) if key[:n] in self.lines or key[:n] in self.overrides), ()
         )
-        line = line or self.lines.get(known)
-        where = self.overrides.get(known) or (self.path if line is None else f"{self.path}:{line}")
-        return SuiteError(": ".join(filter(None, [where, dotted(key), message])))
+        if known in self.overrides:
+            return SuiteError(problem, self.overrides[known], None, dotted(key))
+        return SuiteError(problem, self.path, line or self.lines.get(known), dotted(key))
 
     def has(self, key: Key) -> bool:
         """Return whether the user gave this key, in the file or on the command line."""
@@ -78,42 +78,23 @@ class Document:
 
         Args:
             key: where the component stands.
-            error: its message begins with the argument's name, which becomes a part of the key.
+            error: of an argument; of one of an initializer that is itself an argument, ``base.gain``.
         """
-        if error.argument is None:
-            return self.error(key, str(error))
-        return self.error((*key, error.argument), str(error).removeprefix(error.argument).lstrip(": "))
+        within = error.argument.split(".") if error.argument else ()
+        return self.error((*key, *within), error.problem)
 
-    def set(self, assignment: str, option: str | None = None) -> None:
-        """Apply one ``key.key=value``; the value is read as YAML.
+    def replace(self, key: Key, value: Any, option: str) -> None:
+        """Put a value of the command line in the place of what the file has.
 
         Args:
-            assignment: such as ``recipe.epochs=1``.
-            option: how the user wrote it, for messages; ``--set ASSIGNMENT`` where not given.
-
-        Raises:
-            SuiteError: not of that form, or a part of the path is not a mapping.
+            key: where; what holds it is there.
+            value: plain data.
+            option: how the user wrote it, for messages.
         """
-        option = option or f"--set {assignment}"
-        path, equals, text = assignment.partition("=")
-        parts = path.strip().split(".")
-        if not equals or not all(parts):
-            raise SuiteError(f"{option}: write --set KEY=VALUE, such as --set recipe.epochs=1")
-        value = parse_value(text, option)
         target: Any = self.data
-        for depth, part in enumerate(parts[:-1], start=1):
-            if part not in target:
-                self.overrides[tuple(parts[:depth])] = option
-            if depth == 1 and part == "dataset" and isinstance(target.get(part), str):
-                target[part] = {"name": target[part]}  # `dataset: digits` is short for a mapping
-            target = target.setdefault(part, {})
-            if not isinstance(target, dict):
-                where = ".".join(parts[:depth])
-                raise SuiteError(
-                    f"{option}: {where} is not a mapping; --set reaches the top level, recipe, dataset and resources"
-                )
-        target[parts[-1]] = value
-        key = tuple(parts)
+        for part in key[:-1]:
+            target = target[part]
+        target[key[-1]] = value
         self.lines = {k: line for k, line in self.lines.items() if k[: len(key)] != key}
         self.overrides[key] = option
 
@@ -136,18 +117,18 @@ def read(path: str | Path) -> Document:
     Raises:
         SuiteError: it cannot be read, is not YAML, is not a mapping, or holds anything but plain data.
     """
-    return parse(read_text(path, "*.y*ml", SuiteError), str(path))
+    return parse(read_text(path, "*.y*ml", lambda problem, line: SuiteError(problem, str(path), line)), str(path))
 
 
 def parse(text: str, path: str) -> Document:
     """Turn YAML text into a `Document`; see `read`."""
     node = _compose(text, path, lines=True)
     if node is None:
-        raise SuiteError(f"{path}: {_EMPTY}")
+        raise SuiteError(_EMPTY, path)
     document = Document(path, text, {})
     data = _Converter(document, lines=True).convert(node, ())
     if data is None:
-        raise SuiteError(f"{path}: {_EMPTY}")
+        raise SuiteError(_EMPTY, path)
     if not isinstance(data, dict):
         raise document.error((), f"must be a mapping (name: ..., dataset: ...), got {show(data)}")
     document.data = data
@@ -177,15 +158,14 @@ def _compose(text: str, where: str, *, lines: bool) -> Any:
             warnings.simplefilter("ignore")  # that an anchor is defined twice, which YAML allows
             return YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
-        if lines and error.problem_mark is not None:
-            where = f"{where}:{error.problem_mark.line + 1}"
+        line = error.problem_mark.line + 1 if lines and error.problem_mark is not None else None
         problem = ", ".join(filter(None, [error.context, error.problem]))
-        raise SuiteError(f"{where}: not YAML: {problem}") from error
+        raise SuiteError(f"not YAML: {problem}", where, line) from error
     except (YAMLError, ValueError) as error:
         problem = str(error).partition("\n")[0]
-        raise SuiteError(f"{where}: not YAML: {problem}") from error
+        raise SuiteError(f"not YAML: {problem}", where) from error
     except RecursionError as error:
-        raise SuiteError(f"{where}: nested deeper than {_MOST_NESTED} levels") from error
+        raise SuiteError(f"nested deeper than {_MOST_NESTED} levels", where) from error
 
 
 class _Converter:

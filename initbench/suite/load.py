@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component
+from initbench.suite.crossing import cross, cross_arguments
 from initbench.suite.document import Document, Key, read
-from initbench.suite.schema import SCHEMES, Entry, Resources, Rule, recipe_of, recipe_takes_a_list, validate
-from initbench.suite.spec import ComponentSpec
+from initbench.suite.overrides import override
+from initbench.suite.schema import Entry, Resources, Rule, entry_key, recipe_of, recipe_takes_a_list, validate
+from initbench.suite.spec import SCHEMA, ComponentSpec
+from initbench.suite.treatments import factors
 from initbench.training.recipe import Recipe
 from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from initbench.registry import Registry
-
-MOST_TRIALS = 100_000
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class Choice:
         spec: the component, defaults resolved.
         key: where it stands in the file.
         component: what is registered under its name.
-        scheme: of an architecture, the scheme that the suite asks for; of an initializer, the one that it or its base
-            needs; None for any.
+        scheme: of an architecture, the scheme that the suite asks for; of an initializer, the one that it needs (see
+            `needed_scheme`); None for any.
     """
 
     spec: ComponentSpec
@@ -50,9 +49,10 @@ class Suite:
         document: the file, for messages and to keep beside the results.
         name: the suite's name.
         description: the question that it answers.
-        datasets: one, or several where an argument is crossed.
+        datasets: in the order of the file, as all that follow.
         architectures: likewise.
         initializers: likewise.
+        compare: the factors whose values are compared (see `initbench.suite.treatments`).
         recipes: fields that the file sets, one mapping for each crossing; rules are applied to these.
         rules: what depends on the pair.
         exclude: conditions of the pairs that do not run.
@@ -67,6 +67,7 @@ class Suite:
     datasets: tuple[Choice, ...]
     architectures: tuple[Choice, ...]
     initializers: tuple[Choice, ...]
+    compare: tuple[str, ...]
     recipes: tuple[dict[str, Any], ...]
     rules: tuple[Rule, ...]
     exclude: tuple[dict[str, Any], ...]
@@ -74,13 +75,22 @@ class Suite:
     seeds: tuple[int, ...]
     resources: Resources
 
+    def resolved(self) -> dict[str, Any]:
+        """Return what a report needs of the suite, as ``resolved.json`` in its folder holds it."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "description": self.description,
+            "compare": list(self.compare),
+        }
+
 
 def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | None = None) -> Suite:
     """Read and check a suite file.
 
     Args:
         path: the YAML file.
-        assignments: ``KEY=VALUE`` overrides, applied before anything is checked.
+        assignments: ``KEY=VALUE`` overrides, applied before anything is checked (see `initbench.suite.overrides`).
         seeds: the number of seeds, in place of the suite's.
 
     Raises:
@@ -88,134 +98,125 @@ def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | N
     """
     document = read(path)
     for assignment in assignments:
-        document.set(assignment)
+        override(document, assignment)
     if seeds is not None:
-        document.set(f"seeds={seeds}", f"--seeds {seeds}")
+        override(document, f"seeds={seeds}", f"--seeds {seeds}")
     return suite_of(document)
 
 
 def suite_of(document: Document) -> Suite:
     """Check a document; see `load_suite`."""
     file = validate(document)
-    recipes = tuple(_cross(document, file.recipe, ("recipe",), recipe_takes_a_list))
+    recipes = tuple(cross(document, file.recipe, ("recipe",), recipe_takes_a_list))
     for recipe in recipes:
         recipe_of(document, recipe, ("recipe",))
     for index, rule in enumerate(file.rules):
         _check_rule(document, rule, ("rules", index))
+    # A dataset reads its files and an architecture needs the shape of the inputs: the driver and the planner try them.
+    datasets = _section(document, "dataset", DATASETS, file.dataset, call=False)
+    architectures = _section(document, "architectures", ARCHITECTURES, file.architectures, call=False)
+    initializers = _section(document, "initializers", INITIALIZERS, file.initializers)
+    probes = _section(document, "probes", PROBES, file.probes)
+    _check_factors(
+        document, file.compare, {"architecture": architectures, "initializer": initializers, "dataset": datasets}
+    )
     return Suite(
         document=document,
         name=file.name,
         description=file.description,
-        datasets=tuple(_datasets(document, file.dataset, ("dataset",))),
-        architectures=_section(document, "architectures", file.architectures, _architectures),
-        initializers=_section(document, "initializers", file.initializers, initializers_of),
+        datasets=datasets,
+        architectures=architectures,
+        initializers=initializers,
+        compare=tuple(file.compare),
         recipes=recipes,
         rules=tuple(file.rules),
         exclude=tuple(file.exclude),
-        probes=tuple(choice.spec for choice in _section(document, "probes", file.probes, _probes)),
+        probes=tuple(choice.spec for choice in probes),
         seeds=tuple(file.seeds),
         resources=file.resources,
     )
 
 
-def _section(
-    document: Document,
-    section: str,
-    entries: Iterable[Entry],
-    read_entry: Callable[[Document, Entry, Key], list[Choice]],
-) -> tuple[Choice, ...]:
-    choices: dict[tuple[str, str | None], Choice] = {}
-    for index, entry in enumerate(entries):
-        for choice in read_entry(document, entry, (section, index)):
-            same = (choice.spec.model_dump_json(), choice.scheme)
-            if same in choices:
-                raise document.error(choice.key, f"the same {choice.spec.name} stands twice in {section}")
-            choices[same] = choice
-    return tuple(choices.values())
-
-
-def _check_rule(document: Document, rule: Rule, key: Key) -> None:
-    for name, value in rule.recipe.items():
-        if isinstance(value, list) and name in Recipe.model_fields and not recipe_takes_a_list(name):
-            raise document.error((*key, "recipe", name), f"a rule sets one value, got {show(value)}")
-    if "name" in rule.initializer:
-        raise document.error((*key, "initializer", "name"), "a rule sets arguments; it cannot change the initializer")
-
-
-def _datasets(document: Document, entry: Entry, key: Key) -> list[Choice]:
-    component = _lookup(document, DATASETS, entry.name, key)
-    crossed = _cross(document, entry.arguments, key, component.takes_a_list)
-    # Building a dataset reads its files: the driver does that once it is known that anything has to run.
-    return [Choice(_spec(document, component, a, key, build=False), key, component) for a in crossed]
-
-
-def _probes(document: Document, entry: Entry, key: Key) -> list[Choice]:
-    component = _lookup(document, PROBES, entry.name, key)
-    crossed = _cross(document, entry.arguments, key, component.takes_a_list)
-    return [Choice(_spec(document, component, a, key), key, component) for a in crossed]
-
-
-def _architectures(document: Document, entry: Entry, key: Key) -> list[Choice]:
-    component = _lookup(document, ARCHITECTURES, entry.name, key)
-    choices = []
-    for arguments in _cross(document, entry.arguments, key, component.takes_a_list):
-        scheme = arguments.pop("scheme", None)
-        if scheme is not None and scheme not in SCHEMES:
-            hint = nearest(scheme, SCHEMES, list_all=False) if isinstance(scheme, str) else ""
-            raise document.error((*key, "scheme"), f"must be one of {', '.join(SCHEMES)}; got {show(scheme)}{hint}")
-        # The planner builds each, once it knows the shape of the inputs.
-        choices.append(Choice(_spec(document, component, arguments, key, build=False), key, component, scheme))
-    return choices
-
-
-def initializers_of(document: Document, entry: Entry, key: Key) -> list[Choice]:
-    """Return the initializers of one entry, or of what a rule makes of it.
+def checked_spec(
+    document: Document, component: Component[Any], arguments: Mapping[str, Any], key: Key, *, call: bool = True
+) -> ComponentSpec:
+    """Return a component with its arguments checked and its defaults filled in.
 
     Args:
         document: for messages.
-        entry: name and arguments; for a tuner also ``base`` and ``batch_size``.
-        key: where the entry stands.
+        component: what is registered.
+        arguments: as a suite or a spec has them.
+        key: where the component stands.
+        call: whether the factory is asked too.
 
     Raises:
-        SuiteError: a name is unknown or an argument refused.
+        SuiteError: an argument is unknown, of the wrong type or refused.
     """
-    component = _lookup(document, INITIALIZERS, entry.name, key)
-    declared = component.traits
-    choices = []
-    for arguments in _cross(document, entry.arguments, key, component.takes_a_list):
-        if declared.kind != "tuner":
-            for name in ("base", "batch_size"):
-                if name in arguments:
-                    raise document.error(
-                        (*key, name), f"{entry.name} is a distribution; only a tuner has a {name.replace('_', ' ')}"
-                    )
-            choices.append(Choice(_spec(document, component, arguments, key), key, component, declared.scheme))
-            continue
-        bases = _bases(document, arguments.pop("base", declared.base), (*key, "base"))
-        size = arguments.pop("batch_size", declared.batch_size)
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise document.error((*key, "batch_size"), f"must be an integer of at least 1, got {show(size)}")
-        spec = _spec(document, component, arguments, key)
-        for base, scheme in bases:
-            tuner = spec.model_copy(update={"base": base, "batch_size": size})
-            choices.append(Choice(tuner, key, component, declared.scheme or scheme))
-    return choices
+    try:
+        resolved = component.resolve(arguments)
+        if call:
+            component.call(resolved)
+    except ArgumentError as error:
+        raise document.argument_error(key, error) from error
+    return ComponentSpec(**component.spec(resolved))
 
 
-def _bases(document: Document, value: Any, key: Key) -> list[tuple[ComponentSpec | None, str | None]]:
-    """Return each base with the scheme that it needs."""
-    if value is None:
-        return [(None, None)]
-    arguments = {"name": value} if isinstance(value, str) else value
-    if not isinstance(arguments, dict) or not isinstance(arguments.get("name"), str):
-        raise document.error(key, f"must be a distribution's name or {{name: ...}}, got {show(value)}")
-    name = arguments["name"]
-    component = _lookup(document, INITIALIZERS, name, key)
-    if component.traits.kind == "tuner":
-        raise document.error(key, f"{name} is a tuner; a base is a distribution")
-    arguments = {n: v for n, v in arguments.items() if n != "name"}
-    crossed = _cross(document, arguments, key, component.takes_a_list)
-    return [(_spec(document, component, a, key), component.traits.scheme) for a in crossed]
+def needed_scheme(initializer: ComponentSpec) -> str | None:
+    """Return the scheme that an initializer needs, or one of those that it starts from; None for any."""
+    component = INITIALIZERS.get(initializer.name)
+    nested = [initializer.arguments[name] for name in component.initializer_arguments]
+    inner = (needed_scheme(ComponentSpec(**spec)) for spec in nested if spec is not None)
+    return component.traits.scheme or next(filter(None, inner), None)
+
+
+def _section(
+    document: Document, section: str, registry: Registry[Any], entries: Iterable[Entry], *, call: bool = True
+) -> tuple[Choice, ...]:
+    """Return every combination of a section's entries."""
+    choices: dict[tuple[str, str | None], Choice] = {}
+    for index, entry in enumerate(entries):
+        key = entry_key(document, section, index)
+        component = _lookup(document, registry, entry.name, key)
+        for arguments in cross_arguments(document, component, entry.arguments, key):
+            scheme = _asked_scheme(document, component, arguments, key) if registry is ARCHITECTURES else None
+            spec = checked_spec(document, component, arguments, key, call=call)
+            if registry is INITIALIZERS:
+                scheme = needed_scheme(spec)
+            same = (spec.model_dump_json(), scheme)
+            if same in choices:
+                raise document.error(key, f"the same {entry.name} stands twice in {section}")
+            choices[same] = Choice(spec, key, component, scheme)
+    return tuple(choices.values())
+
+
+def _check_factors(document: Document, compare: Sequence[str], components: Mapping[str, Sequence[Choice]]) -> None:
+    """Refuse a factor that nothing in the suite has, or that stands twice."""
+    # As many trials as it takes for each component to stand in one.
+    trials = [
+        {kind: choices[min(n, len(choices) - 1)].spec.model_dump() for kind, choices in components.items()}
+        | {"recipe": Recipe().model_dump()}
+        for n in range(max(map(len, components.values())))
+    ]
+    known = factors(trials)
+    for index, factor in enumerate(compare):
+        key = entry_key(document, "compare", index)
+        if factor not in known:
+            raise document.error(key, f"nothing in the suite has {factor!r}{nearest(factor, known)}")
+        if factor in compare[:index]:
+            raise document.error(key, f"{factor} stands twice")
+
+
+def _asked_scheme(document: Document, component: Component[Any], arguments: dict[str, Any], key: Key) -> str | None:
+    """Take the scheme that a suite asks for out of an architecture's arguments."""
+    from initbench.architectures.schemes import SCHEMES
+
+    scheme: str | None = arguments.pop("scheme", None)
+    # One of the library's that this architecture lacks is no mistake: the pair is incompatible.
+    known = dict.fromkeys((*SCHEMES, *component.traits.schemes))
+    if scheme is not None and scheme not in known:
+        hint = nearest(scheme, known, list_all=False) if isinstance(scheme, str) else ""
+        raise document.error((*key, "scheme"), f"must be one of {', '.join(known)}; got {show(scheme)}{hint}")
+    return scheme
 
 
 def _lookup(document: Document, registry: Registry[Any], name: str, key: Key) -> Component[Any]:
@@ -225,35 +226,9 @@ def _lookup(document: Document, registry: Registry[Any], name: str, key: Key) ->
         raise document.error((*key, "name") if (*key, "name") in document.lines else key, str(error)) from error
 
 
-def _spec(
-    document: Document, component: Component[Any], arguments: Mapping[str, Any], key: Key, *, build: bool = True
-) -> ComponentSpec:
-    """Return the component with its arguments checked; by the factory itself where `build` is set."""
-    try:
-        resolved = component.resolve(arguments)
-        if build:
-            component.build(arguments)
-    except ArgumentError as error:
-        raise document.argument_error(key, error) from error
-    return ComponentSpec(name=component.name, arguments=resolved, version=component.version, source=component.source)
-
-
-def _cross(
-    document: Document, arguments: Mapping[str, Any], key: Key, takes_a_list: Callable[[str], bool]
-) -> list[dict[str, Any]]:
-    """Return every combination of the listed values; a list of a list-typed argument is one value unless nested."""
-    axes = []
-    for name, value in arguments.items():
-        crossed = isinstance(value, list) and (not takes_a_list(name) or any(isinstance(v, list) for v in value))
-        values = value if crossed else [value]
-        if not values:
-            raise document.error((*key, name), "must not be an empty list: nothing would run")
-        once: set[str] = set()
-        for index, item in enumerate(values):
-            if repr(item) in once:
-                raise document.error((*key, name, index), f"{show(item)} stands twice")
-            once.add(repr(item))
-        axes.append([(name, v) for v in values])
-    if math.prod(map(len, axes)) > MOST_TRIALS:
-        raise document.error(key, f"comes to more than {MOST_TRIALS} combinations")
-    return [dict(combination) for combination in itertools.product(*axes)]
+def _check_rule(document: Document, rule: Rule, key: Key) -> None:
+    for name, value in rule.recipe.items():
+        if isinstance(value, list) and name in Recipe.model_fields and not recipe_takes_a_list(name):
+            raise document.error((*key, "recipe", name), f"a rule sets one value, got {show(value)}")
+    if "name" in rule.initializer:
+        raise document.error((*key, "initializer", "name"), "a rule sets arguments; it cannot change the initializer")

@@ -1,8 +1,8 @@
 """Conditions on trials: the ``when`` of a rule, an ``exclude``, and ``--only`` on the command line.
 
 Bare keys are ``architecture``, ``initializer``, ``dataset`` (names), ``scheme``, ``seed`` and the architecture's
-arguments; others are dotted: ``initializer.steps``, ``recipe.lr``, ``dataset.image_size``. A list matches any of
-its values.
+arguments; others are dotted: ``initializer.steps``, ``recipe.lr``, ``dataset.image_size``, ``initializer.base`` (a
+name) and ``initializer.base.gain``. A list matches any of its values.
 """
 
 from __future__ import annotations
@@ -12,34 +12,43 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.errors import SuiteError
 from initbench.suite.document import parse_value
+from initbench.suite.labels import is_component
 from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from initbench.suite.spec import ComponentSpec, TrialSpec
+    from initbench.suite.spec import ComponentSpec, TrialDraft
 
 Condition = dict[str, Any]
+_COMPONENTS = ("architecture", "initializer", "dataset")
 
 
-def properties(spec: TrialSpec) -> dict[str, Any]:
+def properties(trial: TrialDraft) -> dict[str, Any]:
     """Return what conditions on a trial can name, defaults included."""
-    found: dict[str, Any] = {
-        "architecture": spec.architecture.name,
-        "initializer": spec.initializer.name,
-        "dataset": spec.dataset.name,
-        "scheme": spec.scheme,
-        "seed": spec.seed,
-    }
-    for kind in ("architecture", "initializer", "dataset"):
-        component: ComponentSpec = getattr(spec, kind)
-        found |= {f"{kind}.{name}": value for name, value in component.arguments.items()}
-    if spec.initializer.batch_size is not None:
-        found["initializer.base"] = spec.initializer.base.name if spec.initializer.base else None
-        found["initializer.batch_size"] = spec.initializer.batch_size
-    found |= {f"recipe.{name}": value for name, value in spec.recipe}
+    found: dict[str, Any] = {"scheme": trial.scheme, "seed": trial.seed}
+    for kind in _COMPONENTS:
+        component: ComponentSpec = getattr(trial, kind)
+        found[kind] = component.name
+        found.update(_dotted(kind, component.arguments))
+    found |= {f"recipe.{name}": value for name, value in trial.recipe}
     # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
-    return spec.architecture.arguments | found
+    return trial.architecture.arguments | found
+
+
+def kind_of(key: str) -> str:
+    """Return what a key of a condition is about: ``recipe`` of ``recipe.lr``, ``architecture`` of ``norm``."""
+    head, dot, _ = key.partition(".")
+    return head if dot or head in {*_COMPONENTS, "seed"} else "architecture"
+
+
+def _dotted(above: str, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in arguments.items():
+        if is_component(value):
+            yield f"{above}.{name}", value["name"]
+            yield from _dotted(f"{above}.{name}", value["arguments"])
+        else:
+            yield f"{above}.{name}", value
 
 
 class Matcher:
@@ -67,19 +76,19 @@ class Matcher:
 
         Args:
             seen: the properties of all trials.
-            changed: the kinds (``recipe``, ``dataset``) that the command line has changed: a condition on what they
-                were before is no mistake.
+            changed: the kinds (see `kind_of`) that the command line has changed: a condition on what they were before
+                is no mistake.
         """
         for key, wanted in self.condition.items():
             others = seen.of(key)
             if not others:
-                return key, f"unknown key{nearest(key, seen.keys())}"
+                return key, f"is an unknown key{nearest(key, seen.keys())}"
             if wanted == []:
                 return key, "must not be an empty list: nothing would match"
             for value in _values(wanted):
-                if key.partition(".")[0] not in changed and not any(_equal(value, other) for other in others):
+                if kind_of(key) not in changed and not any(_equal(value, other) for other in others):
                     return key, f"no trial has {show(value)}{_instead(value, others)}"
-        if self.ever or any(key.partition(".")[0] in changed for key in self.condition):
+        if self.ever or any(kind_of(key) in changed for key in self.condition):
             return None
         return None, "no trial meets all of it"
 
@@ -112,7 +121,8 @@ def parse_only(option: str) -> Condition:
     """
     key, equals, values = option.partition("=")
     if not equals or not key.strip() or not values.strip():
-        raise SuiteError(f"--only {option}: write --only KEY=VALUE,VALUE such as --only initializer=metainit,kaiming")
+        problem = "write --only KEY=VALUE,VALUE such as --only initializer=metainit,kaiming"
+        raise SuiteError(problem, f"--only {option}")
     return {key.strip(): parse_value(f"[{values}]", f"--only {option}")}
 
 

@@ -6,19 +6,22 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from initbench.errors import SuiteError
+from initbench.errors import DataError, SuiteError
 from initbench.suite.compatibility import Compatibility
-from initbench.suite.document import Key, dotted
-from initbench.suite.load import MOST_TRIALS, initializers_of
+from initbench.suite.crossing import MOST_TRIALS
+from initbench.suite.load import needed_scheme
 from initbench.suite.match import Matcher, Seen, parse_only, properties
-from initbench.suite.schema import Entry, recipe_of
-from initbench.suite.spec import TrialSpec
+from initbench.suite.once import Once
+from initbench.suite.rules import Rules
+from initbench.suite.schema import recipe_of
+from initbench.suite.spec import TrialDraft, TrialSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from initbench.suite.datasets import Described
+    from initbench.suite.document import Key
     from initbench.suite.load import Choice, Suite
-    from initbench.suite.spec import ComponentSpec
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,27 @@ class Incompatible:
     """A pair that cannot run.
 
     Attributes:
-        spec: its trial at the first seed.
+        spec: the first of its trials.
         reason: why, in one line.
     """
 
-    spec: TrialSpec
+    spec: TrialDraft
     reason: str
+
+
+@dataclass(frozen=True)
+class Undescribed:
+    """Trials whose ids are not known, because files of their dataset are absent.
+
+    Attributes:
+        trials: what would run.
+        key: where the dataset stands in the file.
+        reason: what is missing, and what to put where.
+    """
+
+    trials: tuple[TrialDraft, ...]
+    key: Key
+    reason: DataError
 
 
 @dataclass(frozen=True)
@@ -40,15 +58,17 @@ class Plan:
 
     Attributes:
         trials: what runs, in the order of the file, all cells at the first seed before the second seed.
-        incompatible: the cells that cannot run.
+        incompatible: the pairs that cannot run, each with each reason once.
         excluded: how many trials ``exclude`` left out.
         unselected: the trials of the suite that ``only`` left out; labels tell trials apart from these too.
+        undescribed: what can run only when the files of a dataset are there.
     """
 
     trials: tuple[TrialSpec, ...]
     incompatible: tuple[Incompatible, ...]
     excluded: int
     unselected: tuple[TrialSpec, ...]
+    undescribed: tuple[Undescribed, ...] = ()
 
     def missing(self, statuses: Mapping[str, str]) -> tuple[TrialSpec, ...]:
         """Return the trials without a result; a failed one is tried again.
@@ -59,107 +79,151 @@ class Plan:
         return tuple(t for t in self.trials if statuses.get(t.id) not in {"finished", "diverged"})
 
 
-def plan(suite: Suite, only: Iterable[str] = ()) -> Plan:
+def plan(suite: Suite, only: Iterable[str] = (), *, descriptions: Sequence[Described]) -> Plan:
     """Return the plan of a suite.
 
     Args:
         suite: checked by `load_suite`.
         only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them.
+        descriptions: of its datasets, as `initbench.suite.datasets.describe_datasets` returns them.
 
     Raises:
-        SuiteError: a rule, ``exclude`` or filter that no trial meets; a rule or an argument that the component
-            refuses; two entries or rules that make the same trial.
+        SuiteError: a rule, ``exclude`` or filter that no trial meets; an architecture that serves none of the tasks; a
+            rule or an argument that the component refuses; two entries or rules that make the same trial.
     """
-    options = list(only)
-    rules = [Matcher(rule.when) for rule in suite.rules]
-    exclude = [Matcher(condition) for condition in suite.exclude]
-    filters = [Matcher(parse_only(option)) for option in options]
-    compatibility = Compatibility(suite.document)
-    seen = Seen()
-    once = _Once(suite)
-    trials: list[TrialSpec] = []
-    unselected: list[TrialSpec] = []
-    incompatible: list[Incompatible] = []
-    excluded = 0
-    cells = list(itertools.product(suite.datasets, suite.architectures, suite.recipes, suite.initializers))
+    datasets = [
+        _Dataset(choice, described, _task(choice, described))
+        for choice, described in zip(suite.datasets, descriptions, strict=True)
+    ]
+    _check_tasks(suite, [dataset.task for dataset in datasets])
+    cells = list(itertools.product(datasets, suite.architectures, suite.recipes, suite.initializers))
     if len(cells) * len(suite.seeds) > MOST_TRIALS:
         raise suite.document.error((), f"comes to more than {MOST_TRIALS} trials")
+    planner = _Planner(suite, list(only))
     for seed in suite.seeds:
-        for dataset, architecture, recipe, initializer in cells:
-            spec = _spec(suite, dataset, architecture, recipe, initializer, seed)
-            seen.add(properties(spec))
-            spec = _with_rules(suite, rules, spec, recipe)
-            found = properties(spec)
-            seen.add(found)
-            met = [condition(found) for condition in exclude]  # each is asked, to know whether it is ever met
-            if any(met):
-                excluded += 1
-                continue
-            meets = [condition(found) for condition in filters]
-            reason = compatibility.reason(dataset, architecture, initializer, spec.scheme, spec.recipe)
-            if reason is not None:
-                if all(meets) and seed == suite.seeds[0]:
-                    incompatible.append(Incompatible(spec, reason))
-                continue
-            once.add(spec, architecture, initializer)
-            (trials if all(meets) else unselected).append(spec)
-    _check_conditions(suite, rules, exclude, seen)
-    _check_filters(options, filters, seen)
-    if not trials and not incompatible:
-        if not unselected:
-            raise suite.document.error(("exclude",), "leaves no trial")
-        raise SuiteError(f"{' '.join(f'--only {option}' for option in options)}: no trial meets all of them")
-    return Plan(tuple(trials), tuple(incompatible), excluded, tuple(unselected))
+        for cell in cells:
+            planner.add(seed, *cell)
+    return planner.plan(datasets)
 
 
-def _spec(
-    suite: Suite, dataset: Choice, architecture: Choice, recipe: dict[str, Any], initializer: Choice, seed: int
-) -> TrialSpec:
-    """Return one trial before the rules."""
-    return TrialSpec(
-        suite=suite.name,
-        architecture=architecture.spec,
-        scheme=architecture.scheme or initializer.scheme or "standard",
-        initializer=initializer.spec,
-        dataset=dataset.spec,
-        recipe=recipe_of(suite.document, recipe, ("recipe",)),
-        probes=suite.probes,
-        seed=seed,
-    )
+@dataclass(frozen=True)
+class _Dataset:
+    choice: Choice
+    described: Described
+    task: str
 
 
-def _with_rules(suite: Suite, rules: list[Matcher], spec: TrialSpec, recipe: dict[str, Any]) -> TrialSpec:
-    """Return the trial with the rules applied in their order; each is matched against the trial before all of them."""
-    found = properties(spec)
-    initializer = spec.initializer
-    set_by_rules: set[str] = set()
-    for index, (matcher, rule) in enumerate(zip(rules, suite.rules, strict=True)):
-        if not matcher(found):
-            continue
-        key = ("rules", index)
-        if rule.recipe:
-            recipe = {**recipe, **rule.recipe}
-            spec = spec.model_copy(update={"recipe": recipe_of(suite.document, recipe, (*key, "recipe"))})
-        if rule.initializer:
-            initializer = _changed(suite, initializer, rule.initializer, (*key, "initializer"))
-        set_by_rules |= {f"recipe.{name}" for name in rule.recipe}
-        set_by_rules |= {f"initializer.{name}" for name in rule.initializer}
-    return spec.model_copy(update={"initializer": initializer, "set_by_rules": tuple(sorted(set_by_rules))})
+def _task(choice: Choice, described: Described) -> str:
+    task: str = choice.component.traits.task if isinstance(described, DataError) else described.task
+    return task
 
 
-def _changed(suite: Suite, initializer: ComponentSpec, values: dict[str, Any], key: Key) -> ComponentSpec:
-    """Return an initializer with the values that a rule sets."""
-    before: dict[str, Any] = dict(initializer.arguments)
-    if initializer.batch_size is not None:
-        base = initializer.base
-        before |= {"base": base and {"name": base.name, **base.arguments}, "batch_size": initializer.batch_size}
-    try:
-        changed = initializers_of(suite.document, Entry(name=initializer.name, **(before | values)), key)
-    except SuiteError as error:
-        raise SuiteError(f"{error}; the rule matches {initializer.name}") from error
-    if len(changed) > 1:
-        raise suite.document.error(key, "a rule sets one value of each argument; initializers alone are crossed")
-    return changed[0].spec
+def _check_tasks(suite: Suite, tasks: list[str]) -> None:
+    for architecture in suite.architectures:
+        serves = architecture.component.traits.tasks
+        if set(serves).isdisjoint(tasks):
+            problem = (
+                f"{architecture.spec.name} serves {' and '.join(serves)}, the data of the suite are for "
+                f"{' and '.join(dict.fromkeys(tasks))}"
+            )
+            raise suite.document.error(architecture.key, problem)
+
+
+class _Planner:
+    """Takes the trials of a suite one after another.
+
+    Args:
+        suite: gives rules and conditions.
+        only: the filters of the command line.
+    """
+
+    def __init__(self, suite: Suite, only: list[str]) -> None:
+        self.suite, self.only = suite, only
+        self.rules = Rules(suite)
+        self.exclude = [Matcher(condition) for condition in suite.exclude]
+        self.filters = [Matcher(parse_only(option)) for option in only]
+        self.compatibility = Compatibility(suite.document)
+        self.seen = Seen()
+        self.once = Once(suite.document)
+        self.incompatible: dict[tuple[Any, ...], Incompatible] = {}
+        self.undescribed: dict[int, list[TrialDraft]] = {}
+        self.excluded = 0
+
+    def add(
+        self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
+    ) -> None:
+        """Take in one trial, whatever becomes of it."""
+        draft = self._draft(seed, dataset, architecture, recipe, initializer)
+        self.seen.add(properties(draft))
+        draft = self.rules.apply(draft, recipe)
+        needed = initializer.scheme
+        if draft.initializer is not initializer.spec:  # a rule may have changed what it starts from
+            needed = needed_scheme(draft.initializer)
+            draft = draft.model_copy(update=_scheme(architecture, needed))
+        found = properties(draft)
+        self.seen.add(found)
+        met, meets = ([condition(found) for condition in asked] for asked in (self.exclude, self.filters))
+        if any(met):  # each was asked, to know whether it is ever met
+            self.excluded += 1
+            return
+        selected = all(meets)
+        reason = self.compatibility.declared(
+            dataset.task, architecture, draft.initializer, needed, draft.scheme, draft.recipe
+        )
+        if reason is None and not isinstance(dataset.described, DataError):
+            reason = self.compatibility.tried(dataset.described, architecture, draft.scheme, draft.recipe)
+        if reason is not None:
+            if selected:
+                pair = (id(dataset), id(architecture), draft.scheme, draft.initializer.model_dump_json(), reason)
+                self.incompatible.setdefault(pair, Incompatible(draft, reason))
+        elif isinstance(dataset.described, DataError):
+            drafts = self.undescribed.setdefault(id(dataset), [])
+            if selected:
+                drafts.append(draft)
+        else:
+            self.once.add(draft.on(dataset.described), (dataset.choice, architecture, initializer), selected=selected)
+
+    def _draft(
+        self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
+    ) -> TrialDraft:
+        """Return one trial before the rules."""
+        return TrialDraft(
+            suite=self.suite.name,
+            architecture=architecture.spec,
+            initializer=initializer.spec,
+            dataset=dataset.choice.spec,
+            recipe=recipe_of(self.suite.document, recipe, ("recipe",)),
+            probes=self.suite.probes,
+            seed=seed,
+            **_scheme(architecture, initializer.scheme),
+        )
+
+    def plan(self, datasets: Iterable[_Dataset]) -> Plan:
+        """Return the plan of all that was taken in.
+
+        Raises:
+            SuiteError: see `plan`.
+        """
+        _check_conditions(self.suite, self.rules.conditions, self.exclude, self.seen)
+        _check_filters(self.only, self.filters, self.seen)
+        trials, unselected = self.once.trials()
+        if not trials and not self.incompatible and not any(self.undescribed.values()):
+            if not unselected and not self.undescribed:
+                raise self.suite.document.error(("exclude",), "leaves no trial")
+            raise SuiteError("no trial meets all of them", " ".join(f"--only {option}" for option in self.only))
+        undescribed = [
+            Undescribed(tuple(self.undescribed[id(dataset)]), dataset.choice.key, dataset.described)
+            for dataset in datasets
+            if isinstance(dataset.described, DataError) and self.undescribed.get(id(dataset))
+        ]
+        return Plan(trials, tuple(self.incompatible.values()), self.excluded, unselected, tuple(undescribed))
+
+
+def _scheme(architecture: Choice, needed: str | None) -> dict[str, Any]:
+    """Return the scheme of a trial and who names it."""
+    if architecture.scheme is None and needed is not None:
+        return {"scheme": needed, "scheme_named_by": ("initializer",)}
+    return {"scheme": architecture.scheme or "standard", "scheme_named_by": ("suite",)}
 
 
 def _check_conditions(suite: Suite, rules: list[Matcher], exclude: list[Matcher], seen: Seen) -> None:
@@ -177,24 +241,4 @@ def _check_filters(options: list[str], filters: list[Matcher], seen: Seen) -> No
     for option, matcher in zip(options, filters, strict=True):
         problem = matcher.problem(seen)
         if problem:
-            raise SuiteError(f"--only {option}: {': '.join(filter(None, problem))}")
-
-
-class _Once:
-    """Refuses a trial that is planned twice; the message names both places."""
-
-    def __init__(self, suite: Suite) -> None:
-        self.document = suite.document
-        self.places: dict[str, tuple[Choice, Choice]] = {}
-
-    def add(self, spec: TrialSpec, architecture: Choice, initializer: Choice) -> None:
-        """Take in a trial."""
-        if spec.id not in self.places:
-            self.places[spec.id] = (architecture, initializer)
-            return
-        first = self.places[spec.id]
-        for choice, other in zip((architecture, initializer), first, strict=True):
-            if choice is not other:
-                message = f"comes to the same trial as {dotted(other.key)} (defaults and rules applied)"
-                raise self.document.error(choice.key, message)
-        raise self.document.error(("recipe",), "two of its combinations come to the same trial")
+            raise SuiteError(problem[1], f"--only {option}", None, problem[0] or "")

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from initbench.suite.treatments import DEFAULT_COMPARE
 from initbench.training.recipe import Recipe
-from initbench.validation import explain, show, types_of
+from initbench.validation import argument_of, explain, show, types_of
 
 if TYPE_CHECKING:
     from initbench.suite.document import Document, Key
 
-SCHEMES = ("standard", "fixup", "skipinit", "weight_norm")
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
+_ONE_OR_SEVERAL = {"dataset", "compare"}
 
 
 def _name_alone(value: Any) -> Any:
@@ -24,6 +25,11 @@ def _name_alone(value: Any) -> Any:
     if not isinstance(value, str | dict | Entry):
         raise ValueError(f"must be a name or a mapping {{name: ...}}, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
     return {"name": value} if isinstance(value, str) else value
+
+
+def _listed(value: Any) -> Any:
+    """Read one value as a list of it."""
+    return value if isinstance(value, list) else [value]
 
 
 def _counted(value: Any) -> Any:
@@ -74,7 +80,7 @@ class Resources(BaseModel):
 
     Attributes:
         cpus: CPU cores; no fewer than ``recipe.threads`` are taken.
-        gpus: GPUs; a fraction shares one.
+        gpus: the fraction of a GPU, 0 for none: a trial uses one.
     """
 
     model_config = _STRICT
@@ -84,9 +90,9 @@ class Resources(BaseModel):
 
     @field_validator("gpus")
     @classmethod
-    def _whole_above_one(cls, value: float) -> float:
-        if value > 1 and value != int(value):
-            raise ValueError(f"must be a fraction of one GPU or a whole number, got {value:g}")
+    def _one_at_most(cls, value: float) -> float:
+        if value > 1:
+            raise ValueError(f"must be at most 1, as a trial uses one GPU, got {value:g}")
         return value
 
 
@@ -96,9 +102,10 @@ class SuiteFile(BaseModel):
     Attributes:
         name: of the suite and of its folder below ``runs``.
         description: the question that it answers.
-        dataset: what is trained on.
+        dataset: what is trained on, one or several.
         architectures: what is trained.
-        initializers: what is compared.
+        initializers: what sets the parameters.
+        compare: the factors whose values are compared, see `initbench.suite.treatments`; all else is the workload.
         recipe: fields of `Recipe`; a list is crossed.
         rules: what depends on the pair; a later rule wins.
         exclude: pairs that do not run.
@@ -111,9 +118,10 @@ class SuiteFile(BaseModel):
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     description: str = ""
-    dataset: NamedEntry
+    dataset: Annotated[list[NamedEntry], Field(min_length=1), BeforeValidator(_listed)]
     architectures: Annotated[list[NamedEntry], Field(min_length=1)]
     initializers: Annotated[list[NamedEntry], Field(min_length=1)]
+    compare: Annotated[list[str], Field(min_length=1), BeforeValidator(_listed)] = [*DEFAULT_COMPARE]
     recipe: dict[str, Any] = {}
     rules: list[Rule] = []
     exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = []
@@ -151,8 +159,21 @@ def validate(document: Document) -> SuiteFile:
     except ValidationError as error:
         # A misspelled key is often the reason why another one is missing, so it is told first.
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
-        key: Key = errors[0]["loc"]
+        key: Key = _as_written(document, errors[0]["loc"])
         raise document.error(key, explain(errors[0], _valid_keys(key))) from None
+
+
+def entry_key(document: Document, section: str, index: int) -> Key:
+    """Return where an entry of a section stands, which may be the section itself: ``dataset: digits``."""
+    return (section, index) if isinstance(document.data.get(section), list) else (section,)
+
+
+def _as_written(document: Document, key: Key) -> Key:
+    """Return a key without the index that `_listed` has put into it."""
+    section, *rest = key
+    if section in _ONE_OR_SEVERAL and rest and isinstance(rest[0], int):
+        return (*entry_key(document, str(section), rest[0]), *rest[1:])
+    return key
 
 
 def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
@@ -165,7 +186,7 @@ def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
         return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
     except ValidationError as error:
         details = error.errors(include_url=False)[0]
-        raise document.error((*key, *details["loc"]), explain(details, Recipe.model_fields)) from None
+        raise document.error((*key, *argument_of(details)), explain(details, Recipe.model_fields)) from None
 
 
 def recipe_takes_a_list(field: str) -> bool:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from initbench.errors import SuiteError
 from initbench.registry import DATASETS, INITIALIZERS, PROBES
-from initbench.suite.compatibility import dataset_shape
 from initbench.suite.schema import Resources
-from initbench.suite.spec import ComponentSpec
+from initbench.suite.spec import ComponentSpec, DatasetSpec
 from initbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from initbench.registry import Registry
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 _SUFFIX = "-smoke"
 _LARGEST_BATCH = 8
 _HELD_OUT = 8
-_RANDOM_DATA = "gaussian"
+_RANDOM_DATA = "random"
+_RECIPE = Recipe().model_dump()
 
 
 def smoke_suite(suite: Suite) -> Suite:
@@ -39,16 +39,13 @@ def is_smoke(spec: Mapping[str, Any]) -> bool:
 def smoke(plan: Plan) -> Plan:
     """Return the plan of a smoke run.
 
-    Every trial is made small: random data of its dataset's shape, two epochs of one step each (so that a warm-up and a
-    milestone are met too), batches of at most 8, what its initializer and probes declare for a smoke run, one seed.
-    Of these a few are kept that together have every architecture (each set of arguments beside the depth, at its
-    smallest depth), initializer, dataset and recipe, those that rules made included.
+    Every trial is made small: random data of its task and of its dataset's shape, two steps (two epochs of one, so that
+    a warm-up and a milestone are met too), batches of at most 8, what its initializer and probes declare for a smoke
+    run, one seed. Of these a few are kept that together have every architecture (each set of arguments beside the
+    depth, at its smallest depth), initializer, dataset and recipe, those that rules made included.
 
     Args:
         plan: of the whole suite; what is excluded or incompatible there does not run here either.
-
-    Raises:
-        SuiteError: a dataset whose images are not square.
     """
     small: dict[str, TrialSpec] = {}
     for trial in plan.trials:
@@ -59,11 +56,11 @@ def smoke(plan: Plan) -> Plan:
 
 def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:
     recipe = _recipe(trial.recipe)
-    probes = [_with_declared(PROBES, probe) for probe in trial.probes]
+    probes = [_short(PROBES, probe) for probe in trial.probes]
     return trial.model_copy(
         update={
             "suite": trial.suite + _SUFFIX,
-            "initializer": _initializer(trial.initializer),
+            "initializer": _short(INITIALIZERS, trial.initializer),
             "dataset": _random_data(trial.dataset, recipe.batch_size),
             "recipe": recipe,
             "probes": tuple({probe.model_dump_json(): probe for probe in probes}.values()),
@@ -73,52 +70,53 @@ def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:
 
 
 def _recipe(recipe: Recipe) -> Recipe:
-    changed = {
+    """Return a recipe of two steps, which has what the given one has: a warm-up, a milestone; one of none stays."""
+    short = {
         "epochs": 2,
-        "batch_size": min(recipe.batch_size, _LARGEST_BATCH),
-        "milestones": (1,) if recipe.milestones else (),
-        "warmup_epochs": 1.0 if recipe.warmup_epochs else 0.0,
-        "history_every": 1 if recipe.history_every else None,
-        "threads": 1,
+        "steps": 2,
+        "accumulate": 2,
+        "milestones": (1,),
+        "warmup_epochs": 1.0,
+        "warmup_steps": 1,
+        "history_every": 1,
+        "evaluate_every": 1,
     }
-    return Recipe.model_validate(recipe.model_dump() | changed)
+    asked = {name: value for name, value in short.items() if getattr(recipe, name) != _RECIPE[name]}
+    length = {"epochs": 2} if recipe.trains and recipe.steps is None else {"epochs": recipe.epochs}
+    always = {"batch_size": min(recipe.batch_size, _LARGEST_BATCH), "threads": 1}
+    return Recipe.model_validate(recipe.model_dump() | asked | length | always)
 
 
-def _initializer(spec: ComponentSpec) -> ComponentSpec:
-    spec = _with_declared(INITIALIZERS, spec)
-    if spec.batch_size is None:
-        return spec
-    return spec.model_copy(update={"batch_size": min(spec.batch_size, _LARGEST_BATCH)})
-
-
-def _with_declared(registry: Any, spec: ComponentSpec) -> ComponentSpec:
+def _short(registry: Registry[Any], spec: ComponentSpec) -> ComponentSpec:
     """Return an initializer or probe with the values that it declares for a smoke run, or smaller ones of the suite."""
     component = registry.get(spec.name)
-    given = component.resolve(spec.arguments)
-    short = {
-        name: min(given[name], value) if isinstance(given[name], int | float) else value
-        for name, value in component.traits.smoke.items()
-    }
-    return spec.model_copy(update={"arguments": component.resolve(given | short)})
+    batch = {"batch_size": _LARGEST_BATCH} if "batch_size" in spec.arguments else {}
+    short = batch | component.traits.smoke
+    arguments = dict(spec.arguments)
+    for name, value in short.items():
+        smaller = isinstance(arguments[name], int | float) and isinstance(value, int | float)
+        arguments[name] = min(arguments[name], value) if smaller else value
+    for name in component.initializer_arguments:
+        if arguments[name] is not None:
+            arguments[name] = _short(INITIALIZERS, ComponentSpec(**arguments[name])).model_dump()
+    return ComponentSpec(**component.spec(component.resolve(arguments)))
 
 
-def _random_data(spec: ComponentSpec, batch_size: int) -> ComponentSpec:
-    """Return random data of a dataset's shape, with one training batch."""
-    (channels, height, width), num_classes = dataset_shape(DATASETS.get(spec.name), spec.arguments)
-    if height != width:
-        raise SuiteError(f"--smoke: {spec.name} has images of {height}×{width}; random data has square images alone")
-    gaussian = DATASETS.get(_RANDOM_DATA)
-    arguments = gaussian.resolve(
+def _random_data(spec: DatasetSpec, batch_size: int) -> DatasetSpec:
+    """Return random data that ask the same of a model, with one training batch."""
+    component = DATASETS.get(_RANDOM_DATA)
+    arguments = component.resolve(
         {
+            "task": spec.task,
+            "shape": spec.inputs.shape,
+            "vocabulary": spec.inputs.vocabulary,
+            "outputs": spec.outputs,
             "train_size": batch_size,
-            "image_size": height,
-            "channels": channels,
-            "num_classes": num_classes,
             "validation_size": _HELD_OUT,
             "test_size": _HELD_OUT,
         }
     )
-    return ComponentSpec(name=gaussian.name, arguments=arguments, version=gaussian.version)
+    return DatasetSpec(**component.spec(arguments), task=spec.task, inputs=spec.inputs, outputs=spec.outputs)
 
 
 def _cover(trials: list[TrialSpec]) -> tuple[TrialSpec, ...]:

@@ -1,4 +1,4 @@
-"""TrialSpec: one trial, with every default resolved, and its identity."""
+"""TrialSpec: one trial, with every default resolved, and its identity; TrialDraft: one whose data are not known yet."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from initbench.training.recipe import Recipe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+SCHEMA = 2
+"""The format of records and of what stands beside them."""
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 _REPLICATE = {"seed", "probes"}
 
@@ -55,8 +57,8 @@ class DatasetSpec(ComponentSpec):
     content: str | None = None
 
 
-class TrialSpec(BaseModel):
-    """Architecture × scheme × initializer × dataset × recipe × probes × seed: the unit that runs.
+class TrialDraft(BaseModel):
+    """A trial of which it is not known what its data are: the files may be absent. It has no identity.
 
     Attributes:
         suite: the suite's name; a label, not part of the identity.
@@ -80,13 +82,27 @@ class TrialSpec(BaseModel):
     architecture: ComponentSpec
     scheme: str = "standard"
     initializer: ComponentSpec
-    dataset: DatasetSpec
+    dataset: ComponentSpec
     recipe: Recipe
     probes: tuple[ComponentSpec, ...]
     seed: int
     phase: Literal["search", "final"] = "final"
     set_by_rules: tuple[str, ...] = ()
     scheme_named_by: tuple[Literal["suite", "initializer"], ...] = ("suite",)
+
+    def on(self, dataset: DatasetSpec) -> TrialSpec:
+        """Return the trial, with what its data are."""
+        return TrialSpec.model_construct(**{**dict(self), "dataset": dataset})
+
+
+class TrialSpec(TrialDraft):
+    """Architecture × scheme × initializer × dataset × recipe × probes × seed: the unit that runs.
+
+    Attributes:
+        dataset: what it is trained on, and what that asks of a model.
+    """
+
+    dataset: DatasetSpec
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -100,10 +116,15 @@ class TrialSpec(BaseModel):
         """The SHA-256 of the identity."""
         return digest(self.identity)
 
+    @cached_property
+    def cell(self) -> str:
+        """The hash of the identity without seed and probes: trials of one cell are replicates."""
+        return cell_id(self.identity)
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other values, and so with an identity of its own (pydantic would copy the cached one)."""
         copied = super().model_copy(update=update, deep=deep)
-        for cached in ("id", "identity"):
+        for cached in ("id", "identity", "cell"):
             copied.__dict__.pop(cached, None)
         return copied
 

@@ -49,6 +49,10 @@ class Classification(Task):
         """
         return functional.cross_entropy(outputs, targets, label_smoothing=label_smoothing)
 
+    def reference_losses(self, outputs: int) -> dict[str, float]:
+        """Return ``log_num_classes``, the loss of a uniform prediction, in nats."""
+        return {"log_num_classes": math.log(outputs)}
+
     def training_values(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return the fraction of wrong predictions as ``error``, 0-dim."""
         return {"error": (outputs.argmax(1) != targets).float().mean()}

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from initbench.json_values import json_values
+from initbench.metric import Metric
 from initbench.tasks.chance import chance_levels
+from initbench.tasks.task import find_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from torch import Tensor
+
     from initbench.data.dataset import Dataset
-    from initbench.metric import Metric
     from initbench.tasks.task import Task
+
+# What is minimized, of a task that does not judge a model by it.
+_TRAINING_LOSS = Metric("loss", "lower").on("train")
 
 
 def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,7 +32,7 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
         evaluated: the split that the outcome is of, ``test`` or ``validation``.
         metrics: of the record; those that the task knows are described.
     """
-    described: dict[str, Metric] = {}
+    described: dict[str, Metric] = {_TRAINING_LOSS.name: _TRAINING_LOSS}
     for split in ("test", "validation", "train"):
         chance = _chance(task, dataset, split) if split != "train" and f"{split}_{task.primary.name}" in metrics else {}
         for metric in task.metrics:
@@ -41,4 +48,10 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
 
 
 def _chance(task: Task, dataset: Dataset, split: str) -> dict[str, tuple[float, float]]:
-    return chance_levels(task, dataset.train.targets, getattr(dataset, split).targets, dataset.outputs)
+    return _chance_levels(task.name, dataset.train.targets, getattr(dataset, split).targets, dataset.outputs)
+
+
+@lru_cache(maxsize=8)
+def _chance_levels(task: str, training: Tensor, evaluated: Tensor, outputs: int) -> dict[str, tuple[float, float]]:
+    """Return the chance levels; they are computed once for all trials of a process that share these very tensors."""
+    return chance_levels(find_task(task), training, evaluated, outputs)

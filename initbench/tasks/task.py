@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -66,6 +67,15 @@ class Task(ABC):
     def smoothed_loss(self, outputs: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         """Return the loss against smoothed targets, for a task whose `recipe_fields` have ``label_smoothing``."""
         raise NotImplementedError
+
+    def reference_losses(self, outputs: int) -> dict[str, float]:
+        """Return what the loss of an untrained model is compared with, by name.
+
+        Args:
+            outputs: how many a model has.
+        """
+        del outputs
+        return {}
 
     def training_values(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return what is followed over an epoch beside the loss: means over a training batch by name, each 0-dim."""
@@ -148,10 +158,11 @@ class Task(ABC):
             first: those after the first epoch; None where there was no such evaluation.
             split: the name of the split that was evaluated.
         """
-        name, better = self.primary.name, min if self.primary.better == "lower" else max
+        name = self.primary.name
+        known = [values[name] for values in evaluations if not math.isnan(values[name])]
         return {
             f"first_epoch_{name}": None if first is None else first[name],
-            f"best_{split}_{name}": better((values[name] for values in evaluations), default=None),
+            f"best_{split}_{name}": min(known, key=self.primary.oriented, default=None),
         }
 
     def summary_metrics(self, split: str) -> tuple[Metric, ...]:

@@ -28,7 +28,7 @@ PROPERTIES: tuple[Property, ...] = (
     results.follows_the_seed,
     results.leaves_the_global_random_state,
     results.draws_tied_parameters_once,
-    results.notes_what_it_changes,
+    results.records_what_it_changes,
     results.gives_finite_values,
     results.works_in_float64,
     results.counts_its_passes,
@@ -88,7 +88,7 @@ def check_initializer(initializer: str | Callable[..., Any], /, **arguments: Any
     InitializationError counts for it, if the model is left as it was; one model at least has to be initialized.
 
     Args:
-        initializer: a registered name, or a factory; one that is not registered is taken for a distribution.
+        initializer: a registered name, or a factory; one that is not registered is taken for one that declares nothing.
         arguments: the initializer's own; what it declares for a smoke run comes before its defaults.
 
     Raises:

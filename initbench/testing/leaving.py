@@ -1,7 +1,7 @@
 """Checks of what an initializer leaves as it was. Each yields what does not hold.
 
-A tuner may change modes, buffers, gradients and `requires_grad` meanwhile: `initialize` restores them. A distribution
-may not, since a tuner may come after it: it is looked at alone too.
+An initializer that needs batches or starts from another one may change modes, buffers, gradients and `requires_grad`
+meanwhile: `initialize` restores them. One that others may start from may not: it is looked at alone too.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _changed_alone(subject: Subject, part: str) -> Iterator[str]:
 
 
 def _changed(subject: Subject, part: str) -> Iterator[str]:
-    """Compare a part before and after `initialize`, and a distribution's alone."""
-    if not subject.is_tuner:
+    """Compare a part before and after `initialize`, and alone where another initializer may come after it."""
+    if subject.may_precede_others:
         yield from _changed_alone(subject, part)
     for run in subject.initialized:
         found = run.changed(part)

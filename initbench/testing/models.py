@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from initbench.architectures.create import create_model
 from initbench.errors import InitbenchError
+from initbench.inputs import Inputs
 from initbench.registry import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class Case:
     input_shape: tuple[int, ...] = (_SAMPLES, *_IMAGE)
     words: bool = False
     memory_format: torch.memory_format = torch.contiguous_format
+
+    @property
+    def inputs(self) -> Inputs:
+        """One sample of the model's inputs."""
+        return Inputs(self.input_shape[1:], _WORDS if self.words else None)
 
     def build(self) -> nn.Module:
         """Return the model: no parameter, buffer, gradient or mode of it has the value that a layer is built with."""

@@ -55,7 +55,7 @@ def _left_changed(run: Run) -> Iterator[str]:
 
 
 def names_bad_arguments(subject: Subject) -> Iterator[str]:
-    """A value that it cannot use is refused by an error that begins with the argument's name.
+    """A value that it cannot use is refused by an `ArgumentError` that has the argument's name.
 
     Tried are, one argument at a time, 0 and -1 for numbers, and a value of no type for all: either the factory refuses
     it, or the initializer works with it or says why not.
@@ -79,15 +79,19 @@ def _bad_argument(subject: Subject, name: str, value: Any) -> Iterator[str]:
         apply = subject.component.build({**subject.arguments, name: value})
     except ArgumentError as error:
         if error.argument is None:
-            yield f"refuses {tried} by a message that does not begin with the argument's name: {error}"
+            yield f"refuses {tried} without the argument's name: {error}; raise {_named(name)}"
         return
     except Exception as error:  # noqa: BLE001 - what it is stands in the message
-        yield f"raises {_shown(error)} for {tried}; raise a ValueError that begins with the argument's name"
+        yield f"raises {_shown(error)} for {tried}; raise {_named(name)}"
         return
     if subject.runs:
         raised = subject.apply(subject.runs[0].case, apply=apply).error
         if raised is not None and not isinstance(raised, InitbenchError):
-            yield f"accepts {tried} and then raises {_shown(raised)}; raise a ValueError that begins with its name"
+            yield f"accepts {tried} and then raises {_shown(raised)}; raise {_named(name)}"
+
+
+def _named(argument: str) -> str:
+    return f"ArgumentError('must be ...', '{argument}')"
 
 
 def _shown(error: Exception) -> str:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from initbench.errors import InitbenchError
+from initbench.initializers.events import changes, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor, nn
 
+    from initbench.initializers.events import Event
     from initbench.testing.subject import Subject
 
 
@@ -47,38 +49,42 @@ def leaves_the_global_random_state(subject: Subject) -> Iterator[str]:
 
 
 def draws_tied_parameters_once(subject: Subject) -> Iterator[str]:
-    """A parameter of several names is drawn once, from the stream of its first name, and noted under it."""
+    """A parameter of several names is drawn once, from the stream of its first name, and recorded under it."""
     for run in subject.runs:
         first = {name for name, _ in run.model.named_parameters()}
         for name, _ in run.model.named_parameters(remove_duplicate=False):
             if name not in first and name in run.streams:
                 yield f"{name} is tied, and drawn under this name, which is not its first (model {run.case.name})"
             if name not in first and run.record is not None and name in run.record.tensors:
-                yield f"{name} is tied, and noted under this name, which is not its first (model {run.case.name})"
+                yield f"{name} is tied, and recorded under this name, which is not its first (model {run.case.name})"
 
 
-def notes_what_it_changes(subject: Subject) -> Iterator[str]:
-    """The record has a note for every parameter that changed, for none that does not exist, and its notes hold."""
+def records_what_it_changes(subject: Subject) -> Iterator[str]:
+    """The record has an event for every parameter that changed, for none that does not exist, and its events hold."""
     for run in subject.runs:
-        notes = {} if run.record is None else run.record.tensors
+        events = {} if run.record is None else run.record.tensors
         parameters = dict(run.model.named_parameters(remove_duplicate=False))
-        for name in [name for name in notes if name not in parameters]:
-            yield f"{name!r} has a note and is no parameter (model {run.case.name})"
+        for name in [name for name in events if name not in parameters]:
+            yield f"{name!r} is in the record and is no parameter (model {run.case.name})"
         for name, parameter in run.model.named_parameters():
             changed = run.after["values"][name] != run.before["values"].get(name)
-            fault = _fault(parameter, notes.get(name, []), changed=changed)
+            fault = _fault(parameter, events.get(name, []), changed=changed)
             if fault is not None:
                 yield f"{name} {fault} (model {run.case.name})"
 
 
-def _fault(parameter: Tensor, notes: list[str], *, changed: bool) -> str | None:
-    """Return what is wrong with the notes on a parameter."""
-    if changed and all(note.startswith(("untouched", "not ")) for note in notes):
-        return f"is changed, which no note says: it has the notes {notes}"
-    if not changed and notes and notes[-1].startswith("drawn"):
-        return f"has the note {notes[-1]!r} and is unchanged"
-    if notes and notes[-1] == "zeroed" and parameter.any():
-        return "has the note 'zeroed' and is not zero"
+def _fault(parameter: Tensor, events: list[Event], *, changed: bool) -> str | None:
+    """Return what is wrong with the events of a parameter."""
+    if changed and not any(map(changes, events)):
+        said = "; ".join(map(describe, events)) or "nothing"
+        return f"is changed, and the record says: {said}"
+    if not events:
+        return None
+    last = events[-1]
+    if not changed and last["event"] == "drawn":
+        return f"is unchanged, and the record says: {describe(last)}"
+    if last["event"] == "filled" and not last.get("direction") and (parameter != last["value"]).any():
+        return f"has other values, and the record says: {describe(last)}"
     return None
 
 

@@ -13,9 +13,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from initbench.errors import InitbenchError
-from initbench.initializers.context import InitializationContext, InitializationRecord
+from initbench.initializers.context import InitializationContext
 from initbench.initializers.initialize import initialize
-from initbench.registry import INITIALIZERS, Component, InitializerTraits
+from initbench.initializers.record import InitializationRecord
+from initbench.registry import INITIALIZERS, Component, Initializer, InitializerTraits
 from initbench.testing.models import CLASSES, DEGENERATE, STANDARD, Case, cases
 from initbench.testing.state import PARTS, difference, global_random_state
 
@@ -41,6 +42,9 @@ class WatchedContext(InitializationContext):
         """Return the generator of a key; see `InitializationContext`."""
         self.streams.append(key)
         return super().generator(key)
+
+    def apply(self, initializer: Initializer | None, model: nn.Module) -> None:
+        """Do nothing: what another initializer does has been done before, see `Subject.apply`."""
 
 
 @dataclass
@@ -110,9 +114,9 @@ class Subject:
         return self.component.name
 
     @property
-    def is_tuner(self) -> bool:
-        """Whether it works on what a base has drawn."""
-        return self.component.traits.kind == "tuner"
+    def may_precede_others(self) -> bool:
+        """Whether another initializer can start from it: it draws by itself, without batches."""
+        return not self.component.initializer_arguments and self.component.traits.data is None
 
     @cached_property
     def attempts(self) -> tuple[Run, ...]:
@@ -146,7 +150,7 @@ class Subject:
                 run.record = initialize(
                     model,
                     self.name,
-                    input_shape=case.input_shape,
+                    inputs=next(case.batches())[0],
                     num_classes=CLASSES,
                     batches=case.batches(value),
                     **self.arguments,
@@ -165,13 +169,15 @@ class Subject:
         seed: int = 0,
         random_state: int = 0,
     ) -> Run:
-        """Run the initializer alone, without the care that `initialize` takes, on what a tuner's base has drawn.
+        """Run the initializer alone, without the care that `initialize` takes.
+
+        What it starts from, its arguments that are initializers themselves, has run before and is not looked at.
 
         Args:
             case: the model.
             to: what the model is moved to.
             apply: what the factory returned for other arguments.
-            seed: of the initializer; its base has always the same.
+            seed: of the initializer; that of what it starts from is always the same.
             random_state: seed of the global random generators.
         """
         model = case.build() if to is None else case.build().to(to)
@@ -179,13 +185,20 @@ class Subject:
             parameter.grad = None  # as in `initialize`
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            base = self.component.traits.base
-            if base is not None:
-                initialize(model, **({"name": base} if isinstance(base, str) else dict(base)))
+            for argument in self.component.initializer_arguments:
+                first: Initializer | None = self.arguments[argument]
+                if first is not None:
+                    initialize(model, first.name, **first.arguments)
             run = Run(case, model, {part: of(model) for part, of in PARTS.items()})
-            record = InitializationRecord(self.name, dict(self.arguments), seed=seed)
+            record = InitializationRecord(self.name, self.component.plain(self.arguments), seed=seed)
             context = WatchedContext(
-                model, record, seed, case.input_shape, CLASSES, given_batches=case.batches(), streams=run.streams
+                model,
+                record,
+                seed,
+                inputs=case.inputs,
+                outputs=CLASSES,
+                given_batches=case.batches(),
+                streams=run.streams,
             )
             run.record = record
             apply = apply or self.component.build(self.arguments)
@@ -236,7 +249,7 @@ def _counted_passes(model: nn.Module, passes: dict[str, int]) -> Iterator[None]:
 
 
 def _component(initializer: str | Callable[..., Any]) -> Component[InitializerTraits]:
-    """Return the component of a name, of a registered factory, or a distribution made of another factory."""
+    """Return the component of a name, of a registered factory, or one made of another factory."""
     if isinstance(initializer, str):
         return INITIALIZERS.get(initializer)
     names = INITIALIZERS.names()

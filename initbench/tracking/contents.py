@@ -1,7 +1,7 @@
 """What MLflow shows of a trial: its run's name, tags, parameters and metrics. Pure functions of the record.
 
-MLflow's UI makes one chart section per prefix before a ``/``: final metrics have none, so that `test_error` is found
-at once; ``curves/``, ``probe/`` and ``timing/`` follow.
+MLflow's UI makes one chart section per prefix before a ``/``: final metrics have none, so that the outcome is found
+at once; ``curves/``, ``layers/``, ``probe/`` and ``timing/`` follow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
+from initbench.suite.labels import architecture_labels, component_labels, initializer_labels, is_component
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +26,8 @@ TRIAL, REPORT = "trial", "report"
 """The kinds of runs; the report's folder of artifacts has its name."""
 RECORD_FILE = "trial.json"
 _MAX_TEXT = 500
+_MAX_POINTS = 200
+"""Most numbers of one measurement: MLflow draws a chart for each layer. All of them are in the record, an artifact."""
 
 
 def record_text(record: TrialRecord) -> str:
@@ -81,6 +83,8 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
         "phase": spec["phase"],
     }
     result |= {key: _text(arguments[key]) for key in ("depth", "width") if key in arguments}
+    if record.task:
+        result |= {"task": record.task["name"], "metric": record.task["primary"]}
     if record.error:
         result["error"] = _text(f"{record.error.get('type')}: {record.error.get('message')}")
     return result | {key: _text(label) for key, label in labels.items()}
@@ -90,18 +94,20 @@ def parameters(record: TrialRecord) -> dict[str, str]:
     """Return the trial's settings under ``architecture.``, ``initializer.``, ``dataset.``, ``recipe.`` and ``probe.``.
 
     The conditions of a probe (ε, batch size, what share of a gradient lies below ε) are among them: its value means
-    nothing without them.
+    nothing without them. So is the chance level of each metric that has one, under ``chance.``.
     """
     spec = record.spec
     settings: dict[str, Any] = {}
     for kind in ("architecture", "initializer", "dataset"):
-        settings |= _component(kind, spec[kind])
+        settings |= _arguments(kind, spec[kind])
     settings |= {f"recipe.{key}": value for key, value in spec["recipe"].items()}
+    for name, metric in record.task.get("metrics", {}).items():
+        if metric["chance"] is not None:
+            settings[f"chance.{name}"] = metric["chance"]
     for probe in record.probes:
-        conditions = probe.get("conditions") or {}
         settings |= {
             f"probe.{probe['name']}.{key}": value
-            for key, value in conditions.items()
+            for key, value in probe["conditions"].items()
             if not isinstance(value, dict | list)
         }
     return {clean_name(key): _text(value) for key, value in settings.items()}
@@ -110,14 +116,12 @@ def parameters(record: TrialRecord) -> dict[str, str]:
 def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     """Return every finite number as (name, step) → value, in the order of the steps, one value per step.
 
-    Final metrics, probes and timing have step 0; a curve's step is the number of the training step.
+    Final metrics, scalars of probes, layers and timing have step 0. The step of a training curve is the number of the
+    training step; that of a curve of a probe its place, where the places are integers, else the number of its point.
     """
     values = {(clean_name(key), 0): value for key, value in _finite(record.metrics)}
-    values |= {
-        (clean_name(f"probe/{probe['name']}"), 0): float(probe["value"])
-        for probe in record.probes
-        if _is_finite(probe["value"])
-    }
+    for probe in record.probes:
+        values |= {(clean_name(name), step): value for (name, step), value in _measurement(probe)}
     values |= {(clean_name(f"timing/{key}"), 0): value for key, value in _finite(record.timing) if key != "ended_at"}
     for entry in sorted(record.history, key=lambda entry: int(entry["step"])):
         for key, value in _finite(entry):
@@ -126,18 +130,38 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     return values
 
 
+def _measurement(probe: Mapping[str, Any]) -> list[tuple[tuple[str, int], float]]:
+    """Return the finite numbers of a measurement, each with its name and step; of very many some, evenly spread."""
+    name, kind = probe["name"], probe["kind"]
+    if kind == "per_layer":
+        # `gradient_norm.per_layer` is one of several measurements of its probe; here the prefix says what it is.
+        prefix = f"layers/{name.removesuffix('.per_layer')}"
+        found = [((f"{prefix}/{layer}", 0), value) for layer, value in probe["values"].items()]
+    elif kind == "curve":
+        places = probe["x"]
+        steps = places if all(_is_step(x) for x in places) and len(set(places)) == len(places) else range(len(places))
+        found = sorted(((f"probe/{name}", int(step)), y) for step, y in zip(steps, probe["y"], strict=True))
+    else:
+        found = [((f"probe/{name}", 0), probe["value"])]
+    some = max(1, math.ceil(len(found) / _MAX_POINTS))
+    return [(at, float(value)) for at, value in found[::some] if _is_finite(value)]
+
+
 def clean_name(name: str) -> str:
     """Return `name` in the characters that MLflow allows: ``gradient_quotient[data=real]`` → ``... data-real``."""
     words = name.replace("[", " ").replace("]", "").replace(",", "").replace("=", "-")
     return re.sub(r"[^\w./ -]", "-", words, flags=re.ASCII)
 
 
-def _component(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
-    result = {f"{prefix}.{key}": value for key, value in component["arguments"].items()}
-    if component.get("batch_size") is not None:
-        result[f"{prefix}.batch_size"] = component["batch_size"]
-    if base := component.get("base"):
-        result |= {f"{prefix}.base": base["name"], **_component(f"{prefix}.base", base)}
+def _arguments(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a component's arguments; one that is an initializer itself by its name, with its own arguments below."""
+    result: dict[str, Any] = {}
+    for name, value in component["arguments"].items():
+        key = f"{prefix}.{name}"
+        if is_component(value):
+            result |= {key: value["name"]} | _arguments(key, value)
+        else:
+            result[key] = value
     return result
 
 
@@ -147,6 +171,11 @@ def _finite(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_step(value: Any) -> bool:
+    """Return whether MLflow can take a place as a step, an integer of 64 bits."""
+    return _is_finite(value) and value == int(value) and abs(value) < 2**63
 
 
 def _text(value: Any) -> str:

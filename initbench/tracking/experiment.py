@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initbench.errors import InitbenchError
-from initbench.ledger import TrialRecord
+from initbench.errors import InitbenchError, LedgerError
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord
 from initbench.reporting.frame import slim
+from initbench.reporting.resolved import read_compare
 from initbench.reporting.source import Source, descriptions_of
 from initbench.tracking import contents
 from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
@@ -20,6 +22,8 @@ from initbench.tracking.uri import check_tracking_uri, shown_uri, sqlite_path
 from initbench.validation import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
@@ -33,6 +37,7 @@ def read_experiment(name: str, uri: str) -> Source:
 
     Raises:
         InitbenchError: the store does not answer, or has no such experiment, or this has no record that can be read.
+        LedgerError: a record was written in another format.
     """
     from mlflow.exceptions import MlflowException
 
@@ -48,23 +53,27 @@ def read_experiment(name: str, uri: str) -> Source:
             raise InitbenchError(f"MLflow at {shown_uri(uri)}: has no experiment {name!r}{nearest(name, names)}")
         records: dict[str, TrialRecord] = {}
         skipped: list[str] = []
-        suite_file = ""
         for run in active_runs(client, experiment.experiment_id):
             kind = run.data.tags.get(contents.KIND)
             if kind == contents.REPORT:
-                suite_file = _suite_file(client, run, folder)
+                _download(client, run, (SUITE_FILE, RESOLVED_FILE), folder)
             elif kind == contents.TRIAL:
                 try:
                     record = _record(client, run, folder)
                     records[record.id] = slim(record)
+                except LedgerError as error:
+                    raise LedgerError(f"MLflow at {shown_uri(uri)}: experiment {name!r} {error}") from None
                 except (OSError, ValueError, KeyError, TypeError, MlflowException) as error:
                     skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
+        suite_file = Path(folder) / SUITE_FILE
+        suite_text = suite_file.read_text(encoding="utf-8") if suite_file.exists() else ""
+        compare = read_compare(folder)
     if not records:
         unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
         raise InitbenchError(f"MLflow at {shown_uri(uri)}: experiment {name!r} has no trial records{unreadable}")
     # In the order of a ledger, so that the report is the same.
     ordered = [records[i] for i in sorted(records)]
-    return Source(ordered, tuple(sorted(skipped)), descriptions_of(ordered, suite_file))
+    return Source(ordered, tuple(sorted(skipped)), descriptions_of(ordered, suite_text), compare=compare)
 
 
 def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
@@ -84,15 +93,13 @@ def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
     return record
 
 
-def _suite_file(client: MlflowClient, run: Run, folder: str) -> str:
-    """Return the text of the suite file, empty where there is none: a report can do without."""
+def _download(client: MlflowClient, run: Run, files: Iterable[str], folder: str) -> None:
+    """Put artifacts into a folder, those that are there: a report can do without."""
     from mlflow.exceptions import MlflowException
 
-    try:
-        path = client.download_artifacts(run.info.run_id, "suite.yaml", folder)
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError, MlflowException):
-        return ""
+    for file in files:
+        with suppress(OSError, ValueError, MlflowException):
+            client.download_artifacts(run.info.run_id, file, folder)
 
 
 def _reason(error: Exception) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from initbench.errors import InitbenchError
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.plugins import first_line
 from initbench.tracking import contents
 from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri, sqlite_path
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
     from initbench.ledger import Ledger, TrialRecord
 
-Outcome = Literal["written", "unchanged", "replaced", "relabelled"]
+Written = Literal["written", "unchanged", "replaced", "relabelled"]
+"""What became of a trial's run."""
 T = TypeVar("T")
 # MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
 _METRICS_PER_CALL = 900
@@ -70,7 +72,7 @@ class MlflowTracker:
             for run in active_runs(self._client, self._experiment_id):
                 self._remember(run)
 
-    def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Outcome:
+    def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Written:
         """Write a trial as one run, however often this is called.
 
         Args:
@@ -100,12 +102,11 @@ class MlflowTracker:
                 return "replaced"
             return "unchanged" if current else "written"
 
-    def log_suite(self, suite_file: str | Path | None = None, report_folder: str | Path | None = None) -> None:
-        """Write the suite file and the report as artifacts of the run named ``report``, over what is there.
+    def log_suite(self) -> None:
+        """Write what the folder says of the suite as artifacts of the run named ``report``, over what is there.
 
-        Args:
-            suite_file: the YAML file.
-            report_folder: the folder with ``index.html``, which MLflow renders, and its CSVs.
+        That is the suite file, as written and resolved, and the report, whose ``index.html`` MLflow renders, with its
+        CSVs.
 
         Raises:
             InitbenchError: MLflow refuses.
@@ -115,10 +116,11 @@ class MlflowTracker:
                 tags = {contents.KIND: contents.REPORT, "suite": self._suite_name}
                 self._remember(self._client.create_run(self._experiment_id, tags=tags, run_name=contents.REPORT))
             run_id = self._runs[contents.REPORT][0].run_id
-            if suite_file is not None:
-                self._client.log_artifact(run_id, str(suite_file))
-            if report_folder is not None:
-                self._client.log_artifacts(run_id, str(report_folder), contents.REPORT)
+            for file in (SUITE_FILE, RESOLVED_FILE):
+                if (self._folder / file).exists():
+                    self._client.log_artifact(run_id, str(self._folder / file))
+            if (self._folder / contents.REPORT).exists():
+                self._client.log_artifacts(run_id, str(self._folder / contents.REPORT), contents.REPORT)
             self._client.set_terminated(run_id)
 
     def _write(self, record: TrialRecord, labels: Mapping[str, str], digest: str) -> None:
@@ -196,7 +198,7 @@ class MlflowTracker:
         return known
 
 
-def sync(ledger: Ledger, tracker: MlflowTracker) -> Counter[Outcome]:
+def sync(ledger: Ledger, tracker: MlflowTracker) -> Counter[Written]:
     """Bring MLflow up to date with a ledger: what is missing, half written, changed or labelled otherwise.
 
     Labels show what varies in the suite, so they change when it grows.

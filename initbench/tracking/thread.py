@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.tracking.mlflow import MlflowTracker
 
-    Job = Callable[[MlflowTracker], object]
+    Write = Callable[[MlflowTracker], object]
 
 
 class TrackingThread:
@@ -34,20 +34,21 @@ class TrackingThread:
         self._folder = folder
         self._uri = uri
         self._suite_name = suite_name
-        self._jobs: queue.Queue[Job | None] = queue.Queue()
+        self._writes: queue.Queue[Write | None] = queue.Queue()
         self._errors: list[str] = []
         self._done = 0
-        # A daemon: a store that hangs must not keep the process alive after `close` has given up.
+        # A daemon: a store that hangs must not keep the process alive after `close` has given up. Python waits at its
+        # end for the threads of a ThreadPoolExecutor, which would otherwise do.
         self._thread = threading.Thread(target=self._work, name="initbench-tracking", daemon=True)
         self._thread.start()
 
     def put(self, record: TrialRecord, labels: Mapping[str, str]) -> None:
         """Have a trial written: `MlflowTracker.log`."""
-        self._jobs.put(lambda tracker: tracker.log(record, labels))
+        self._writes.put(lambda tracker: tracker.log(record, labels))
 
-    def put_suite(self, suite_file: str | Path | None = None, report_folder: str | Path | None = None) -> None:
+    def put_suite(self) -> None:
         """Have the suite file and the report written: `MlflowTracker.log_suite`."""
-        self._jobs.put(lambda tracker: tracker.log_suite(suite_file, report_folder))
+        self._writes.put(lambda tracker: tracker.log_suite())
 
     def close(self, timeout: float = 60.0) -> list[str]:
         """Wait until everything is written.
@@ -58,7 +59,7 @@ class TrackingThread:
         Returns:
             What went wrong, one line each, and last how to repair it; empty where everything is written.
         """
-        self._jobs.put(None)
+        self._writes.put(None)
         before = -1
         while self._thread.is_alive() and before != self._done:
             before = self._done
@@ -74,8 +75,8 @@ class TrackingThread:
         """Write nothing more than what is being written, and do not wait for it."""
         with suppress(queue.Empty):
             while True:
-                self._jobs.get_nowait()
-        self._jobs.put(None)
+                self._writes.get_nowait()
+        self._writes.put(None)
 
     def _work(self) -> None:
         try:
@@ -85,9 +86,9 @@ class TrackingThread:
         except Exception as error:  # noqa: BLE001  # whatever it is, the suite goes on and `close` tells
             self._errors.append(first_line(error))
             return
-        while (job := self._jobs.get()) is not None:
+        while (write := self._writes.get()) is not None:
             try:
-                job(tracker)
+                write(tracker)
             except Exception as error:  # noqa: BLE001  # as above; the next trial may fare better
                 self._errors.append(first_line(error))
             self._done += 1

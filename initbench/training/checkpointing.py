@@ -10,8 +10,6 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from initbench.errors import InitbenchError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -30,18 +28,9 @@ def checkpointed_blocks(model: nn.Module) -> Iterator[None]:
 
     Args:
         model: its blocks are what `find_blocks` returns.
-
-    Raises:
-        InitbenchError: the model has no blocks.
     """
-    blocks = find_blocks(model)
-    if not blocks:
-        raise InitbenchError(
-            f"activation_checkpointing needs a model with blocks, modules of layers in an nn.Sequential or "
-            f"nn.ModuleList; {type(model).__name__} has none"
-        )
     with ExitStack() as stack:
-        for block in blocks:
+        for block in find_blocks(model):
             stack.enter_context(_checkpointed(block))
         yield
 

@@ -1,4 +1,4 @@
-"""Loss and error of a model on a split."""
+"""Evaluation of a model on a split."""
 
 from __future__ import annotations
 
@@ -6,53 +6,86 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
 
-from initbench.training.precision import compute_logits
+from initbench.training.precision import compute_outputs
 
 if TYPE_CHECKING:
     from torch import nn
 
     from initbench.data.dataset import Split
+    from initbench.inputs import Inputs
+    from initbench.tasks import Task
     from initbench.training.recipe import Precision
 
-# Pixels of the images in a forward pass, such as 1,024 images of 32×32: as much work and memory for images of any size.
-PIXELS_PER_BATCH = 2**20
+# Pixels of the images in a forward pass, such as 1,024 images of 32×32, or tokens: as much work and memory for samples
+# of any size.
+POSITIONS_PER_BATCH = 2**20
+# Numbers that a forward pass puts out: each token may have those of a whole vocabulary.
+OUTPUTS_PER_BATCH = 2**26
+
+
+def evaluation_batch_size(task: Task, inputs: Inputs, outputs: int) -> int:
+    """Return the samples of a forward pass, at least 1.
+
+    Args:
+        task: says what a model puts out for a sample.
+        inputs: one sample.
+        outputs: how many outputs the model has.
+    """
+    numbers = math.prod(task.output_shape(inputs, outputs))
+    return max(1, min(POSITIONS_PER_BATCH // inputs.positions, OUTPUTS_PER_BATCH // numbers))
 
 
 @torch.inference_mode()
-def evaluate(
+def split_totals(
     model: nn.Module,
     split: Split,
+    task: Task,
+    batch_size: int,
     *,
     channels_last: bool = False,
     precision: Precision = "fp32",
-) -> tuple[float, float]:
-    """Return the mean cross-entropy (nats) and the fraction of wrong predictions, in evaluation mode.
+) -> dict[str, float]:
+    """Return a task's totals over a split, in evaluation mode: exact for counts.
 
     The mode of every module is restored.
 
     Args:
-        model: from (N, C, H, W) to logits.
+        model: from inputs to outputs.
         split: at least one sample, on the model's device.
-        channels_last: memory format of the inputs.
+        task: what is added up.
+        batch_size: samples of a forward pass; of floating-point totals it changes the last digits.
+        channels_last: memory format of the inputs, which are images.
         precision: what the model runs in.
     """
-    batch_size = max(1, PIXELS_PER_BATCH // math.prod(split.inputs.shape[2:]))
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    names: list[str] = []
     sums = []
     try:
-        for inputs, targets in zip(
-            torch.split(split.inputs, batch_size), torch.split(split.targets, batch_size), strict=True
-        ):
-            logits = compute_logits(model, inputs.contiguous(memory_format=memory_format), precision)
-            loss = functional.cross_entropy(logits, targets, reduction="sum")
-            sums.append(torch.stack([loss, (logits.argmax(1) != targets).sum().to(loss.dtype)]))
+        for start in range(0, len(split), batch_size):
+            inputs, targets = split.take(slice(start, start + batch_size))
+            outputs = compute_outputs(model, inputs.contiguous(memory_format=memory_format), precision)
+            totals = task.totals(outputs, targets)
+            names = list(totals)
+            sums.append(torch.stack([total.double() for total in totals.values()]))
     finally:
         for module, training in modes:
             module.training = training
-    # Batches are added in float64, and leave the device together.
-    loss_sum, errors = torch.stack(sums).cpu().double().sum(0).tolist()
-    return loss_sum / len(split), errors / len(split)
+    # The batches' totals leave the device together, and are added in float64.
+    return dict(zip(names, torch.stack(sums).cpu().sum(0).tolist(), strict=True))
+
+
+def evaluate(
+    model: nn.Module,
+    split: Split,
+    task: Task,
+    batch_size: int,
+    *,
+    channels_last: bool = False,
+    precision: Precision = "fp32",
+) -> dict[str, float]:
+    """Return a task's metrics of a model on a split, by name; arguments as of `split_totals`."""
+    totals = split_totals(model, split, task, batch_size, channels_last=channels_last, precision=precision)
+    return task.values(totals, len(split))

@@ -1,45 +1,42 @@
-"""The loss and the error of a training batch: mixup's weights and label smoothing."""
+"""The loss of a training batch and what is followed beside it: mixup's weights and label smoothing, for any task."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torch.nn import functional
-
 if TYPE_CHECKING:
     from torch import Tensor
 
     from initbench.data.batches import Batch
+    from initbench.tasks import Task
 
 
-def batch_loss(logits: Tensor, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
-    """Return the mean cross-entropy (nats), 0-dim.
+def batch_loss(task: Task, outputs: Tensor, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
+    """Return the mean loss over the samples of a batch, 0-dim.
 
     Under mixup it is λ times that of the targets plus 1 − λ times that of their partners (Zhang et al., mixup, 2018),
-    which is the cross-entropy of the mixed one-hot targets. Label smoothing makes each one-hot target
-    (1 − ε) · one-hot + ε / classes (Szegedy et al., Rethinking the Inception Architecture, 2016, section 7).
+    which of a cross-entropy is that of the mixed one-hot targets.
 
     Args:
-        logits: (N, classes).
-        batch: N samples.
-        label_smoothing: ε.
+        task: whose loss.
+        outputs: of the model, for N samples.
+        batch: these N samples.
+        label_smoothing: ε, for a task that has a smoothed loss.
     """
-    loss = functional.cross_entropy(logits, batch.targets, label_smoothing=label_smoothing)
+
+    def loss(targets: Tensor) -> Tensor:
+        return task.smoothed_loss(outputs, targets, label_smoothing) if label_smoothing else task.loss(outputs, targets)
+
+    value = loss(batch.targets)
     if batch.weight < 1:
-        partners = functional.cross_entropy(logits, batch.partners, label_smoothing=label_smoothing)
-        loss = batch.weight * loss + (1 - batch.weight) * partners
-    return loss
+        value = batch.weight * value + (1 - batch.weight) * loss(batch.partners)
+    return value
 
 
-def batch_error(logits: Tensor, batch: Batch) -> Tensor:
-    """Return the fraction of wrong predictions, 0-dim; under mixup weighted by λ like the loss.
-
-    Args:
-        logits: (N, classes).
-        batch: N samples.
-    """
-    predictions = logits.argmax(1)
-    wrong = (predictions != batch.targets).float().mean()
+def batch_values(task: Task, outputs: Tensor, batch: Batch) -> dict[str, Tensor]:
+    """Return the task's training values, means over a batch by name, each 0-dim; under mixup weighted like the loss."""
+    values = task.training_values(outputs, batch.targets)
     if batch.weight < 1:
-        wrong = batch.weight * wrong + (1 - batch.weight) * (predictions != batch.partners).float().mean()
-    return wrong
+        partners = task.training_values(outputs, batch.partners)
+        values = {name: batch.weight * value + (1 - batch.weight) * partners[name] for name, value in values.items()}
+    return values

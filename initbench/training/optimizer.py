@@ -17,10 +17,9 @@ def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.
         groups: parameter groups; one without ``lr`` has `recipe.lr`.
         recipe: the recipe; `Recipe` says what each optimizer does with momentum and weight decay.
     """
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(
-            groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=True
-        )
+    if recipe.optimizer in {"adam", "adamw"}:
+        kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
+        return kind(groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=True)
     if recipe.optimizer == "signsgd":
         return _signsgd(groups, recipe)
     return torch.optim.SGD(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from initbench.errors import ArgumentError
 
 Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -16,25 +18,40 @@ RECIPE_VERSION = 1
 class Recipe(BaseModel):
     """How a model is trained; every field is part of a trial's id.
 
+    A field that would change nothing but the id is refused, with an `ArgumentError` that names it.
+
     Attributes:
-        epochs: passes over the training split.
+        epochs: passes over the training split. 0 trains nothing: the network is measured at initialization alone.
+        steps: steps of the optimizer, in the place of `epochs`; null for none. The schedule runs over them, and the
+            last epoch may end early.
         batch_size: samples per step; the last batch of an epoch may be smaller, and a single sample left over joins it.
+        accumulate: micro-batches that a step's samples are taken in, one after the other, for less memory. The gradient
+            is the same mean over all samples of the batch, up to rounding.
+        batch_norm: ``whole_batch`` refuses `accumulate` for a model with BatchNorm; ``micro_batch`` lets it take its
+            statistics over each micro-batch, which changes the numbers (Ioffe & Szegedy, Batch Normalization, 2015, has
+            them over the whole batch).
         optimizer: ``sgd``, ``signsgd`` (Bernstein et al., signSGD, ICML 2018: algorithm 2, Signum, and with momentum 0
-            algorithm 1, signSGD) or ``adam``.
+            algorithm 1, signSGD), ``adam`` (Kingma & Ba, Adam, 2015, algorithm 1) or ``adamw`` (Loshchilov & Hutter,
+            Decoupled Weight Decay Regularization, 2019, algorithm 2).
         lr: initial learning rate; where there is a warm-up, the one that it leads to.
         momentum: of ``sgd`` and ``signsgd``. SGD's velocity is v ← μv + g, Signum's is the average m ← μm + (1 − μ)g.
         nesterov: Nesterov's form of SGD's momentum.
-        weight_decay: λ, on every parameter: λθ is added to the gradient (L2). With ``signsgd``, whose step has no size
-            that a gradient could change, it is decoupled: θ is multiplied by 1 − lr·λ before the step.
-        betas: of Adam.
-        schedule: ``cosine`` (per iteration, to 0, one cycle), ``step`` or ``constant``.
+        weight_decay: λ, on every parameter: λθ is added to the gradient (L2). With ``adamw``, and with ``signsgd``,
+            whose step has no size that a gradient could change, it is decoupled: θ is multiplied by 1 − lr·λ before the
+            step.
+        betas: of ``adam`` and ``adamw``.
+        schedule: ``cosine`` (to 0, one cycle; Loshchilov & Hutter, SGDR, 2017), ``linear`` (to 0; Devlin et al., BERT,
+            2019, appendix A.2), ``inverse_square_root`` (lr·√(W / t) after a warm-up of W steps; Vaswani et al.,
+            Attention Is All You Need, 2017, section 5.3), all per step, ``step`` or ``constant``.
         milestones: for ``step``: the epochs at whose start the learning rate is multiplied by `step_factor`.
         step_factor: see `milestones`.
         warmup_epochs: epochs over which the learning rate rises linearly, in steps of equal size, to `lr` (Goyal et
-            al., Accurate, Large Minibatch SGD, 2017, section 2.2). The cosine runs over the steps that remain;
+            al., Accurate, Large Minibatch SGD, 2017, section 2.2). Cosine and linear run over the steps that remain;
             milestones are counted from the beginning.
+        warmup_steps: the same in steps, in the place of `warmup_epochs`; 0 for none.
         clip_norm: largest global L2 norm of the gradient; null for no clipping.
-        crop: pixels of zero padding on each side before a random crop to the original size; 0 for none.
+        crop: pixels of zero padding on each side before a random crop to the original size; 0 for none. It is for
+            images, as are `flip` and `cutout`.
         flip: horizontal flip with probability 1/2.
         cutout: side in pixels of a square that is set to 0 (the training mean), its centre anywhere in the image; 0
             for none (DeVries & Taylor, 2017, section 3.2).
@@ -46,25 +63,31 @@ class Recipe(BaseModel):
         activation_checkpointing: keep the inputs of the model's blocks alone and compute the rest again in the backward
             pass, for less memory (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). The numbers are
             the same up to what the device's kernels do not repeat, which is why it is part of the id all the same.
-        channels_last: memory format of model and inputs.
+        channels_last: memory format of model and inputs, which are images.
         history_every: steps between entries of the step history; null for one entry per epoch alone.
+        evaluate_every: steps between evaluations; null for one at every entry of the history. With it, entries between
+            have the numbers of training alone. The last step is always evaluated.
         threads: CPU threads of a trial. 1 and 2 threads are not bitwise equal.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    epochs: Count = 10
+    epochs: Annotated[int, Field(ge=0)] = 10
+    steps: Count | None = None
     batch_size: Count = 128
-    optimizer: Literal["sgd", "signsgd", "adam"] = "sgd"
+    accumulate: Count = 1
+    batch_norm: Literal["whole_batch", "micro_batch"] = "whole_batch"
+    optimizer: Literal["sgd", "signsgd", "adam", "adamw"] = "sgd"
     lr: NonNegative = 0.1
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     nesterov: bool = False
     weight_decay: NonNegative = 0.0
     betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.999)
-    schedule: Literal["cosine", "step", "constant"] = "cosine"
+    schedule: Literal["cosine", "linear", "inverse_square_root", "step", "constant"] = "cosine"
     milestones: tuple[Count, ...] = ()
     step_factor: Annotated[float, Field(gt=0, le=1)] = 0.1
     warmup_epochs: NonNegative = 0.0
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
     clip_norm: Annotated[float, Field(gt=0)] | None = None
     crop: Annotated[int, Field(ge=0)] = 0
     flip: bool = False
@@ -75,34 +98,75 @@ class Recipe(BaseModel):
     activation_checkpointing: bool = False
     channels_last: bool = False
     history_every: Count | None = None
+    evaluate_every: Count | None = None
     threads: Count = 1
 
+    @property
+    def trains(self) -> bool:
+        """Whether there is any step."""
+        return self.steps is not None or self.epochs > 0
+
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.schedule == "step" and not self.milestones:
-            raise ValueError("schedule: step needs milestones, a list of epochs")
-        if self.milestones and self.schedule != "step":
-            raise ValueError(f"milestones are for schedule: step, not {self.schedule}")
-        if list(self.milestones) != sorted(set(self.milestones)):
-            raise ValueError("milestones must increase")
-        if self.warmup_epochs >= self.epochs:
-            raise ValueError(f"warmup_epochs must be less than epochs, {self.epochs}; got {self.warmup_epochs:g}")
-        if self.milestones and self.warmup_epochs > self.milestones[0]:
-            raise ValueError(
-                f"warmup_epochs must be at most the first milestone, {self.milestones[0]}; got {self.warmup_epochs:g}"
+    def _length(self) -> Self:
+        if self.steps is not None and self.epochs != self._default("epochs"):
+            raise ArgumentError(f"stands in the place of epochs, {self.epochs}; give one of them", "steps")
+        if self.warmup_steps and self.warmup_epochs:
+            raise ArgumentError(
+                f"stands in the place of warmup_epochs, {self.warmup_epochs:g}; give one of them", "warmup_steps"
             )
+        if self.steps is not None and self.warmup_steps >= self.steps:
+            raise ArgumentError(f"must be less than steps, {self.steps}; got {self.warmup_steps}", "warmup_steps")
+        if self.steps is None and self.trains and self.warmup_epochs >= self.epochs:
+            raise ArgumentError(f"must be less than epochs, {self.epochs}; got {self.warmup_epochs:g}", "warmup_epochs")
+        return self
+
+    @model_validator(mode="after")
+    def _learning_rates(self) -> Self:
+        if self.schedule == "step" and not self.milestones:
+            raise ArgumentError("must be a list of epochs with schedule: step", "milestones")
+        if self.milestones and self.schedule != "step":
+            raise ArgumentError(f"are for schedule: step, not {self.schedule}", "milestones")
+        if list(self.milestones) != sorted(set(self.milestones)):
+            raise ArgumentError("must increase", "milestones")
+        if self.milestones and self.warmup_epochs > self.milestones[0]:
+            raise ArgumentError(
+                f"must be at most the first milestone, {self.milestones[0]}; got {self.warmup_epochs:g}",
+                "warmup_epochs",
+            )
+        if self.schedule == "inverse_square_root" and not (self.warmup_steps or self.warmup_epochs):
+            raise ArgumentError("or warmup_epochs must be above 0 with schedule: inverse_square_root", "warmup_steps")
+        return self
+
+    @model_validator(mode="after")
+    def _batches(self) -> Self:
+        if self.accumulate > self.batch_size:
+            raise ArgumentError(f"must be at most batch_size, {self.batch_size}; got {self.accumulate}", "accumulate")
+        if self.batch_norm == "micro_batch" and self.accumulate == 1:
+            raise ArgumentError("is for accumulate above 1", "batch_norm")
+        if self.batch_norm == "micro_batch" and self.batch_size < 2 * self.accumulate:
+            raise ArgumentError(
+                f"must be at most batch_size / 2, {self.batch_size / 2:g}, with batch_norm: micro_batch; "
+                f"got {self.accumulate}",
+                "accumulate",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _optimization(self) -> Self:
         if self.nesterov and (self.optimizer != "sgd" or self.momentum == 0):
-            raise ValueError("nesterov needs optimizer: sgd with momentum above 0")
+            raise ArgumentError("needs optimizer: sgd with momentum above 0", "nesterov")
         if self.clip_norm is not None and self.optimizer == "signsgd" and self.momentum == 0:
-            raise ValueError(
-                "clip_norm does not change the sign of a gradient: optimizer: signsgd needs momentum above 0"
+            raise ArgumentError(
+                "does not change the sign of a gradient: optimizer: signsgd needs momentum above 0", "clip_norm"
             )
         for name, switch, needed in (
             ("momentum", "optimizer", ("sgd", "signsgd")),
-            ("betas", "optimizer", ("adam",)),
+            ("betas", "optimizer", ("adam", "adamw")),
             ("step_factor", "schedule", ("step",)),
         ):
-            # It would change the id of a trial and nothing else of it.
-            if getattr(self, switch) not in needed and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name} is for {switch}: {' or '.join(needed)}, not {getattr(self, switch)}")
+            if getattr(self, switch) not in needed and getattr(self, name) != self._default(name):
+                raise ArgumentError(f"is for {switch}: {' or '.join(needed)}, not {getattr(self, switch)}", name)
         return self
+
+    def _default(self, name: str) -> Any:
+        return type(self).model_fields[name].default

@@ -9,7 +9,7 @@ import pytest
 import timm
 import torch
 import torchvision
-from cases import batch
+from cases import assert_same_state, batch, state
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.parametrize import is_parametrized
@@ -19,7 +19,7 @@ from initbench.architectures.create import create_model
 from initbench.architectures.residual import residual_branches
 from initbench.architectures.rewrite import ChannelBias
 from initbench.architectures.schemes import ScalarBias, ScalarMultiplier, branch_multiplier
-from initbench.errors import InitbenchError
+from initbench.errors import ArgumentError, InitbenchError
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
@@ -229,13 +229,61 @@ def zero_row():
         (Shared, "weight_norm", "weight_norm: first.weight is shared with another module"),
         (zero_row, "weight_norm", "weight_norm: 0.weight has a row of zeros, which has no direction"),
         (lambda: small("vit_tiny_patch16_224", "rmsnorm"), "skipinit", OTHER_NORM),
-        (Shared, "standard", "scheme must be fixup, skipinit or weight_norm, got 'standard'"),
-        (Shared, "fixupp", "scheme must be fixup, skipinit or weight_norm, got 'fixupp'"),
     ],
 )
 def test_what_it_refuses(make, scheme, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         initbench.rewrite(make(), scheme)
+
+
+@pytest.mark.parametrize("scheme", ["standard", "fixupp"])
+def test_schemes_that_it_does_not_know(scheme):
+    with pytest.raises(ArgumentError) as refused:
+        initbench.rewrite(Shared(), scheme)
+    assert refused.value.argument == "scheme"
+
+
+def test_a_model_that_no_longer_runs_is_refused_where_inputs_are_given():
+    """BEiT's attention reads the weight of a linear layer that Fixup puts a bias in front of."""
+    model = timm.create_model(
+        "beit_base_patch16_224", img_size=32, num_classes=10, depth=2, embed_dim=24, num_heads=2
+    ).train()
+    images = torch.zeros(2, 3, 32, 32)
+    before = state(model)
+    with pytest.raises(ValueError, match=r"^fixup: the rewritten Beit fails on inputs of shape \(2, 3, 32, 32\): "):
+        initbench.rewrite(model, "fixup", inputs=images)
+    assert_same_state(before, state(model))
+
+
+def test_inputs_leave_the_rewritten_model_and_the_random_state_as_they_are():
+    model = small("resnet18").train()
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    checked = initbench.rewrite(model, "skipinit", inputs=torch.zeros(2, 3, 32, 32))
+    assert torch.equal(torch.get_rng_state(), before)
+    unchecked = initbench.rewrite(model, "skipinit")
+    assert all(map(torch.equal, checked.state_dict().values(), unchecked.state_dict().values()))
+    assert all(module.training for module in checked.modules())
+
+
+def test_tokens():
+    """Integers are what such a model takes."""
+
+    class Words(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.inner, self.norm = nn.Embedding(5, 4), nn.Linear(4, 4), nn.LayerNorm(4)
+            self.last, self.head = nn.Linear(4, 4), nn.Linear(4, 5)
+
+        def forward(self, tokens):
+            x = self.words(tokens)
+            return self.head(x + self.last(self.inner(self.norm(x)).relu()))
+
+    tokens = torch.tensor([[0, 4, 2]])
+    model = initbench.rewrite(Words(), "fixup", inputs=tokens)
+    assert model(tokens).shape == (1, 3, 5)
+    with pytest.raises(ValueError, match="the rewritten Words fails on inputs of shape"):
+        initbench.rewrite(Words(), "fixup", inputs=torch.zeros(2, 3))
 
 
 def test_removal_refuses_a_model_without_normalization():

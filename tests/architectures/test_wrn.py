@@ -233,8 +233,9 @@ def test_a_dropped_branch_leaves_the_skip_and_the_mean_is_the_whole_block(out_ch
 
 
 def test_plain_networks_have_no_branch_to_drop():
-    with pytest.raises(ArgumentError, match=r"^drop_path: unknown key"):
+    with pytest.raises(ArgumentError) as refusal:
         create_model("plain", depth=10, width=1, drop_path=0.1)
+    assert refusal.value.argument == "drop_path"
 
 
 @pytest.mark.parametrize("rate", [1.0, -0.1])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -46,11 +48,20 @@ def trials_of(suite_text: str, phase: str = "final") -> tuple[dict[str, Any], di
     with TemporaryDirectory() as folder:
         path = Path(folder) / "suite.yaml"
         path.write_text(suite_text, encoding="utf-8")
-        planned = plan(load_suite(path))
+        planned = _plan(load_suite(path))
     numbered = _Numbered()
     trials = {numbered.key(spec): spec.model_copy(update={"phase": phase}) for spec in planned.trials}
     numbered = _Numbered()
-    return trials, {numbered.key(item.spec): item.reason for item in planned.incompatible}
+    pairs = {numbered.key(getattr(item, "trial", None) or item.spec): item.reason for item in planned.incompatible}
+    return trials, pairs
+
+
+def _plan(suite: Any) -> Any:
+    """Return the plan of a suite; since 0.2 its datasets are described before it."""
+    if find_spec("initbench.suite.datasets") is None:
+        return plan(suite)
+    datasets = import_module("initbench.suite.datasets")
+    return plan(suite, descriptions=datasets.describe_datasets(suite))
 
 
 class _Numbered:
@@ -146,7 +157,14 @@ def _probes(entries: list[Mapping[str, Any]]) -> dict[str, Any]:
         found = {name: value for name, value in entry.items() if name not in {"name", "kind", "unit"}}
         if "kind" not in entry and "per_layer" in entry["conditions"]:
             conditions = dict(entry["conditions"])
-            probes[f"{entry['name']}.per_layer"] = {"values": conditions.pop("per_layer")}
+            probes[f"{entry['name']}.per_layer"] = _layers(conditions.pop("per_layer"))
             found["conditions"] = conditions
         probes[entry["name"]] = found
     return probes
+
+
+def _layers(norms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return norms per layer as the newer record has them: what is not finite is told beside them, not among them."""
+    values = {name: norm for name, norm in norms.items() if not name.endswith("_reason")}
+    reasons = [norms[f"{name}_reason"] for name, norm in values.items() if norm is None]
+    return {"values": values} | ({"values_reason": ", ".join(dict.fromkeys(reasons))} if reasons else {})

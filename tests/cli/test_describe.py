@@ -25,7 +25,17 @@ SUITE = {
     "architectures": "architectures: [mlp]",
     "initializers": "initializers: [kaiming]",
 }
-SECTIONS = {r.kind: section for r, section in zip(REGISTRIES, [*list(SUITE)[::-1], "probes"], strict=True)}
+SECTIONS = {
+    "initializer": "initializers",
+    "architecture": "architectures",
+    "dataset": "dataset",
+    "probe": "probes",
+}
+in_suites = pytest.mark.parametrize(
+    ("registry", "name"),
+    [(r, name) for r, name in BUILTINS if r.kind in SECTIONS],
+    ids=[f"{r.kind} {name}".replace("/", " ") for r, name in BUILTINS if r.kind in SECTIONS],
+)
 
 
 def run(capsys, monkeypatch, *arguments):
@@ -66,17 +76,12 @@ def test_no_argument_is_documented_that_is_not_there(registry, name):
     assert set(parse(component.documentation).arguments) == set(inspect.signature(component.factory).parameters)
 
 
-@every_component
+@in_suites
 def test_the_suite_lines_are_accepted_and_mean_the_defaults(registry, name, tmp_path):
     component = registry.find(name)
     spec = loaded(tmp_path, registry.kind, card(component)["suite"])
     assert spec.name == (name if not name.endswith("/*") else "timm/resnet18")
-    assert spec.arguments == component.resolve({})
-    if getattr(component.traits, "kind", "") == "tuner":
-        declared = component.traits.base
-        declared = {"name": declared} if isinstance(declared, str) else declared
-        assert {"name": spec.base.name, **spec.base.arguments}.items() >= declared.items()
-        assert spec.batch_size == component.traits.batch_size
+    assert spec.arguments == component.spec(component.resolve({}))["arguments"]
 
 
 @every_component
@@ -86,17 +91,21 @@ def test_what_is_printed_has_80_columns_and_can_be_pasted(registry, name, tmp_pa
     assert max(map(len, lines)) <= 80
     assert all(line == line.rstrip() for line in lines)
     assert "\n\n\n" not in out
+    if registry.kind not in SECTIONS:
+        assert "In a suite" not in out
+        return
     _, _, after = out.partition(f" ({registry.kind}, ")
     pasted = after.partition("\nIn a suite\n")[2].partition("\n\n")[0].partition("\nDefined in")[0]
     spec = loaded(tmp_path, registry.kind, textwrap.dedent(pasted))
-    assert spec.arguments == registry.find(name).resolve({})
+    component = registry.find(name)
+    assert spec.arguments == component.spec(component.resolve({}))["arguments"]
 
 
 @pytest.mark.parametrize("name", sorted(INITIALIZERS.builtins))
 def test_the_card_of_an_initializer_says_what_it_costs_and_where_it_comes_from(name, capsys, monkeypatch):
     words = " ".join(run(capsys, monkeypatch, name).split())
     assert " Reference: " in words
-    if INITIALIZERS.get(name).traits.kind == "tuner":
+    if INITIALIZERS.get(name).initializer_arguments:
         assert re.search(r"\bcosts? (one|two) (forward|backward) pass", words)
     else:
         assert "it draws the parameters, takes no data and costs no forward or backward pass." in words
@@ -108,22 +117,43 @@ def test_the_card_of_an_initializer_says_what_it_costs_and_where_it_comes_from(n
 def test_a_tuner(capsys, monkeypatch):
     out = run(capsys, monkeypatch, "metainit")
     assert out.startswith("metainit (initializer, version 2)\nTune the norm of each weight")
-    assert "A tuner: it starts from delta_orthogonal and adjusts that with batches of 32.\nRuns on any scheme.\n" in out
+    words = " ".join(out.split())
+    assert "A tuner: it takes another initializer (base) and adjusts its result with batches of random data." in words
+    assert "\nRuns on any scheme.\n" in out
     assert "  steps: int = 500\n      number of steps, one batch each.\n" in out
-    assert "  base: distribution = 'delta_orthogonal'\n" in out
+    assert "  base: Initializer | null = 'delta_orthogonal'\n" in out
+    assert "  batch_size: int = 32\n" in out
     assert "\nReference: Dauphin & Schoenholz, MetaInit" in out
     assert "\nDefined in initbench.initializers.metainit, line " in out
 
 
+def test_a_task(capsys, monkeypatch):
+    out = run(capsys, monkeypatch, "classification")
+    assert out.startswith("classification (task, version 1)\nCross-entropy")
+    assert "\nMetric error: lower is better, at best 0.00 %. It is the outcome of a trial.\n" in out
+
+
 def test_what_each_kind_declares():
-    declared = {
-        r.kind: card(r.find(n))["declared"] for r, n in BUILTINS if n in {"metainit", "digits", "gradient_norm"}
+    names = {"metainit", "digits", "gradient_norm", "classification"}
+    declared = {r.kind: card(r.find(n))["declared"] for r, n in BUILTINS if n in names}
+    assert declared["initializer"] == {
+        "starts_from": ["base"],
+        "data": "random",
+        "scheme": None,
+        "reads_optimizer": False,
     }
-    assert declared["initializer"] == {"kind": "tuner", "base": "delta_orthogonal", "batch_size": 32, "scheme": None}
-    assert declared["dataset"] == {"input_shape": [1, 8, 8], "num_classes": 10}
+    assert declared["dataset"] == {
+        "task": "classification",
+        "inputs": {"shape": [1, 8, 8], "vocabulary": None},
+        "outputs": 10,
+    }
+    assert [m["name"] for m in declared["task"]["metrics"]] == ["error", "loss"]
+    assert declared["task"]["recipe_fields"] == ["label_smoothing", "mixup"]
     assert declared["probe"] == {}
-    assert card(INITIALIZERS.get("kaiming"))["declared"] == {"kind": "distribution", "scheme": None}
-    assert card(ARCHITECTURES.get("mlp"))["declared"]["schemes"] == list(ARCHITECTURES.get("mlp").traits.schemes)
+    assert card(INITIALIZERS.get("kaiming"))["declared"]["starts_from"] == []
+    mlp = ARCHITECTURES.get("mlp")
+    found = card(mlp)["declared"]
+    assert (found["schemes"], found["tasks"]) == (list(mlp.traits.schemes), ["classification"])
 
 
 def test_a_name_of_two_kinds(capsys, monkeypatch):
@@ -160,7 +190,7 @@ def test_a_plug_in(tmp_path, capsys, monkeypatch):
     # What YAML would read as something else than a text is quoted.
     assert found["suite"] == 'initializers:\n  - {name: mine, std: "<float>", mode: "on", note: "a: b", sizes: [1, 2]}'
     spec = loaded(tmp_path, "initializer", found["suite"].replace('"<float>"', "0.5"))
-    assert spec.arguments == {"std": 0.5, "mode": "on", "note": "a: b", "sizes": (1, 2)}
+    assert spec.arguments == {"std": 0.5, "mode": "on", "note": "a: b", "sizes": [1, 2]}
     out = run(capsys, monkeypatch, "mine", "--plugin", str(file))
     assert out.startswith("mine (initializer, version 3)\nDo it.\n")
     assert "  std: float (required)\n  mode: str = 'on'\n" in out

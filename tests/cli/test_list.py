@@ -65,7 +65,7 @@ def test_every_name_stands_on_a_line_of_its_own(capsys, monkeypatch):
     out = run(capsys, monkeypatch)
     for _, name in BUILTINS:
         assert f"\n{name} " in out
-    assert "steps: int = 500, lr: float = 0.1, momentum: float = 0.9" in out
+    assert "base: Initializer | null = 'delta_orthogonal', steps: int = 500, lr: float = 0.1," in out
     [line] = [line for line in out.splitlines() if line.startswith("scratch ")]
     assert line.rstrip().endswith("  What it does.")
     assert "std: float = 0.5, sizes: tuple[int, ...] = [1, 2]" in line
@@ -74,14 +74,22 @@ def test_every_name_stands_on_a_line_of_its_own(capsys, monkeypatch):
 @pytest.mark.usefixtures("scratch")
 def test_json(capsys, monkeypatch):
     data = json.loads(run(capsys, monkeypatch, "--json"))
-    assert list(data) == ["initializer", "architecture", "dataset", "probe"]
+    assert list(data) == ["initializer", "architecture", "task", "dataset", "probe"]
     assert {card["name"] for card in data["architecture"]} == set(ARCHITECTURES.builtins)
     assert {card["name"] for card in data["probe"]} == set(PROBES.builtins)
     cards = {card["name"]: card for card in data["initializer"]}
     assert set(cards) == {*INITIALIZERS.builtins, "scratch"}
-    steps = {"name": "steps", "type": "int", "required": False, "default": 500}
-    assert cards["metainit"]["arguments"][0] == steps | {"description": "number of steps, one batch each."}
-    found = [(a["name"], a["type"], a["default"]) for a in cards["metainit"]["arguments"][-2:]]
-    assert found == [("base", "distribution", "delta_orthogonal"), ("batch_size", "int", 32)]
-    assert [a["name"] for a in cards["kaiming"]["arguments"]] == ["mode", "distribution", "gain"]
+    arguments = {a["name"]: a for a in cards["metainit"]["arguments"]}
+    assert arguments["steps"] == {
+        "name": "steps",
+        "type": "int",
+        "required": False,
+        "default": 500,
+        "description": "number of steps, one batch each.",
+    }
+    assert (arguments["base"]["type"], arguments["base"]["default"]) == ("Initializer | null", "delta_orthogonal")
+    assert (arguments["batch_size"]["type"], arguments["batch_size"]["default"]) == ("int", 32)
+    gradinit = {a["name"]: a["default"] for a in cards["gradinit"]["arguments"]}
+    assert gradinit["base"] == {"name": "kaiming", "mode": "fan_out"}
+    assert {"base", "batch_size"}.isdisjoint(a["name"] for a in cards["kaiming"]["arguments"])
     assert (cards["scratch"]["from"], cards["scratch"]["version"]) == (__name__, 2)

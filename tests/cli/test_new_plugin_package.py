@@ -105,7 +105,7 @@ def test_its_files_are_clean(package):
     [
         (", generator=generator", "", "test_a_layer_in_front_shifts_no_draw"),
         (", generator=generator", "", r"test_what_holds_for_every_initializer\[leaves_the_global_random_state\]"),
-        ('f"gain must be', 'f"it must be', r"test_what_holds_for_every_initializer\[names_bad_arguments\]"),
+        (', "gain")', ")", r"test_what_holds_for_every_initializer\[names_bad_arguments\]"),
         ("layer.fan_in", "layer.fan_out", "test_mean_and_standard_deviation"),
         ("2 * heads - 1", "heads", "test_mean_and_standard_deviation"),
         ("bernoulli_(0.5", "bernoulli_(0.6", "test_mean_and_standard_deviation"),

@@ -11,8 +11,7 @@ from initbench.cli import main
 from initbench.ledger import Ledger
 from initbench.reporting.statistics.power import detectable_difference, seeds_needed, stated_spread
 from initbench.suite.load import load_suite
-from initbench.suite.plan import plan
-from suites import VALID
+from suites import VALID, plan_of
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def test_a_pilot_is_the_suites_own_ledger_by_default(show):
     show()
     ledger = Ledger(Path("runs/valid"))
     errors = {"kaiming": [0.10, 0.12], "metainit": [0.10, 0.16]}
-    for trial in plan(load_suite("suite.yaml")).trials:
+    for trial in plan_of(load_suite("suite.yaml")).trials:
         if trial.architecture.arguments["depth"] == 10:
             ledger.write(make_record(trial, errors[trial.initializer.name][trial.seed]))
     data = json.loads(show("--power", "--json"))["power"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
+import shutil
+import tarfile
 import urllib.error
 from pathlib import Path
 
@@ -12,8 +15,8 @@ import torch
 import torchvision
 
 from initbench.data import load_dataset
+from initbench.data.published import ChecksumError
 from initbench.errors import DataError
-from initbench.registry import DATASETS
 
 PER_BATCH = 20
 TRAIN = 5 * PER_BATCH
@@ -47,17 +50,44 @@ def cifar100_files(folder: Path) -> None:
     (folder / "meta").write_bytes(pickle.dumps(names))
 
 
+FOLDERS = {10: ("cifar-10-batches-py", cifar10_files), 100: ("cifar-100-python", cifar100_files)}
+
+
+def checksum(path):
+    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+
+
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A data root whose files are not the published ones: only their presence is checked."""
-    for name, write in (("cifar-10-batches-py", cifar10_files), ("cifar-100-python", cifar100_files)):
-        (tmp_path / name).mkdir()
-        write(tmp_path / name)
-    monkeypatch.setattr(
-        torchvision.datasets.cifar, "check_integrity", lambda path, _checksum=None: Path(path).is_file()
-    )
-    monkeypatch.setenv("INITBENCH_DATA", str(tmp_path))
-    return tmp_path
+    """A data root with small files in CIFAR's formats, which are the published ones; no network."""
+    root = tmp_path / "data"
+    for classes, (name, write) in FOLDERS.items():
+        folder, source = root / name, getattr(torchvision.datasets, f"CIFAR{classes}")
+        folder.mkdir(parents=True)
+        write(folder)
+        for part in ("train_list", "test_list"):
+            published = [[file, checksum(folder / file)] for file, _ in getattr(source, part)]
+            monkeypatch.setattr(source, part, published)
+        meta = source.meta["filename"]
+        monkeypatch.setattr(source, "meta", source.meta | {"md5": checksum(folder / meta)})
+    monkeypatch.setattr(torchvision.datasets.utils, "download_url", no_network)
+    monkeypatch.setenv("INITBENCH_DATA", str(root))
+    return root
+
+
+def no_network(*_arguments, **_options):
+    raise urllib.error.URLError("no network")
+
+
+def packed(root, classes, place, monkeypatch):
+    """Put the files of a data root into an archive, which is the published one."""
+    name, source = FOLDERS[classes][0], getattr(torchvision.datasets, f"CIFAR{classes}")
+    archive = place / source.filename
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(root / name, name)
+    shutil.rmtree(root / name)
+    monkeypatch.setattr(source, "tgz_md5", checksum(archive))
+    return archive
 
 
 @pytest.mark.parametrize("validation_size", [20, 0])
@@ -66,8 +96,8 @@ def test_files_in_the_data_root_are_read(root, classes, validation_size):
     dataset = load_dataset(f"cifar{classes}", {"validation_size": validation_size})
     parts = (dataset.train, dataset.validation, dataset.test)
     assert [len(part) for part in parts] == [TRAIN - validation_size, validation_size, PER_BATCH]
-    assert dataset.input_shape == (3, 32, 32)
-    assert (dataset.name, dataset.num_classes) == (f"cifar{classes}", classes)
+    assert dataset.inputs.shape == (3, 32, 32)
+    assert (dataset.name, dataset.task, dataset.outputs) == (f"cifar{classes}", "classification", classes)
     found = []
     for part in parts:
         red = part.inputs[:, 0]
@@ -95,26 +125,64 @@ def test_each_channel_is_standardized(root, classes):
 
 
 @pytest.mark.parametrize("classes", [10, 100])
-def test_what_is_declared_is_what_is_loaded(root, classes):
-    assert root.exists()
-    traits = DATASETS.get(f"cifar{classes}").traits
-    dataset = load_dataset(f"cifar{classes}", {"validation_size": 20})
-    assert (traits.input_shape, traits.num_classes) == (dataset.input_shape, dataset.num_classes)
+def test_a_file_that_is_not_the_published_one_is_named(root, classes):
+    for path in sorted((root / FOLDERS[classes][0]).iterdir()):
+        content = path.read_bytes()
+        published = f"md5:{checksum(path)}"
+        path.write_bytes(content[:-1])
+        with pytest.raises(ChecksumError) as refusal:
+            load_dataset(f"cifar{classes}", {"validation_size": 20})
+        error = refusal.value
+        assert (error.file, error.found, error.published) == (str(path), f"md5:{checksum(path)}", published)
+        path.write_bytes(content)
 
 
 @pytest.mark.parametrize("classes", [10, 100])
-def test_without_network_one_line_says_what_to_put_where_and_nothing_is_written(classes, tmp_path, monkeypatch):
-    def fail(*_arguments, **_options):
-        raise urllib.error.URLError("no network")
+def test_an_archive_in_the_data_root_is_unpacked(root, classes, monkeypatch):
+    archive = packed(root, classes, root, monkeypatch)
+    dataset = load_dataset(f"cifar{classes}", {"validation_size": 20, "train_size": 30})
+    assert len(dataset.train) == 30
+    assert archive.is_file()
+    assert not list(root.glob(".*"))
+    assert {path.name for path in root.iterdir()} == {archive.name, *(name for name, _ in FOLDERS.values())}
 
-    root = tmp_path / "data"
-    monkeypatch.setenv("INITBENCH_DATA", str(root))
-    monkeypatch.setattr(torchvision.datasets.cifar, "download_and_extract_archive", fail)
+
+def test_an_archive_that_is_not_the_published_one_is_named(root, monkeypatch):
+    archive = packed(root, 10, root, monkeypatch)
+    archive.write_bytes(archive.read_bytes()[:-1])
+    with pytest.raises(ChecksumError) as refusal:
+        load_dataset("cifar10", {"validation_size": 20})
+    assert refusal.value.file == str(archive)
+    assert not (root / FOLDERS[10][0]).exists()
+
+
+def test_missing_files_are_downloaded_and_those_that_are_wrong_are_replaced(root, tmp_path, monkeypatch):
+    folder = root / FOLDERS[10][0]
+    complete = {path.name: path.read_bytes() for path in folder.iterdir()}
+    archive, fetched = packed(root, 10, tmp_path, monkeypatch), []
+
+    def fake(url, folder, filename, md5):
+        fetched.append((url, md5))
+        shutil.copy(archive, Path(folder, filename))
+
+    monkeypatch.setattr(torchvision.datasets.utils, "download_url", fake)
+    folder.mkdir()
+    (folder / "test_batch").write_bytes(b"of a download that broke off")
+    load_dataset("cifar10", {"validation_size": 20, "train_size": 40})
+    load_dataset("cifar10", {"validation_size": 20, "train_size": 50})
+    assert fetched == [(torchvision.datasets.CIFAR10.url, checksum(archive))]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == complete
+    assert not list(root.glob("*.gz"))
+
+
+@pytest.mark.parametrize("classes", [10, 100])
+def test_without_network_one_line_says_what_to_put_where_and_nothing_is_written(root, classes):
+    shutil.rmtree(root)
     with pytest.raises(DataError) as refusal:
         load_dataset(f"cifar{classes}", {})
+    assert not isinstance(refusal.value, ChecksumError)
     archive = f"cifar-{classes}-python.tar.gz"
-    assert str(refusal.value) == (
-        f"cifar{classes} is missing and cannot be downloaded (<urlopen error no network>): "
-        f"put {archive} (https://www.cs.toronto.edu/~kriz/{archive}) into {root}"
-    )
+    named = [f"cifar{classes}", "no network", archive, f"https://www.cs.toronto.edu/~kriz/{archive}", str(root)]
+    assert all(part in str(refusal.value) for part in named)
+    assert "\n" not in str(refusal.value)
     assert not root.exists()

@@ -42,8 +42,7 @@ def test_a_root_that_cannot_be_written(tmp_path):
     with pytest.raises(DataError) as refusal:
         download("name", root, lambda: False, pytest.fail, "put it there")
     message = str(refusal.value)
-    assert message.startswith(f"name: the data root {root} cannot be written (")
-    assert message.endswith("): set INITBENCH_DATA to a folder that can be, or put it there")
+    assert all(part in message for part in ("name", str(root), "INITBENCH_DATA", "put it there"))
     assert "\n" not in message
 
 
@@ -53,6 +52,7 @@ def test_a_failed_download_leaves_a_root_that_was_there(tmp_path):
 
     with pytest.raises(DataError) as refusal:
         download("name", tmp_path, lambda: False, fetch, "put it there")
-    assert str(refusal.value) == "name is missing and cannot be downloaded (Error downloading it): put it there"
+    assert all(part in str(refusal.value) for part in ("name", "Error downloading it", "put it there"))
+    assert "and more" not in str(refusal.value)
     assert list(tmp_path.iterdir()) == []
     assert socket.getdefaulttimeout() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import urllib.error
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import torchvision
 
 from initbench.data import fashion_mnist as module
 from initbench.data import load_dataset
+from initbench.data.published import ChecksumError
 from initbench.errors import ArgumentError, DataError
 
 TRAIN, TEST = 60, 20
@@ -49,7 +51,9 @@ def write(folder: Path, *, zipped: bool) -> None:
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """An empty data root, and nothing installed."""
+    """An empty data root, and nothing installed; the small files are the published ones."""
+    published = {name: hashlib.sha256(content).hexdigest() for name, content in contents().items()}
+    monkeypatch.setattr(module, "FILES", published)
     monkeypatch.setenv("INITBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(module, "SYSTEM_FOLDER", tmp_path / "system")
     return tmp_path / "data"
@@ -63,7 +67,8 @@ def numbers(split, dataset):
 
 def check(dataset):
     assert [len(part) for part in (dataset.train, dataset.validation, dataset.test)] == [TRAIN - 10, 10, TEST]
-    assert dataset.input_shape == (1, 28, 28)
+    assert dataset.inputs.shape == (1, 28, 28)
+    assert (dataset.name, dataset.task, dataset.outputs) == ("fashion_mnist", "classification", 10)
     found = [numbers(part, dataset) for part in (dataset.train, dataset.validation, dataset.test)]
     assert torch.equal(torch.cat(found[:2]).sort().values, torch.arange(TRAIN))
     assert torch.equal(found[2], torch.arange(TRAIN, TRAIN + TEST))
@@ -106,36 +111,49 @@ def test_without_network_one_line_says_what_to_put_where_and_nothing_is_written(
     monkeypatch.setattr(torchvision.datasets, "FashionMNIST", fake)
     with pytest.raises(DataError) as refusal:
         load_dataset("fashion_mnist", {})
-    assert str(refusal.value) == (
-        "fashion_mnist is missing and cannot be downloaded (<urlopen error no network>): put "
-        "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz "
-        f"into {root}/FashionMNIST/raw, or install the Debian package dataset-fashion-mnist"
-    )
+    assert not isinstance(refusal.value, ChecksumError)
+    named = [
+        "no network",
+        str(root / "FashionMNIST" / "raw"),
+        "dataset-fashion-mnist",
+        *(f"{n}.gz" for n in contents()),
+    ]
+    assert all(part in str(refusal.value) for part in named)
+    assert "\n" not in str(refusal.value)
     assert not root.exists()
 
 
-@pytest.mark.parametrize("damage", ["cut", "not an archive", "other type"])
-def test_damaged_files_are_named(root, damage):
+@pytest.mark.parametrize("name", contents())
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_that_is_not_the_published_one_is_named(root, monkeypatch, name, zipped):
+    monkeypatch.setattr(torchvision.datasets, "FashionMNIST", pytest.fail)
+    write(root / "FashionMNIST" / "raw", zipped=zipped)
+    path = root / "FashionMNIST" / "raw" / (f"{name}.gz" if zipped else name)
+    content = contents()[name]
+    changed = content[:-1] + bytes([content[-1] ^ 1])  # the last pixel, or label
+    path.write_bytes(gzip.compress(changed) if zipped else changed)
+    with pytest.raises(ChecksumError) as refusal:
+        load_dataset("fashion_mnist", {"validation_size": 10})
+    assert refusal.value.file == str(path)
+    assert refusal.value.found == f"sha256:{hashlib.sha256(changed).hexdigest()}"
+    assert refusal.value.published == f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def test_a_damaged_archive_is_named(root):
     write(root / "FashionMNIST" / "raw", zipped=True)
     path = root / "FashionMNIST" / "raw" / "t10k-images-idx3-ubyte.gz"
-    content = contents()["t10k-images-idx3-ubyte"]
-    damaged = {
-        "cut": gzip.compress(content[:-1]),
-        "not an archive": content,
-        "other type": gzip.compress(content[:2] + b"\x0d" + content[3:]),
-    }
-    path.write_bytes(damaged[damage])
-    with pytest.raises(DataError, match=r"t10k-images-idx3-ubyte\.gz "):
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError) as refusal:
         load_dataset("fashion_mnist", {"validation_size": 10})
+    assert str(path) in str(refusal.value)
 
 
 def test_too_large_a_validation_split_is_refused(root):
     write(root / "FashionMNIST" / "raw", zipped=False)
-    with pytest.raises(ArgumentError) as refusal:
-        load_dataset("fashion_mnist", {})
-    assert str(refusal.value) == f"validation_size must be less than {TRAIN}, got 5000"
-    with pytest.raises(ArgumentError, match=r"^validation_size must be at least 0, got -1$"):
-        load_dataset("fashion_mnist", {"validation_size": -1})
+    for size in (5000, TRAIN, -1):
+        with pytest.raises(ArgumentError, match=f"{size}$") as refusal:
+            load_dataset("fashion_mnist", {"validation_size": size})
+        assert refusal.value.argument == "validation_size"
 
 
 @pytest.mark.skipif(

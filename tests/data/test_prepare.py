@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from initbench.data.prepare import hold_out_validation, prepare, stratified_order, take_first
-from initbench.errors import DataError
+from initbench.errors import ArgumentError, DataError
 
 # Classes of very different sizes: 500, 120, 37 and 3 samples, shuffled.
 TARGETS = torch.cat([torch.full((n,), label) for label, n in enumerate((500, 120, 37, 3))])
@@ -49,10 +49,12 @@ def test_validation_and_training_are_disjoint_and_smaller_subsets_are_part_of_la
 
 
 def test_impossible_sizes_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"^validation_size must be less than 660, got 660$"):
+    with pytest.raises(ArgumentError, match=r"less than 660, got 660") as refusal:
         hold_out_validation(TARGETS, 660)
-    with pytest.raises(ValueError, match=r"^train_size must be at most 660, got 661$"):
+    assert refusal.value.argument == "validation_size"
+    with pytest.raises(ArgumentError, match=r"at most 660, got 661") as refusal:
         take_first(torch.arange(660), 661)
+    assert refusal.value.argument == "train_size"
 
 
 def images(n, channels=3, size=8, seed=0):
@@ -63,7 +65,7 @@ def images(n, channels=3, size=8, seed=0):
 def prepared(image_size=None, train=None):
     train = images(20) if train is None else train
     parts = [(x, torch.zeros(len(x), dtype=torch.uint8)) for x in (train, images(7, seed=1), images(9, seed=2))]
-    return prepare("name", *parts, num_classes=4, image_size=image_size)
+    return prepare("name", *parts, image_size=image_size)
 
 
 def test_every_split_is_standardized_by_the_training_split_alone():
@@ -79,7 +81,7 @@ def test_every_split_is_standardized_by_the_training_split_alone():
         torch.testing.assert_close(split.inputs.double(), expected, rtol=0, atol=1e-5)  # float32
         assert split.inputs.dtype == torch.float32
         assert split.targets.dtype == torch.int64
-    assert dataset.input_shape == (3, 8, 8)
+    assert dataset.test.inputs.shape == (9, 3, 8, 8)
     assert (len(dataset.train), len(dataset.validation), len(dataset.test)) == (20, 7, 9)
 
 
@@ -97,12 +99,12 @@ def test_resizing_is_bilinear_and_antialiased(size):
     expected /= expected.std((0, 2, 3), correction=0, keepdim=True)
     dataset = prepared(image_size=size)
     torch.testing.assert_close(dataset.train.inputs.double(), expected, rtol=0, atol=1e-4)  # float32 on values to 255
-    assert dataset.input_shape == (3, size, size)
+    assert dataset.test.inputs.shape == (9, 3, size, size)
 
 
 def test_an_empty_split_stays_empty_when_resized():
     parts = [(x, torch.zeros(len(x))) for x in (images(4), images(0), images(3))]
-    assert prepare("name", *parts, num_classes=1, image_size=5).validation.inputs.shape == (0, 3, 5, 5)
+    assert prepare("name", *parts, image_size=5).validation.inputs.shape == (0, 3, 5, 5)
 
 
 def test_a_constant_channel_is_refused():

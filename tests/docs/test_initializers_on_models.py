@@ -83,7 +83,7 @@ def test_a_model_that_is_spoilt_is_a_mistake_and_no_reason(script, monkeypatch):
     def spoil(model, *_, **__):
         with torch.no_grad():
             next(model.parameters()).fill_(torch.nan)
-        return initbench.initializers.context.InitializationRecord("kaiming")
+        return initbench.initializers.record.InitializationRecord("kaiming")
 
     monkeypatch.setattr(script.initbench, "initialize", spoil, raising=False)
     monkeypatch.setattr(script, "MODELS", {"tiny": lambda _: nn.Sequential(nn.Flatten(), nn.Linear(12, 10))})

@@ -14,7 +14,7 @@ from initbench.data.augmentation import Augmentation
 from initbench.execution.trial import run_trial
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
-from initbench.suite.plan import plan
+from suites import plan_of
 
 # MetaInit's batches are noise, GradInit's are training samples; a probe takes both.
 SUITE = """
@@ -41,7 +41,7 @@ def test_the_table_of_streams_is_what_trials_draw_from(monkeypatch):
         hashed.add(text.decode())
         return hashlib.sha256(text)
 
-    trials = plan(suite_of(parse(SUITE, "suite.yaml"))).trials
+    trials = plan_of(suite_of(parse(SUITE, "suite.yaml"))).trials
     assert all(getattr(trials[0].recipe, field.name) for field in fields(Augmentation)), "all are switched on"
     monkeypatch.setattr(randomness, "hashlib", SimpleNamespace(sha256=sha256))
     for trial in trials:

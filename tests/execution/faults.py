@@ -1,5 +1,6 @@
 """A plug-in with faults to inject, and a small architecture to inject them into."""
 
+import math
 import os
 import signal
 import time
@@ -9,13 +10,14 @@ from torch import nn
 
 import initbench
 from initbench.data.load import data_root
+from initbench.inputs import Inputs
 
 
 @initbench.register_architecture("tiny")
-def tiny(width: int = 8, *, input_shape: tuple[int, int, int] = (1, 8, 8), num_classes: int = 10) -> nn.Module:
+def tiny(width: int = 8, *, inputs: Inputs, outputs: int) -> nn.Module:
     """Two linear layers."""
-    inputs = input_shape[0] * input_shape[1] * input_shape[2]
-    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, num_classes))
+    features = math.prod(inputs.shape)
+    return nn.Sequential(nn.Flatten(), nn.Linear(features, width), nn.ReLU(), nn.Linear(width, outputs))
 
 
 def fail(_):
@@ -63,3 +65,9 @@ def fault(kind: str):
         FAULTS[kind](model)
 
     return apply
+
+
+@initbench.register_probe("bare_number")
+def bare_number():
+    """A probe that returns what is no measurement."""
+    return lambda _model, _context: 0.5

@@ -41,7 +41,7 @@ class Regression(initbench.Task):
         """Return the mean."""
         return targets.double().mean().expand(outputs)
 
-    def random_targets(self, outputs, samples, generator):
+    def random_targets(self, outputs, samples, generator):  # noqa: ARG002 - a model has one output
         """Return standard normal targets."""
         return torch.randn(samples, generator=generator)
 
@@ -109,7 +109,7 @@ def signal_by_depth(samples: int = 16):
     """
 
     def measure(model, context):
-        (inputs, _), = context.batches("random", samples, 1)
+        ((inputs, _),) = context.batches("random", samples, 1)
         signal = []
         with torch.no_grad():
             for layer in model:

@@ -10,22 +10,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from initbench import plugins
 from initbench.cli import main
 from initbench.cli.progress import Display
 from initbench.errors import InitbenchError
-from initbench.execution import trial
 from initbench.execution.driver import run_suite
 from initbench.execution.executor import Job
 from initbench.execution.in_process import run_in_process
 from initbench.execution.ray_tune import run_with_ray_tune
 from initbench.ledger import Ledger
+from initbench.suite.datasets import describe_datasets
 from initbench.suite.load import load_suite
 from initbench.suite.plan import plan
 
@@ -68,12 +66,12 @@ def run_here(folder, *only):
     plugin = plugins.read_file(PLUGIN)
     plugins.load_file(plugin)
     suite = load_suite(folder / "suite.yaml")
-    planned = plan(suite, only)
+    planned = plan(suite, only, descriptions=describe_datasets(suite))
     display = Display(planned)
     display.console.file = io.StringIO()
-    outcome = run_suite(suite, planned, folder / "runs/faults", run_in_process, plugins=(plugin,), progress=display)
-    display.summary(outcome)
-    return outcome.ran, display.console.file.getvalue()
+    summary = run_suite(suite, planned, folder / "runs/faults", run_in_process, plugins=(plugin,), progress=display)
+    display.summary(summary)
+    return summary.ran, display.console.file.getvalue()
 
 
 def numbers(folder):
@@ -128,13 +126,14 @@ def test_a_diverged_trial_says_where(in_process):
         assert record.status == "diverged"
         assert record.metrics["diverged_at_step"] == 0
         assert record.metrics["test_error"] is None
+        assert record.task["primary"] == "test_error"
         assert "step 0" in record.metrics["test_error_reason"]
 
 
 def test_every_probe_is_timed_by_itself(in_process):
     for record in Ledger(in_process / "runs/faults").records():
         if record.status != "failed":
-            own = [record.timing[f"{probe['name']}_probe_seconds"] for probe in record.probes]
+            own = [record.timing[f"{probe['name']}_probe_seconds"] for probe in record.spec["probes"]]
             assert own
             assert 0 < sum(own) <= record.timing["probes_seconds"] <= record.timing["total_seconds"]
 
@@ -272,24 +271,6 @@ def test_ray_client_is_refused():
     job = Job([])
     with pytest.raises(InitbenchError, match="give HOST:PORT of the head"):
         run_with_ray_tune(job, None, "ray://127.0.0.1:10001")
-
-
-def test_a_value_that_json_cannot_hold_fails_its_trial_alone(in_process, monkeypatch):
-    [spec] = plan(load_suite(in_process / "suite.yaml"), ["initializer=kaiming", "width=8", "seed=0"]).trials
-    made = trial.run_trial(spec)
-    monkeypatch.setattr(trial, "run_trial", lambda *_: replace(made, metrics={"test_error": object()}))
-    record = trial.attempt_trial(spec)
-    assert record.status == "failed"
-    assert "not JSON serializable" in record.error["message"]
-
-
-def test_run_trial_gives_back_the_state_of_its_process(in_process):
-    [spec] = plan(load_suite(in_process / "suite.yaml"), ["initializer.kind=leak", "width=8", "seed=0"]).trials
-    before = (torch.get_num_threads(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
-    state = torch.get_rng_state()
-    trial.run_trial(spec)
-    assert (torch.get_num_threads(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()) == before
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_resources_that_the_cluster_lacks_are_refused_and_nothing_is_written(tmp_path):

@@ -13,6 +13,8 @@ from torch import nn
 from torch.nn.functional import mse_loss
 from torch.nn.utils.parametrize import is_parametrized
 
+from initbench.errors import ArgumentError, InitializationError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -129,6 +131,7 @@ class Case:
         model: its class.
         batches: makes the given ones; None for random ones.
         options: of `initialize`.
+        error: what is raised.
     """
 
     name: str
@@ -137,6 +140,7 @@ class Case:
     model: type[Images] = Images
     batches: Callable[[], Iterable[Any]] | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    error: type[Exception] = InitializationError
 
 
 def of(message, *tuners):
@@ -215,13 +219,38 @@ CASES = [
         model=DifferentiableOnce,
     ),
     Case(
-        "a tuner for a base",
-        of("base: metainit is a tuner; a base is a distribution, such as kaiming"),
+        "a base that starts from another",
+        of("base must be an initializer that draws by itself; metainit starts from another one"),
         options={"base": "metainit"},
+        error=ArgumentError,
+    ),
+    Case(
+        "a base that does not draw so",
+        of("base.gain must be a finite number above 0, got 0.0"),
+        options={"base": {"name": "kaiming", "gain": 0}},
+        error=ArgumentError,
+    ),
+    Case(
+        "no number",
+        of("batch_size must be an integer, got 'x'"),
+        options={"batch_size": "x"},
+        error=ArgumentError,
+    ),
+    Case(
+        "a misspelled argument",
+        of("bathc_size is an unknown key (did you mean 'batch_size'?)"),
+        options={"bathc_size": 3},
+        error=ArgumentError,
+    ),
+    Case(
+        "a training that does not move",
+        of("eta is the learning rate of the training, which is 0: give gradinit an eta above 0", GRADINIT),
+        options={"training_optimizer": ("sgd", 0.0)},
+        error=ArgumentError,
     ),
     Case(
         "no shape",
-        of("{tuner} draws random batches: give input_shape and num_classes, or batches"),
+        of("{tuner} draws random batches: give inputs or input_shape, and num_classes, or batches"),
         options={"input_shape": None},
     ),
     Case("no real data", of("{tuner} needs real data: give batches or real_batches"), options={"data": "real"}),

@@ -34,9 +34,7 @@ def refused(tuner, error, *, change=lambda model: model, model=Images, given=Non
 
 @pytest.mark.parametrize(("case", "tuner"), [(case, tuner) for case in CASES for tuner in case.messages], ids=IDS)
 def test_the_message_and_the_model(case, tuner):
-    error = refused(
-        tuner, InitializationError, change=case.change, model=case.model, given=case.batches, **case.options
-    )
+    error = refused(tuner, case.error, change=case.change, model=case.model, given=case.batches, **case.options)
     assert str(error) == case.messages[tuner].format(n=JOINED[tuner], tuner=tuner)
 
 

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from cases import batch
+from recorded import set_to
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
@@ -53,7 +54,7 @@ def test_the_equations_by_hand():
     )
     assert model[0].parametrizations.weight.original0.item() == pytest.approx(10.0, rel=1e-12)
     assert model[0].bias.item() == pytest.approx(-7.0, rel=1e-12)
-    assert record.tensors["0.bias"] == ["set to -μ/σ of each channel"]
+    assert record.tensors["0.bias"] == [set_to("standardizing_shifts")]
 
 
 def test_frozen_and_missing_biases():

@@ -11,11 +11,12 @@ import pytest
 import torch
 from cases import small
 from gradinit_cases import half_batches, joined, net
+from recorded import left
 from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from initbench.errors import InitializationError
+from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.initialize import initialize
 
 
@@ -155,7 +156,7 @@ def test_a_gradient_50_times_too_large_comes_down_to_gamma(seed):
     scales = record.conditions["scales"]
     assert min(scale for name, scale in scales.items() if not name.endswith("bias")) >= 0.01
     assert model.classifier.bias.eq(0).all()
-    assert record.tensors["classifier.bias"] == ["not scaled: zero"]
+    assert record.tensors["classifier.bias"] == [left("zero")]
 
 
 def test_the_statistics_of_batch_norm_are_untouched():
@@ -265,22 +266,21 @@ def test_a_gradient_of_zero_is_refused(loss_fn):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        ({"iterations": 0}, "iterations must be at least 1, got 0"),
-        ({"tau": 0.0}, "tau must be a finite number above 0, got 0.0"),
-        ({"eta": -1.0}, "eta must be a finite number above 0, got -1.0"),
-        ({"floor": -0.1}, "floor must be a finite number of at least 0, got -0.1"),
-        ({"gamma": 0.0}, "gamma must be a finite number above 0, got 0.0"),
-        ({"clip": -1.0}, "clip must be a finite number above 0, got -1.0"),
-        ({"overlap": 0.3}, "overlap must be 0, 0.5 or 1, got 0.3"),
+        {"iterations": 0},
+        {"tau": 0.0},
+        {"eta": -1.0},
+        {"floor": -0.1},
+        {"gamma": 0.0},
+        {"clip": -1.0},
+        {"overlap": 0.3},
     ],
 )
-def test_what_it_refuses(arguments, message):
-    from initbench.errors import ArgumentError
-
-    with pytest.raises(ArgumentError, match=message):
+def test_what_it_refuses(arguments):
+    with pytest.raises(ArgumentError) as caught:
         initialize(net("none", 1.0), "gradinit", batches=half_batches(), **arguments)
+    assert [caught.value.argument] == list(arguments)
 
 
 def test_models_that_it_refuses_are_left_as_they_were():

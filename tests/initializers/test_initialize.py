@@ -8,12 +8,14 @@ import math
 import pytest
 import torch
 from cases import DISTRIBUTIONS, assert_same_state, batch, small, state
+from recorded import FROZEN, ONES, UNTOUCHED, ZEROED, drawn
+from recorded import tied as tied_to
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
 from initbench.errors import InitializationError
-from initbench.initializers.context import InitializationRecord
 from initbench.initializers.initialize import initialize
+from initbench.initializers.record import InitializationRecord
 from initbench.registry import INITIALIZERS, register_initializer
 
 RANDOM = {"input_shape": (4, 3, 8, 8), "num_classes": 10}
@@ -124,13 +126,14 @@ def test_a_caller_that_records_no_gradients_gets_the_same_result(name, without):
 
 def test_the_declared_base_is_the_default_and_none_takes_the_model_as_it_is():
     default = initialize(small("plain"), "metainit", steps=1, **RANDOM)
-    assert default.base == {"name": "delta_orthogonal", "gain": 1.0}
+    base = default.arguments["base"]
+    assert (base["name"], base["arguments"]["gain"], base["version"]) == ("delta_orthogonal", 1.0, 1)
     model = small("plain").double()
     initialize(model, "gaussian", std=0.1)
     before = values(model)
     record = initialize(model, "metainit", base=None, steps=1, **RANDOM)
-    assert record.base is None
-    assert record.tensors["stem.weight"][0].startswith("scaled by")
+    assert record.arguments["base"] is None
+    assert [event["event"] for event in record.tensors["stem.weight"]] == ["scaled"]
     for name, value in values(model).items():
         if value.dim() > 1:
             assert value.norm().item() == pytest.approx(before[name].norm().item(), abs=0.1 + 1e-12)
@@ -147,23 +150,26 @@ def test_every_parameter_is_in_the_record():
             self.norm = nn.LayerNorm(4)
             self.frozen = nn.Linear(4, 4).requires_grad_(requires_grad=False)
             self.gate = nn.Parameter(torch.ones(1))
+            self.linear = nn.Linear(4, 4)
             self.head = nn.Linear(4, 6)
             self.head.weight = self.embedding.weight
 
     model = Model()
     record = initialize(model, "gaussian", std=0.5)
     assert record.tensors == {
-        "gate": ["untouched"],
-        "embedding.weight": ["drawn: gaussian normal, std 0.5"],
-        "norm.weight": ["set to 1"],
-        "norm.bias": ["zeroed"],
-        "frozen.weight": ["untouched: frozen"],
-        "frozen.bias": ["untouched: frozen"],
-        "head.bias": ["zeroed"],
-        "head.weight": ["tied to embedding.weight"],
+        "gate": [UNTOUCHED],
+        "embedding.weight": [drawn("normal", std=0.02, part="embedding")],
+        "norm.weight": [ONES],
+        "norm.bias": [ZEROED],
+        "frozen.weight": [FROZEN],
+        "frozen.bias": [FROZEN],
+        "linear.weight": [drawn("normal", std=0.5)],
+        "linear.bias": [ZEROED],
+        "head.bias": [ZEROED],
+        "head.weight": [tied_to("embedding.weight")],
     }
     assert record.initializer == "gaussian"
-    assert record.arguments == {"std": 0.5}
+    assert record.arguments == {"std": 0.5, "embedding_std": 0.02}
     assert record.seconds > 0
 
 
@@ -175,7 +181,7 @@ def test_tied_weights_are_drawn_once_by_their_first_name():
     initialize(alone, "kaiming")
     assert tied["b"].weight is tied["a"].weight
     assert torch.equal(tied["a"].weight, alone["a"].weight)
-    assert record.tensors["b.weight"] == ["tied to a.weight"]
+    assert record.tensors["b.weight"] == [tied_to("a.weight")]
 
 
 def test_a_parametrized_weight_is_not_touched():
@@ -184,7 +190,7 @@ def test_a_parametrized_weight_is_not_touched():
     before = values(model)
     record = initialize(model, "kaiming")
     assert_equal(before, values(model))
-    assert record.tensors["parametrizations.weight.original"] == ["untouched"]
+    assert record.tensors["parametrizations.weight.original"] == [UNTOUCHED]
 
 
 def spoil(model, context):
@@ -200,7 +206,7 @@ def spoil(model, context):
     model.classifier.weight = nn.Parameter(torch.zeros(1, 1))
     model.classifier.extra = nn.Parameter(torch.zeros(1))
     torch.manual_seed(0)
-    context.record.note("stem.weight", "spoiled")
+    context.record.scaled("stem.weight", 2.0)
     raise ZeroDivisionError
 
 
@@ -251,20 +257,20 @@ def test_the_initializer_of_the_design_works_and_what_it_keeps_to_itself_is_reco
         record = initialize(model, "my_init", seed=4)
     assert_equal(values(models[0]), values(models[1]))
     assert models[0].groups[0][0].conv1.weight.std().item() == pytest.approx(0.02, rel=0.05)
-    assert record.tensors["stem.weight"] == ["set by my_init"]
-    assert record.tensors["classifier.bias"] == ["set by my_init"]
-    assert record.tensors["groups.0.0.multiplier.scale"] == ["untouched"]
+    assert record.tensors["stem.weight"] == [{"event": "set_by", "initializer": "my_init"}]
+    assert record.tensors["classifier.bias"] == [{"event": "set_by", "initializer": "my_init"}]
+    assert record.tensors["groups.0.0.multiplier.scale"] == [UNTOUCHED]
 
 
 def test_a_tuner_is_given_what_it_asks_for(register):
     given = {}
 
     def apply(_model, context):
-        given["real"] = next(context.batches("real"))
-        given["random"] = next(context.batches())
+        given["real"] = next(context.batches("real", 2))
+        given["random"] = next(context.batches("random", 4))
         given.update(optimizer=context.optimizer, source=context.record.conditions["data"])
 
-    register("ask", apply, kind="tuner", base="kaiming", batch_size=2)
+    register("ask", apply, data="random")
     model = small("plain").double()
     images = torch.full((2, 3, 8, 8), 0.25)
     labels = torch.tensor([1, 2])
@@ -276,7 +282,7 @@ def test_a_tuner_is_given_what_it_asks_for(register):
     assert (given["optimizer"].name, given["optimizer"].lr, given["source"]) == ("adam", 0.01, "random")
     with pytest.raises(InitializationError, match="ask needs real data: give batches or real_batches"):
         initialize(model, "ask", **RANDOM)
-    with pytest.raises(InitializationError, match="ask draws random batches: give input_shape and num_classes"):
+    with pytest.raises(InitializationError, match="ask draws random batches: give inputs or input_shape"):
         initialize(model, "ask", real_batches=[(images, labels)])
 
 
@@ -303,6 +309,6 @@ def test_the_record_is_json_and_says_why_a_number_is_missing():
     values = json.loads(json.dumps(record.to_json(), allow_nan=False))
     assert values["history"] == [{"step": 0, "gradient_quotient": None, "gradient_quotient_reason": "inf"}]
     assert set(values) == {
-        *("initializer", "arguments", "base", "seed", "tensors", "history", "conditions", "cost", "seconds"),
+        *("initializer", "arguments", "seed", "tensors", "history", "conditions", "cost", "seconds"),
         "learning_rate_multipliers",
     }

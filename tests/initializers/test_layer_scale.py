@@ -6,6 +6,7 @@ import pytest
 import timm
 import torch
 from cases import batch
+from recorded import filled
 
 import initbench
 from initbench.errors import ArgumentError, InitializationError
@@ -21,7 +22,7 @@ def test_the_value_is_that_of_the_paper_for_the_depth():
         gates = [p for name, p in model.named_parameters() if name.endswith("gamma")]
         assert len(gates) == 2 * depth == record.conditions["gates"]
         assert all(torch.equal(gate, torch.full((24,), value)) for gate in gates)
-        assert record.tensors["blocks.0.ls1.gamma"] == [f"set to {value:g}"]
+        assert record.tensors["blocks.0.ls1.gamma"] == [filled(value)]
 
 
 @pytest.mark.parametrize(("name", "gate"), [("convnext_atto", "gamma"), ("cait_xxs24_224", "gamma_1")])
@@ -49,5 +50,6 @@ def test_what_it_refuses():
     with pytest.raises(InitializationError) as raised:
         initbench.initialize(timm.create_model("resnet18"), "layer_scale")
     assert str(raised.value) == message
-    with pytest.raises(ArgumentError, match="value: must be finite"):
+    with pytest.raises(ArgumentError) as refused:
         initbench.initialize(timm.create_model("resnet18"), "layer_scale", value=float("inf"))
+    assert refused.value.argument == "value"

@@ -51,5 +51,6 @@ def test_a_bound_beyond_every_draw_gives_the_normal_law():
 
 @pytest.mark.parametrize("name", ["std", "bound"])
 def test_what_it_refuses(name):
-    with pytest.raises(ArgumentError, match=f"{name} must be a finite number above 0, got 0.0"):
+    with pytest.raises(ArgumentError) as caught:
         initialize(nn.Linear(3, 3), "truncated_normal", **{name: 0.0})
+    assert caught.value.argument == name

@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 from cases import Theta, batch, small
+from recorded import FROZEN, ONES, UNUSED, drawn, scaled, tied
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -47,7 +48,7 @@ def test_sign_flips_by_hand():
     )
     assert record.conditions["sign_flips"] == {"weight": 3}
     assert model.weight.item() == pytest.approx(-0.1025, rel=1e-12)
-    assert record.tensors["weight"] == ["scaled by -0.6406"]
+    assert record.tensors["weight"] == [scaled(pytest.approx(-0.1025 / 0.16, rel=1e-12))]
     gradients = [4 * w for w in (0.16, 0.06, 0.09, 0.085)]
     expected = [(4 * g + 1) / (g + 1) for g in gradients]
     assert [step["gradient_quotient"] for step in record.history] == pytest.approx(expected, rel=1e-12)
@@ -74,11 +75,11 @@ def test_the_record_holds_its_conditions():
     assert expected.items() <= record.conditions.items()
     assert record.cost == {"forward": 7, "backward": 21}
     assert [step["step"] for step in record.history] == list(range(7))
-    assert record.tensors["groups.0.0.conv1.weight"][0] == "drawn: delta_orthogonal, gain 1"
+    assert record.tensors["groups.0.0.conv1.weight"][0] == drawn("delta_orthogonal", gain=1.0)
     start, end = record.conditions["norms"]["groups.0.0.conv1.weight"]
-    assert record.tensors["groups.0.0.conv1.weight"][1] == f"scaled by {end / start:.4g}"
-    assert record.tensors["stem.bias"] == ["untouched: frozen"]
-    assert record.tensors["norm.weight"] == ["set to 1"]
+    assert record.tensors["groups.0.0.conv1.weight"][1] == scaled(end / start)
+    assert record.tensors["stem.bias"] == [FROZEN]
+    assert record.tensors["norm.weight"] == [ONES]
 
 
 def test_one_batch_per_step_from_the_first_and_none_more():
@@ -126,7 +127,7 @@ def test_unused_parameters_are_counted_and_recorded_and_stay():
     record = initialize(model, "metainit", base=None, steps=2, batches=batches())
     assert torch.equal(model.unused.weight, torch.ones(4, 4))
     assert record.conditions["unused_parameters"] == ["unused.weight", "unused.bias"]
-    assert record.tensors["unused.weight"][-1] == "untouched: the loss does not use it"
+    assert record.tensors["unused.weight"][-1] == UNUSED
     start, end = record.conditions["norms"]["unused.weight"]
     assert start == end == 4.0
 
@@ -138,7 +139,7 @@ def test_tied_weights_are_tuned_once():
         model, "metainit", steps=3, batches=batches(shape=(8, 4)), loss_fn=lambda o, _: o.square().mean()
     )
     assert list(record.conditions["norms"]) == ["0.weight"]
-    assert record.tensors["2.weight"] == ["tied to 0.weight"]
+    assert record.tensors["2.weight"] == [tied("0.weight")]
     assert model[2].weight is model[0].weight
 
 

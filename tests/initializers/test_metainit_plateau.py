@@ -92,16 +92,17 @@ def test_quotients_that_are_infinite_are_no_plateau():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "argument"),
     [
-        ({"plateau_window": 0}, "plateau_window must be at least 1, got 0"),
-        ({"plateau_window": 5, "plateau_tolerance": 1.0}, "plateau_tolerance must be at least 0 and below 1, got 1.0"),
-        ({"plateau_tolerance": 0.1}, "plateau_tolerance has an effect only with a plateau_window"),
+        ({"plateau_window": 0}, "plateau_window"),
+        ({"plateau_window": 5, "plateau_tolerance": 1.0}, "plateau_tolerance"),
+        ({"plateau_tolerance": 0.1}, "plateau_tolerance"),
     ],
 )
-def test_bad_arguments(arguments, message):
-    with pytest.raises(ArgumentError, match=message):
+def test_bad_arguments(arguments, argument):
+    with pytest.raises(ArgumentError) as caught:
         initialize(small("wrn"), "metainit", **arguments, **RANDOM)
+    assert caught.value.argument == argument
 
 
 @pytest.mark.slow

@@ -217,29 +217,22 @@ def test_a_derivative_that_is_not_finite_ends_adam_where_it_is_and_not_signsgd()
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "argument"),
     [
-        (
-            {"optimizer": "adam", "momentum": 0.5},
-            ArgumentError,
-            "momentum has an effect only with the optimizer signsgd",
-        ),
-        ({"optimizer": "rms"}, ArgumentError, "optimizer: must be one of signsgd, adam; got 'rms'"),
-        ({"norm": "max"}, ArgumentError, "norm: must be one of l1, l2; got 'max'"),
-        ({"method": "hessian"}, ArgumentError, "method: must be one of exact, finite_difference; got 'hessian'"),
-        ({"mode": "both"}, ArgumentError, "mode: must be one of eval, train; got 'both'"),
-        ({"data": "noise"}, ArgumentError, "data: must be one of random, real; got 'noise'"),
-        ({"data": "real"}, InitializationError, "metainit needs real data: give batches or real_batches"),
+        ({"optimizer": "adam", "momentum": 0.5}, "momentum"),
+        ({"optimizer": "rms"}, "optimizer"),
+        ({"norm": "max"}, "norm"),
+        ({"method": "hessian"}, "method"),
+        ({"mode": "both"}, "mode"),
+        ({"data": "noise"}, "data"),
     ],
 )
-def test_what_it_refuses(options, error, message):
+def test_what_it_refuses(options, argument):
     model = normalized()
     before = state(model)
-    with pytest.raises(error) as caught:
+    with pytest.raises(ArgumentError) as caught:
         initialize(model, "metainit", **options, **RANDOM)
-    assert str(caught.value) == message
-    if error is ArgumentError:
-        assert caught.value.argument == message.replace(":", " ").split()[0]
+    assert caught.value.argument == argument
     assert_same_state(before, state(model))
 
 

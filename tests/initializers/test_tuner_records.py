@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
 from cases import batch
+from recorded import FROZEN, UNTOUCHED, UNUSED, left, set_to, tied
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
+from initbench.initializers.events import changes
 from initbench.initializers.initialize import initialize
 
 
@@ -57,66 +60,65 @@ class Images(nn.Module):
 
 
 G, V = ".parametrizations.weight.original0", ".parametrizations.weight.original1"
-NO_LAYER = "not scaled: it is no weight of a convolution or linear layer"
-UNUSED = "untouched: the loss does not use it"
-# Of a note "scaled by 0.43" the number is left out.
+NO_LAYER, NOT_RUN, ZERO = left("no_layer_weight"), partial(left, "not_run"), left("zero")
+SCALED = {"event": "scaled"}  # without the number
 WORDS = {
-    "position": {"lsuv": NO_LAYER, "metainit": "scaled", "gradinit": "not scaled: zero"},
-    "scale": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled"},
-    "embedding.weight": {"lsuv": "scaled", "metainit": "scaled", "gradinit": "scaled"},
-    "head.weight": dict.fromkeys(("lsuv", "metainit", "gradinit"), "tied to embedding.weight"),
-    "head.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled"},
-    "attention.in_proj_weight": {"lsuv": NO_LAYER, "metainit": "scaled", "gradinit": "scaled"},
-    "attention.in_proj_bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "not scaled: zero"},
+    "position": {"lsuv": NO_LAYER, "metainit": SCALED, "gradinit": ZERO},
+    "scale": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED},
+    "embedding.weight": {"lsuv": SCALED, "metainit": SCALED, "gradinit": SCALED},
+    "head.weight": dict.fromkeys(("lsuv", "metainit", "gradinit"), tied("embedding.weight")),
+    "head.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED},
+    "attention.in_proj_weight": {"lsuv": NO_LAYER, "metainit": SCALED, "gradinit": SCALED},
+    "attention.in_proj_bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": ZERO},
     "attention.out_proj.weight": {
-        "lsuv": "not scaled: attention.out_proj puts out nothing in the forward pass",
-        "metainit": "scaled",
-        "gradinit": "scaled",
+        "lsuv": NOT_RUN(layer="attention.out_proj"),
+        "metainit": SCALED,
+        "gradinit": SCALED,
     },
-    "attention.out_proj.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "not scaled: zero"},
-    "norm.weight": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled"},
-    "norm.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "not scaled: zero"},
+    "attention.out_proj.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": ZERO},
+    "norm.weight": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED},
+    "norm.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": ZERO},
     "shared.weight": {
-        "lsuv": "scaled; its layer runs 2 times, this is for the first",
-        "metainit": "scaled",
-        "gradinit": "scaled",
+        "lsuv": SCALED | {"runs": 2},
+        "metainit": SCALED,
+        "gradinit": SCALED,
     },
-    "shared.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled"},
-    "again.weight": dict.fromkeys(("lsuv", "metainit", "gradinit"), "tied to shared.weight"),
-    "again.bias": dict.fromkeys(("lsuv", "metainit", "gradinit"), "tied to shared.bias"),
-    "frozen.weight": dict.fromkeys(("lsuv", "metainit", "gradinit"), "untouched: frozen"),
-    "frozen.bias": dict.fromkeys(("lsuv", "metainit", "gradinit"), "untouched: frozen"),
+    "shared.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED},
+    "again.weight": dict.fromkeys(("lsuv", "metainit", "gradinit"), tied("shared.weight")),
+    "again.bias": dict.fromkeys(("lsuv", "metainit", "gradinit"), tied("shared.bias")),
+    "frozen.weight": dict.fromkeys(("lsuv", "metainit", "gradinit"), FROZEN),
+    "frozen.bias": dict.fromkeys(("lsuv", "metainit", "gradinit"), FROZEN),
     "unused.weight": {
-        "lsuv": "not scaled: unused puts out nothing in the forward pass",
+        "lsuv": NOT_RUN(layer="unused"),
         "metainit": UNUSED,
         "gradinit": UNUSED,
     },
-    "unused.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": UNUSED},
+    "unused.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": UNUSED},
 }
-GAIN, SHIFT = "set to 1/σ of each channel", "set to -μ/σ of each channel"
+GAIN, SHIFT = set_to("inverse_deviations"), set_to("standardizing_shifts")
 DEPENDENT = "data_dependent_weight_norm"
 IMAGES = {
-    "stem" + G: {"lsuv": "scaled", "metainit": "scaled", "gradinit": "scaled", DEPENDENT: GAIN},
-    "stem" + V: {"lsuv": "untouched", "metainit": "scaled", "gradinit": "scaled", DEPENDENT: "untouched"},
-    "stem.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled", DEPENDENT: SHIFT},
-    "norm.weight": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled", DEPENDENT: "untouched"},
-    "norm.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "not scaled: zero", DEPENDENT: "untouched"},
-    "grouped.weight": {"lsuv": "scaled", "metainit": "scaled", "gradinit": "scaled", DEPENDENT: "untouched"},
-    "up.weight": {"lsuv": "scaled", "metainit": "scaled", "gradinit": "scaled", DEPENDENT: "untouched"},
-    "up.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled", DEPENDENT: "untouched"},
-    "held" + G: dict.fromkeys(("lsuv", "metainit", "gradinit", DEPENDENT), "untouched: frozen"),
-    "held" + V: {"lsuv": "untouched", "metainit": "scaled", "gradinit": "scaled", DEPENDENT: "untouched"},
-    "held.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled", DEPENDENT: SHIFT},
+    "stem" + G: {"lsuv": SCALED, "metainit": SCALED, "gradinit": SCALED, DEPENDENT: GAIN},
+    "stem" + V: {"lsuv": UNTOUCHED, "metainit": SCALED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
+    "stem.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED, DEPENDENT: SHIFT},
+    "norm.weight": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
+    "norm.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": ZERO, DEPENDENT: UNTOUCHED},
+    "grouped.weight": {"lsuv": SCALED, "metainit": SCALED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
+    "up.weight": {"lsuv": SCALED, "metainit": SCALED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
+    "up.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
+    "held" + G: dict.fromkeys(("lsuv", "metainit", "gradinit", DEPENDENT), FROZEN),
+    "held" + V: {"lsuv": UNTOUCHED, "metainit": SCALED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
+    "held.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED, DEPENDENT: SHIFT},
     "unused" + G: {
-        "lsuv": "not scaled: unused puts out nothing in the forward pass",
+        "lsuv": NOT_RUN(layer="unused"),
         "metainit": UNUSED,
         "gradinit": UNUSED,
-        DEPENDENT: "not set: unused has not run",
+        DEPENDENT: NOT_RUN(layer="unused"),
     },
-    "unused" + V: {"lsuv": "untouched", "metainit": UNUSED, "gradinit": UNUSED, DEPENDENT: "untouched"},
-    "unused.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": UNUSED, DEPENDENT: "untouched"},
-    "classifier.weight": {"lsuv": "scaled", "metainit": "scaled", "gradinit": "scaled", DEPENDENT: "untouched"},
-    "classifier.bias": {"lsuv": "untouched", "metainit": "untouched", "gradinit": "scaled", DEPENDENT: "untouched"},
+    "unused" + V: {"lsuv": UNTOUCHED, "metainit": UNUSED, "gradinit": UNUSED, DEPENDENT: UNTOUCHED},
+    "unused.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": UNUSED, DEPENDENT: UNTOUCHED},
+    "classifier.weight": {"lsuv": SCALED, "metainit": SCALED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
+    "classifier.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED, DEPENDENT: UNTOUCHED},
 }
 ARGUMENTS = {"lsuv": {}, "metainit": {"steps": 2}, "gradinit": {"iterations": 2}, DEPENDENT: {}}
 CASES = [(Words, tuner) for tuner in ("lsuv", "metainit", "gradinit")] + [(Images, tuner) for tuner in ARGUMENTS]
@@ -141,18 +143,17 @@ def initialized(make, tuner, base):
 
 @pytest.mark.filterwarnings("ignore:lsuv. .*the standard deviation is not within")
 @pytest.mark.parametrize(("make", "tuner"), CASES)
-def test_every_parameter_has_its_note(make, tuner):
+def test_every_parameter_has_its_event(make, tuner):
     model, before, record = initialized(make, tuner, base=None)
-    notes = {}
-    for name, done in record.tensors.items():
-        assert len(done) == 1, name
-        start, number, rest = done[0].partition(" by ")
-        notes[name] = start + rest.partition(";")[1] + rest.partition(";")[2] if number else done[0]
-    assert notes == {name: expected[tuner] for name, expected in (WORDS if make is Words else IMAGES).items()}
+    said = {}
+    for name, events in record.tensors.items():
+        assert len(events) == 1, name
+        said[name] = {key: value for key, value in events[0].items() if key != "factor"}
+    assert said == {name: expected[tuner] for name, expected in (WORDS if make is Words else IMAGES).items()}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         changed = not torch.equal(parameter, before[name])
-        first = notes[name].removeprefix("tied to ") if notes[name].startswith("tied to") else name
-        assert changed == notes[first].startswith(("scaled", "set")), name
+        event = said[said[name]["to"] if said[name]["event"] == "tied" else name]
+        assert changed == changes(event), name
 
 
 @pytest.mark.filterwarnings("ignore:lsuv. .*the standard deviation is not within")
@@ -160,22 +161,21 @@ def test_every_parameter_has_its_note(make, tuner):
 @pytest.mark.parametrize("base", ["kaiming", "pytorch_default", "delta_orthogonal"])
 @pytest.mark.parametrize(("make", "tuner"), CASES)
 def test_after_a_base_too(make, tuner, base):
-    """The notes of the base come first, and no parameter is without one."""
+    """The events of the base come first, and no parameter is without one."""
     model, before, record = initialized(make, tuner, base)
     names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     assert sorted(record.tensors) == sorted(names)
     for name, parameter in model.named_parameters():
-        done = record.tensors[name]
-        said = [note for note in done if not note.startswith(("untouched", "not ", "tied"))]
-        assert said or torch.equal(parameter, before[name]), name
+        events = record.tensors[name]
+        assert any(map(changes, events)) or torch.equal(parameter, before[name]), name
         if make is Words and name.startswith("frozen"):
-            assert done == ["untouched: frozen"]
+            assert events == [FROZEN]
     if make is Words:
-        assert record.tensors["head.weight"] == ["tied to embedding.weight"]
-        assert record.tensors["shared.weight"][0].startswith("drawn: ")
+        assert record.tensors["head.weight"] == [tied("embedding.weight")]
+        assert record.tensors["shared.weight"][0]["event"] == "drawn"
     else:
-        assert record.tensors["stem" + V][0].startswith("drawn: ")
-        assert record.tensors["held" + V][0] == "untouched: its gain is frozen"
+        assert record.tensors["stem" + V][0]["event"] == "drawn"
+        assert record.tensors["held" + V][0] == left("frozen_gain")
 
 
 class Twice(nn.Module):

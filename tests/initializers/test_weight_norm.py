@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 from cases import batch
+from recorded import drawn
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
@@ -141,7 +142,7 @@ def test_stem_shortcut_and_branches():
         assert branch.ends == (f"{branch.block}.conv2",)
         end = model.get_submodule(branch.ends[0])
         assert gains(end)[0].item() == pytest.approx(math.sqrt(1 / 3))  # three blocks to a stage
-    assert "drawn" in initialize(model, "weight_norm").tensors["classifier.weight"][-1]
+    assert initialize(model, "weight_norm").tensors["classifier.weight"] == [drawn("orthogonal")]
 
 
 def test_a_model_without_weight_normalization_is_refused():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from cases import DISTRIBUTIONS, small
+from recorded import FROZEN, UNTOUCHED, ZEROED, left, set_to, tied
 from torch import nn
 from torch.nn.utils import parametrizations
 from torch.nn.utils.parametrizations import weight_norm
@@ -37,10 +40,11 @@ def test_the_schemes_standard_and_weight_norm_share_their_weights(name):
         torch.testing.assert_close(g.flatten(), expected.flatten(1).norm(dim=1), **ROUNDING)
         if expected.any():
             assert torch.equal(v, expected)
-            assert record.tensors[f"{key}.parametrizations.weight.original1"][0].startswith("drawn: ")
-            assert record.tensors[f"{key}.parametrizations.weight.original0"] == ["set to ‖v‖"]
+            assert record.tensors[f"{key}.parametrizations.weight.original1"][0]["event"] == "drawn"
+            assert record.tensors[f"{key}.parametrizations.weight.original0"] == [set_to("norms")]
     assert torch.equal(normalized.classifier.weight, standard.classifier.weight)
-    assert "untouched" not in str(record.tensors)
+    events = list(itertools.chain(*record.tensors.values()))
+    assert {event["reason"] for event in events if event["event"] == "left"} <= {"zero_gain"}
 
 
 LAYERS = {
@@ -96,8 +100,8 @@ def test_a_weight_of_zeros_keeps_its_direction_and_can_be_trained():
         assert torch.equal(v, direction)
         assert not g.any()
         assert not module.weight.any()
-    assert record.tensors["groups.0.0.conv2.parametrizations.weight.original0"] == ["zeroed"]
-    assert record.tensors["groups.0.0.conv2.parametrizations.weight.original1"] == ["kept: its gain is 0"]
+    assert record.tensors["groups.0.0.conv2.parametrizations.weight.original0"] == [ZEROED]
+    assert record.tensors["groups.0.0.conv2.parametrizations.weight.original1"] == [left("zero_gain")]
     end = ends[0]
     inputs = torch.randn(2, 16, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     end(inputs).square().sum().backward()
@@ -117,21 +121,21 @@ def test_rows_of_zeros():
     assert model.weight[:, :, 0].tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     assert g.flatten().tolist() == [1.0, 1.0, 0.0]
     assert v[:, :, 0].tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    assert record.tensors["parametrizations.weight.original0"] == ["set to ‖v‖, 0 where the weight is 0"]
+    assert record.tensors["parametrizations.weight.original0"] == [set_to("norms", zeros=True)]
 
 
 @pytest.mark.parametrize(
-    ("frozen", "other", "note"),
-    [(0, 1, "untouched: its gain is frozen"), (1, 0, "untouched: its direction is frozen")],
+    ("frozen", "other", "reason"),
+    [(0, 1, "frozen_gain"), (1, 0, "frozen_direction")],
 )
-def test_where_one_of_both_is_frozen_neither_is_set(frozen, other, note):
+def test_where_one_of_both_is_frozen_neither_is_set(frozen, other, reason):
     model = weight_norm(nn.Linear(4, 3))
     parameters_of(model)[frozen].requires_grad_(requires_grad=False)
     before = [p.detach().clone() for p in parameters_of(model)]
     record = initialize(model, "kaiming")
     assert all(map(torch.equal, before, parameters_of(model)))
-    assert record.tensors[f"parametrizations.weight.original{frozen}"] == ["untouched: frozen"]
-    assert record.tensors[f"parametrizations.weight.original{other}"] == [note]
+    assert record.tensors[f"parametrizations.weight.original{frozen}"] == [FROZEN]
+    assert record.tensors[f"parametrizations.weight.original{other}"] == [left(reason)]
 
 
 def test_tied_weights_are_drawn_once_by_their_first_name():
@@ -144,7 +148,7 @@ def test_tied_weights_are_drawn_once_by_their_first_name():
     initialize(plain, "kaiming")
     for key in "ab":
         torch.testing.assert_close(normalized[key].weight, plain[key].weight, **ROUNDING)
-    assert record.tensors["b.parametrizations.weight.original1"] == ["tied to a.parametrizations.weight.original1"]
+    assert record.tensors["b.parametrizations.weight.original1"] == [tied("a.parametrizations.weight.original1")]
 
 
 class Block(nn.Module):
@@ -198,8 +202,8 @@ def test_other_parametrizations_are_left_as_they_are_and_named(make):
     for name, parameter in model.named_parameters():
         if name.startswith("0."):
             assert torch.equal(parameter, before[name])
-            assert record.tensors[name] == ["untouched"], name
-    assert record.tensors["1.weight"][0].startswith("drawn")
+            assert record.tensors[name] == [UNTOUCHED], name
+    assert record.tensors["1.weight"][0]["event"] == "drawn"
 
 
 def test_the_initializer_weight_norm_draws_v_from_the_stream_of_v():

@@ -15,25 +15,64 @@ CLOSED = "http://127.0.0.1:1"
     [
         (["--set", "recipe.epochs"], "--set recipe.epochs: write --set KEY=VALUE, such as --set recipe.epochs=1"),
         (["--set", "recipe..lr=1"], "--set recipe..lr=1: write --set KEY=VALUE, such as --set recipe.epochs=1"),
-        (["--set", "recipe.epochs=0"], "--set recipe.epochs=0: recipe.epochs: must be at least 1, got 0"),
+        (["--set", "recipe.epochs=-1"], "--set recipe.epochs=-1: recipe.epochs: must be at least 0, got -1"),
         (["--set", "recipe.epochs="], "--set recipe.epochs=: recipe.epochs: must be an integer, got null"),
         (["--set", "recipe.lr=-.inf"], "--set recipe.lr=-.inf: recipe.lr: must be finite, got -.inf"),
         (["--set", "recipe.lr=[0.1, 0.1]"], "--set recipe.lr=[0.1, 0.1]: recipe.lr[1]: 0.1 stands twice"),
-        (["--set", "recipe={epoch: 1}"], "--set recipe={epoch: 1}: recipe.epoch: unknown key (did you mean 'epochs'?)"),
-        (["--set", "recpie.epochs=1"], "--set recpie.epochs=1: recpie: unknown key (did you mean 'recipe'?)"),
+        (
+            ["--set", "recipe={epoch: 1}"],
+            "--set recipe={epoch: 1}: recipe.epoch: is an unknown key (did you mean 'epochs'?)",
+        ),
+        (["--set", "recpie.epochs=1"], "--set recpie.epochs=1: recpie: is an unknown key (did you mean 'recipe'?)"),
         (
             ["--set", "dataset.trainsize=9"],
-            "--set dataset.trainsize=9: dataset.trainsize: unknown key (did you mean 'train_size'?)",
+            (
+                "--set dataset.trainsize=9: nothing in dataset has the name or an argument 'trainsize' "
+                "(did you mean 'train_size'?)"
+            ),
         ),
         (["--set", "dataset=digit"], "--set dataset=digit: dataset: unknown dataset 'digit' (did you mean 'digits'?)"),
         (["--set", "seeds=[1, 1]"], "--set seeds=[1, 1]: seeds: the seed 1 stands twice"),
         (["--set", "resources.gpus=-1"], "--set resources.gpus=-1: resources.gpus: must be at least 0, got -1"),
         (
-            ["--set", "initializers.0.gain=2"],
+            ["--set", "initializers.metaint.steps=2"],
             (
-                "--set initializers.0.gain=2: initializers is not a mapping; "
-                "--set reaches the top level, recipe, dataset and resources"
+                "--set initializers.metaint.steps=2: nothing in initializers has the name or an argument 'metaint' "
+                "(did you mean 'metainit'?)"
             ),
+        ),
+        (
+            ["--set", "initializers.kaiming.steps=2"],
+            (
+                "--set initializers.kaiming.steps=2: kaiming has no argument 'steps' "
+                "(valid: distribution, embedding_std, gain, mode)"
+            ),
+        ),
+        (
+            ["--set", "initializers.metainit.base.std=2"],
+            "--set initializers.metainit.base.std=2: metainit has no base.std",
+        ),
+        (
+            ["--set", "initializers.metainit=2"],
+            (
+                "--set initializers.metainit=2: say which argument of metainit it is: "
+                "--set initializers.metainit.ARGUMENT=VALUE"
+            ),
+        ),
+        (
+            ["--set", "architectures.width=0"],
+            "--set architectures.width=0: architectures[0].width: must be at least 1, got 0",
+        ),
+        (
+            ["--set", "rules.recipe=2"],
+            (
+                "--set rules.recipe=2: rules is not a mapping; --set reaches the top level, recipe, resources and the "
+                "arguments in architectures, dataset, initializers, probes"
+            ),
+        ),
+        (
+            ["--set", "compare=initializr"],
+            "--set compare=initializr: compare: nothing in the suite has 'initializr' (did you mean 'initializer'?)",
         ),
         (
             ["--set", "recipe.lr=[1"],
@@ -60,7 +99,7 @@ CLOSED = "http://127.0.0.1:1"
         ),
         (
             ["--only", "inizializer=kaiming"],
-            "--only inizializer=kaiming: inizializer: unknown key (did you mean 'initializer'?)",
+            "--only inizializer=kaiming: inizializer: is an unknown key (did you mean 'initializer'?)",
         ),
         (["--only", "depth=10,28"], "--only depth=10,28: depth: no trial has 28 (valid: 3, 10, 16)"),
         (["--only", "seed=2"], "--only seed=2: seed: no trial has 2 (valid: 0, 1)"),
@@ -127,9 +166,9 @@ PLUGINS = {
         "import initbench\n@initbench.register_architecture('timm/mine')\ndef mine():\n    pass\n",
         "architecture 'timm/mine' is already registered by initbench.architectures.timm",
     ),
-    "has no base": (
-        "import initbench\ninitbench.register_initializer('mine', kind='tuner')\n",
-        "initializer 'mine': a tuner declares its default base and batch_size",
+    "does not say what its dataset asks": (
+        "import initbench\ninitbench.register_dataset('mine')\n",
+        "dataset 'mine': declare inputs and outputs, or describe",
     ),
 }
 

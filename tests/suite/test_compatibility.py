@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 import initbench
-from initbench.errors import SuiteError
-from suites import planned
+from initbench.errors import ArgumentError, SuiteError
+from initbench.inputs import Inputs
+from suites import planned, the_trial
 
 
 def only_reason(**keys):
@@ -24,8 +25,8 @@ def register_initializer(name, **traits):
 
 def register_architecture(name, build, **traits):
     @initbench.register_architecture(name, **traits)
-    def factory(size: int = 1, *, input_shape=(1, 8, 8), num_classes=10, scheme="standard"):
-        return build(size, input_shape, num_classes, scheme)
+    def factory(size: int = 1, *, inputs=Inputs((1, 8, 8)), outputs=10, scheme="standard"):
+        return build(size, inputs, outputs, scheme)
 
 
 class Model(nn.Module):
@@ -65,7 +66,7 @@ def test_the_scheme_is_selected_where_the_suite_does_not_say():
     built = []
     register_architecture(
         "two",
-        lambda size, shape, classes, scheme: built.append(scheme) or Model(lambda x: x.flatten(1)[:, :classes]),  # noqa: ARG005
+        lambda size, inputs, outputs, scheme: built.append(scheme) or Model(lambda x: x.flatten(1)[:, :outputs]),  # noqa: ARG005
         schemes=("standard", "fixup"),
     )
     tuner = {"name": "metainit", "base": ["needs_fixup", "xavier"]}
@@ -108,16 +109,24 @@ def test_what_cannot_be_tried_without_numbers_is_tried_with_them():
     assert len(planned(architectures=["counts"]).trials) == 1
 
 
-def test_an_argument_of_the_suite_that_is_refused_is_an_error():
-    def build(size, *_):
-        raise ValueError(f"size must be 2, got {size}")
+@pytest.mark.parametrize(
+    ("error", "key", "problem"),
+    [
+        (ArgumentError("must be 2", "size"), "architectures[0].size", "must be 2"),
+        (ValueError("size must be 2"), "architectures[0]", "size must be 2"),
+    ],
+    ids=["of an argument", "of a plug-in"],
+)
+def test_an_argument_of_the_suite_that_is_refused_is_an_error(error, key, problem):
+    def build(*_):
+        raise error
 
     register_architecture("picky", build)
-    with pytest.raises(SuiteError, match=r"^suite\.yaml: architectures\[0\]\.size: must be 2, got 3$"):
+    with pytest.raises(SuiteError) as refused:
         planned(architectures=[{"name": "picky", "size": 3}])
+    assert (refused.value.where, refused.value.key, refused.value.problem) == ("suite.yaml", key, problem)
     # Nobody gave a size here: it is the pair that does not fit.
-    reason = only_reason(architectures=["picky"])
-    assert reason == "picky cannot be built for inputs of 1×8×8: size must be 2, got 1"
+    assert only_reason(architectures=["picky"]) == "picky cannot be built for inputs of 1×8×8: size must be 2"
 
 
 def test_a_timm_model_that_is_made_for_larger_images():
@@ -145,7 +154,7 @@ def test_activation_checkpointing_needs_blocks():
         ("plain", True),
     ]
     [pair] = result.incompatible
-    assert pair.reason == "activation_checkpointing needs a model with blocks, mlp has none"
+    assert pair.reason.startswith("activation_checkpointing needs blocks")
 
 
 def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
@@ -160,5 +169,182 @@ def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
     reason = "wrn: norm must be none for scheme fixup, got batch"
     assert [pair.reason for pair in result.incompatible] == [reason]
     assert only_reason(architectures=[{"name": "wrn", "depth": 10, "width": 1}], initializers=["fixup"]) == reason
-    with pytest.raises(SuiteError, match="depth: must be 6n"):
+    with pytest.raises(SuiteError) as refused:
         planned(architectures=[{"name": "wrn", "depth": 11}], initializers=["fixup"])
+    assert refused.value.key == "architectures[0].depth"
+
+
+# --- tasks
+
+
+class Mean(initbench.Task):
+    """A number for each sample."""
+
+    metrics = (initbench.Metric("squared_error", "lower", primary=True),)
+
+    def loss(self, outputs, targets):
+        return (outputs.squeeze(1) - targets).square().mean()
+
+    def totals(self, outputs, targets):
+        return {"squared_error": (outputs.squeeze(1) - targets).square().sum()}
+
+    def values(self, totals, samples):
+        return {"squared_error": totals["squared_error"] / samples}
+
+    def constant_predictor(self, targets, outputs):
+        return targets.mean().expand(outputs)
+
+    def random_targets(self, outputs, samples, generator):  # noqa: ARG002
+        return torch.randn(samples, generator=generator)
+
+
+class Next(Mean):
+    """A distribution over the next token, at each position."""
+
+    def output_shape(self, inputs, outputs):
+        return (*inputs.shape, outputs)
+
+
+@pytest.fixture
+def tasks(scratch_registry):  # noqa: ARG001  # it must be forgotten
+    initbench.register_task("numbers")(Mean)
+    initbench.register_task("tokens")(Next)
+    initbench.register_dataset("rows", task="numbers", inputs=Inputs((8,)), outputs=1)(lambda: None)
+    initbench.register_dataset("words", task="tokens", inputs=Inputs((16,), vocabulary=50), outputs=50)(lambda: None)
+    register_architecture("line", lambda s, i, outputs, _: nn.Linear(i.shape[0], outputs), tasks=("numbers",))  # noqa: ARG005
+    register_architecture(
+        "reader",
+        lambda _, inputs, outputs, __: nn.Embedding(inputs.vocabulary, outputs),
+        tasks=("tokens", "numbers"),
+    )
+
+
+@pytest.mark.usefixtures("tasks")
+def test_a_dataset_and_an_architecture_of_different_tasks_are_an_incompatible_pair():
+    result = planned(dataset=["digits", "rows"], architectures=["mlp", "line"], seeds=2)
+    assert [(t.dataset.name, t.architecture.name) for t in result.trials] == [("digits", "mlp"), ("rows", "line")] * 2
+    assert [(p.spec.dataset.name, p.spec.architecture.name, p.reason) for p in result.incompatible] == [
+        ("digits", "line", "line serves numbers, the data are for classification"),
+        ("rows", "mlp", "mlp serves classification, the data are for numbers"),
+    ]
+    assert [(t.dataset.task, t.dataset.inputs, t.dataset.outputs) for t in result.trials[:2]] == [
+        ("classification", Inputs((1, 8, 8)), 10),
+        ("numbers", Inputs((8,)), 1),
+    ]
+
+
+@pytest.mark.usefixtures("tasks")
+def test_an_architecture_that_serves_none_of_the_tasks_is_a_bad_suite():
+    with pytest.raises(SuiteError) as refused:
+        planned(dataset=["digits", "words"], architectures=["mlp", "line"])
+    assert refused.value.key == "architectures[1]"
+    assert refused.value.problem == "line serves numbers, the data of the suite are for classification and tokens"
+
+
+@pytest.mark.usefixtures("tasks")
+def test_tokens_are_tried_as_tokens_and_outputs_by_the_task():
+    trial = the_trial(dataset="words", architectures=["reader"])
+    assert trial.dataset.inputs == Inputs((16,), 50)
+    # Numbers are no tokens, and the outputs of the linear network are no sequence.
+    assert only_reason(dataset="rows", architectures=["reader"]).startswith("reader refuses inputs of 8: ")
+    register_architecture("pooled", lambda *known: Model(lambda x: torch.zeros(len(x), known[2])), tasks=("tokens",))
+    reason = only_reason(dataset="words", architectures=["pooled"])
+    assert reason == "pooled must give outputs of (2, 16, 50) for two samples, gives (2, 50)"
+
+
+@pytest.mark.usefixtures("tasks")
+def test_what_a_task_cannot_honour_is_incompatible():
+    result = planned(dataset=["digits", "rows"], architectures=["mlp", "line"], recipe={"mixup": 1.0})
+    assert [t.dataset.name for t in result.trials] == ["digits"]
+    assert "mixup is not for task numbers" in {pair.reason for pair in result.incompatible}
+
+
+def test_a_task_that_nothing_registers():
+    initbench.register_dataset("odd", task="regresion", inputs=Inputs((8,)), outputs=1)(lambda: None)
+    with pytest.raises(SuiteError) as refused:
+        planned(dataset="odd")
+    assert refused.value.key == "dataset"
+
+
+def test_logits_of_an_object():
+    class Outputs:
+        def __init__(self, x):
+            self.logits = x
+
+    register_architecture("wrapped", lambda *_: Model(lambda x: Outputs(x.flatten(1)[:, :10])))
+    assert the_trial(architectures=["wrapped"]).architecture.name == "wrapped"
+
+
+# --- initializers that refuse
+
+
+def test_an_initializer_refuses_a_recipe():
+    result = planned(initializers=["xavier", {"name": "gradinit", "eta": [None, 0.1]}], recipe={"lr": [0.0, 0.1]})
+    ran = [(t.recipe.lr, t.initializer.name, t.initializer.arguments.get("eta")) for t in result.trials]
+    assert ran == [
+        (0.0, "xavier", None),
+        (0.0, "gradinit", 0.1),
+        (0.1, "xavier", None),
+        (0.1, "gradinit", None),
+        (0.1, "gradinit", 0.1),
+    ]
+    [pair] = result.incompatible
+    assert "eta" in pair.reason
+    assert (pair.spec.recipe.lr, pair.spec.initializer.arguments["eta"]) == (0.0, None)
+
+
+def test_a_pair_is_told_once_for_all_recipes():
+    result = planned(architectures=[{"name": "mlp", "scheme": "fixup"}], recipe={"lr": [0.1, 0.2, 0.3]}, seeds=2)
+    assert (result.trials, len(result.incompatible)) == ((), 1)
+
+
+# --- who names the scheme
+
+
+def test_one_architecture_with_and_without_a_scheme():
+    network = {"name": "wrn", "depth": 10, "width": 1, "norm": "none"}
+    result = planned(architectures=[network, network | {"scheme": "fixup"}], initializers=["kaiming", "fixup"])
+    assert [(t.scheme, t.initializer.name, t.scheme_named_by) for t in result.trials] == [
+        ("standard", "kaiming", ("suite",)),
+        ("fixup", "fixup", ("initializer", "suite")),  # both entries come to it; it runs once
+        ("fixup", "kaiming", ("suite",)),
+    ]
+    alone = planned(architectures=[network], initializers=["kaiming", "fixup"])
+    assert [t.scheme_named_by for t in alone.trials] == [("suite",), ("initializer",)]
+    assert alone.trials[1].id == result.trials[1].id
+
+
+def test_a_timm_model_with_and_without_a_scheme():
+    result = planned(
+        dataset={"name": "digits", "image_size": 32},
+        architectures=["timm/resnet18", {"name": "timm/resnet18", "scheme": "fixup"}],
+        initializers=["kaiming", "fixup"],
+    )
+    assert [(t.scheme, t.initializer.name) for t in result.trials] == [
+        ("standard", "kaiming"),
+        ("fixup", "fixup"),
+        ("fixup", "kaiming"),
+    ]
+
+
+def test_a_scheme_that_an_initializer_of_a_tuner_needs_is_brought_by_it():
+    network = {"name": "wrn", "depth": 10, "width": 1, "norm": "none"}
+    tuner = {"name": "metainit", "base": ["fixup", "kaiming"]}
+    result = planned(architectures=[network], initializers=[tuner])
+    assert [(t.scheme, t.scheme_named_by) for t in result.trials] == [
+        ("fixup", ("initializer",)),
+        ("standard", ("suite",)),
+    ]
+    # A rule that takes it away takes the scheme away.
+    rules = [{"when": {"initializer.base": "fixup"}, "initializer": {"base": "orthogonal"}}]
+    changed = planned(architectures=[network], initializers=[tuner], rules=rules)
+    assert [t.scheme for t in changed.trials] == ["standard", "standard"]
+
+
+def test_a_scheme_of_a_plug_in():
+    register_architecture("own", lambda *_: Model(lambda x: x.flatten(1)[:, :10]), schemes=("standard", "rezero"))
+    assert the_trial(architectures=[{"name": "own", "scheme": "rezero"}]).scheme == "rezero"
+    with pytest.raises(SuiteError) as refused:
+        planned(architectures=[{"name": "own", "scheme": "rezro"}])
+    assert refused.value.key == "architectures[0].scheme"
+    assert "'rezero'" in refused.value.problem

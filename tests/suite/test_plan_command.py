@@ -10,8 +10,7 @@ from ledgers import make_record
 from initbench.cli import main
 from initbench.ledger import Ledger
 from initbench.suite.load import load_suite
-from initbench.suite.plan import plan
-from suites import VALID, edited
+from suites import VALID, edited, plan_of
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def show(tmp_path, monkeypatch, capsys):
 def test_json(show):
     data = json.loads(show(VALID, "--json"))
     assert (data["suite"], data["trials"], data["missing"], data["excluded"]) == ("valid", 10, 10, 2)
-    trials = plan(load_suite("suite.yaml")).trials
+    trials = plan_of(load_suite("suite.yaml")).trials
     assert [(c["architecture"], c["initializer"], c["seeds"], c["set_by_rules"]) for c in data["cells"]] == [
         ("plain[depth=10, width=1]", "kaiming", [0, 1], {"recipe.clip_norm": 1.0}),
         ("plain[depth=10, width=1]", "metainit(delta_orthogonal)", [0, 1], {"recipe.clip_norm": 1.0}),
@@ -45,7 +44,7 @@ def test_json(show):
 
 def test_what_the_ledger_has(show):
     show(VALID)
-    first, second, third, *_ = plan(load_suite("suite.yaml")).trials
+    first, second, third, *_ = plan_of(load_suite("suite.yaml")).trials
     ledger = Ledger(Path("runs/valid"))
     for trial, status in ((first, "finished"), (second, "diverged"), (third, "failed")):
         ledger.write(make_record(trial, status=status))
@@ -75,6 +74,65 @@ def test_crossed_recipes_and_data_tell_cells_apart(show):
 def test_incompatible_pairs(show):
     text = edited(("{name: mlp, width: 8}", "{name: mlp, width: 8, scheme: [standard, fixup]}"))
     assert "incompatible: mlp[depth=3, width=8] + fixup with kaiming: mlp has no scheme fixup" in show(text)
+
+
+def test_each_reason_stands_once(show):
+    text = edited(
+        ("{name: mlp, width: 8}", "{name: mlp, width: [8, 9], scheme: [standard, fixup]}"),
+        ("epochs: 1, lr: 0.1", "epochs: 1, lr: [0.1, 0.2]"),
+    )
+    out = show(text)
+    assert out.count("mlp has no scheme fixup") == 1
+    assert "mlp[depth=3, width=8] + fixup with kaiming; mlp[depth=3, width=9] + fixup with kaiming: mlp" in out
+    assert len(json.loads(show(text, "--json"))["incompatible"]) == 2
+
+
+def test_a_suite_in_which_nothing_can_run(show, capsys):
+    """Its reasons are printed, each once, and the request was wrong."""
+    text = edited(
+        ("- {name: plain, depth: [10, 16], width: 1, norm: none}", "- {name: mlp, depth: [3, 4], scheme: skipinit}"),
+        ("{name: mlp, width: 8}", "{name: mlp, width: 8, scheme: fixup}"),
+        ("epochs: 1, lr: 0.1", "epochs: 1, lr: [0.1, 0.2]"),
+        ("when: {architecture: plain}", "when: {architecture: mlp}"),
+        ("exclude: [{architecture: mlp, initializer: metainit}]\n", ""),
+    )
+    for options in ((), ("--json",)):
+        with pytest.raises(SystemExit) as stop:
+            show(text, *options)
+        out, err = capsys.readouterr()
+        assert stop.value.code == 2
+        assert err == "initbench: suite.yaml:1: no trial can run\n"
+        if options:
+            found = json.loads(out)
+            assert (found["trials"], len(found["incompatible"])) == (0, 6)
+        else:
+            assert [out.count(f"mlp has no scheme {scheme}") for scheme in ("skipinit", "fixup")] == [1, 1]
+
+
+def test_what_is_compared_is_said(show):
+    text = edited(("seeds: 2", "seeds: 2\ncompare: [initializer, architecture.norm]"))
+    assert "compares initializer, architecture.norm\n" in show(text)
+    assert json.loads(show(text, "--json"))["compare"] == ["initializer", "architecture.norm"]
+    assert "compares" not in show(VALID)
+
+
+def test_only_measuring(show):
+    data = json.loads(show(edited(("epochs: 1", "epochs: 0")), "--json"))
+    assert data["trials"] == 10
+
+
+def test_who_names_the_scheme(show):
+    text = edited(
+        ("{name: mlp, width: 8}", "{name: wrn, depth: 10, width: 1, norm: none}"),
+        ("- kaiming\n", "- kaiming\n  - fixup\n"),
+        ("exclude: [{architecture: mlp, initializer: metainit}]\n", ""),
+    )
+    cells = json.loads(show(text, "--json", "--only", "architecture=wrn"))["cells"]
+    assert {c["initializer"]: c["scheme_named_by"] for c in cells} == {
+        "kaiming": ["suite"],
+        "fixup": ["initializer"],
+        "metainit(delta_orthogonal)": ["suite"],
+    }
 
 
 def test_nothing_is_written(show, tmp_path):

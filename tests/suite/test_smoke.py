@@ -9,15 +9,14 @@ import torch
 import initbench
 from initbench.cli import main
 from initbench.data import load_dataset
-from initbench.errors import InitbenchError, SuiteError
+from initbench.errors import InitbenchError
 from initbench.execution.trial import run_trial
+from initbench.inputs import Inputs
 from initbench.ledger import Ledger
-from initbench.registry import DATASETS, INITIALIZERS, PROBES
-from initbench.suite.compatibility import dataset_shape
+from initbench.registry import INITIALIZERS, PROBES, Initializer
 from initbench.suite.load import load_suite
-from initbench.suite.plan import plan
-from initbench.suite.smoke import smoke, smoke_suite
-from suites import planned
+from initbench.suite.smoke import is_smoke, smoke, smoke_suite
+from suites import plan_of, planned
 
 SUITE = """\
 name: colours
@@ -66,7 +65,7 @@ def beside_depth(trial):
 
 
 def test_every_part_is_covered(suite):
-    full = plan(suite)
+    full = plan_of(suite)
     trials = smoke(full).trials
     assert {beside_depth(t) for t in trials} == {beside_depth(t) for t in full.trials}
     assert {(t.initializer.name, t.initializer.arguments.get("gain")) for t in trials} == {
@@ -75,13 +74,14 @@ def test_every_part_is_covered(suite):
         ("delta_orthogonal", 2.0),
         ("metainit", None),
     }
-    assert {t.initializer.base.name for t in trials if t.initializer.base} == {"orthogonal", "xavier"}
+    bases = [t.initializer.arguments["base"] for t in trials if "base" in t.initializer.arguments]
+    assert {base["name"] for base in bases} == {"orthogonal", "xavier"}
     # What the rules make of the recipe, at a depth that is not the smallest too.
     assert {(t.recipe.clip_norm, t.recipe.lr) for t in trials} == {(None, 0.1), (1.0, 0.1), (1.0, 0.01), (None, 0.01)}
 
 
 def test_it_is_small_and_each_trial_is_another(suite):
-    full = plan(suite)
+    full = plan_of(suite)
     trials = smoke(full).trials
     assert len(full.trials) == 135
     assert len(trials) == 7  # five architectures, of which `plain` at its smallest depth has two of the four recipes
@@ -92,7 +92,7 @@ def test_it_is_small_and_each_trial_is_another(suite):
 
 def test_every_architecture_is_there_at_its_smallest_depth(suite):
     depths = {}
-    for trial in smoke(plan(suite)).trials:
+    for trial in smoke(plan_of(suite)).trials:
         depths.setdefault(beside_depth(trial), set()).add(trial.architecture.arguments["depth"])
     assert [min(found) for key, found in depths.items() if '"mlp"' not in key] == [10, 10, 10]
 
@@ -110,7 +110,7 @@ def test_a_greater_depth_where_nothing_else_has_a_part():
 
 
 def test_nothing_runs_that_the_suite_does_not_run(suite):
-    full = plan(suite)
+    full = plan_of(suite)
     pairs = {(t.architecture.model_dump_json(), t.initializer.name) for t in full.trials}
     reduced = smoke(full)
     assert {(t.architecture.model_dump_json(), t.initializer.name) for t in reduced.trials} <= pairs
@@ -118,7 +118,7 @@ def test_nothing_runs_that_the_suite_does_not_run(suite):
 
 
 def test_a_filter_is_honoured(suite):
-    trials = smoke(plan(suite, ["architecture=wrn", "initializer=metainit"])).trials
+    trials = smoke(plan_of(suite, ["architecture=wrn", "initializer=metainit"])).trials
     assert {(t.architecture.name, t.initializer.name) for t in trials} == {("wrn", "metainit")}
     assert [t.architecture.arguments["depth"] for t in trials] == [10, 10]
 
@@ -134,7 +134,7 @@ def test_a_plan_without_trials_stays_without():
 
 
 def test_the_plan_and_the_suite_are_left_as_they_are(suite):
-    full = plan(suite)
+    full = plan_of(suite)
     before = [t.model_dump_json() for t in full.trials], dict(suite.document.overrides)
     smoke(full)
     reduced = smoke_suite(suite)
@@ -160,37 +160,106 @@ def test_the_plan_and_the_suite_are_left_as_they_are(suite):
 def test_the_data_have_the_shape_and_no_file_is_read(dataset, shape, classes, tmp_path, monkeypatch):
     monkeypatch.setenv("INITBENCH_DATA", str(tmp_path))
     [trial] = smoke(planned(dataset=dataset, recipe={"batch_size": 100})).trials
-    assert trial.dataset.name == "gaussian"
-    assert dataset_shape(DATASETS.get("gaussian"), trial.dataset.arguments) == (shape, classes)
+    assert trial.dataset.name == "random"
+    assert (trial.dataset.inputs, trial.dataset.outputs) == (Inputs(shape), classes)
     data = load_dataset(trial.dataset.name, trial.dataset.arguments)
-    assert (data.input_shape, data.num_classes) == (shape, classes)
+    assert (data.inputs, data.outputs) == (Inputs(shape), classes)
     assert data.train.inputs.shape == (8, *shape)  # one batch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_images_that_are_not_square_are_refused(scratch_registry):  # noqa: ARG001  # it must be forgotten
-    @initbench.register_dataset("wide", input_shape=(1, 8, 12), num_classes=2)
-    def wide(image_size: int | None = None):
-        """Never read."""
+class Counting(initbench.Task):
+    """The sum of the tokens of a text, by squared error."""
 
-    with pytest.raises(SuiteError, match=r"^--smoke: wide has images of 8×12; random data has square images alone$"):
-        smoke(planned(dataset="wide"))
-    [trial] = smoke(planned(dataset={"name": "wide", "image_size": 6})).trials
-    assert trial.dataset.arguments["image_size"] == 6
+    metrics = (initbench.Metric("squared_error", "lower", primary=True),)
+
+    def loss(self, outputs, targets):
+        return (outputs.squeeze(1) - targets).square().mean()
+
+    def totals(self, outputs, targets):
+        return {"squared_error": (outputs.squeeze(1) - targets).square().sum()}
+
+    def values(self, totals, samples):
+        return {"squared_error": totals["squared_error"] / samples}
+
+    def constant_predictor(self, targets, outputs):
+        return targets.mean().expand(outputs)
+
+    def random_targets(self, outputs, samples, generator):  # noqa: ARG002
+        return torch.randn(samples, generator=generator)
+
+
+@pytest.mark.parametrize(
+    "inputs", [Inputs((5,)), Inputs((2, 8, 12)), Inputs((6,), vocabulary=7)], ids=["rows", "wide images", "tokens"]
+)
+def test_any_task_and_any_shape(inputs, scratch_registry):  # noqa: ARG001  # they must be forgotten
+    initbench.register_task("counting")(Counting)
+    initbench.register_dataset("counted", task="counting", inputs=inputs, outputs=1)(lambda: None)
+
+    @initbench.register_architecture("counter", tasks=("counting",))
+    def counter(*, inputs, outputs):
+        features = torch.nn.Flatten()
+        if inputs.vocabulary:
+            features = torch.nn.Sequential(torch.nn.Embedding(inputs.vocabulary, 1), features)
+        return torch.nn.Sequential(features, torch.nn.LazyLinear(outputs))
+
+    [trial] = smoke(planned(dataset="counted", architectures=["counter"], initializers=["kaiming"])).trials
+    assert (trial.dataset.task, trial.dataset.inputs) == ("counting", inputs)
+    data = load_dataset(trial.dataset.name, trial.dataset.arguments)
+    assert (data.task, data.inputs, data.train.inputs.is_floating_point()) == (
+        "counting",
+        inputs,
+        inputs.vocabulary is None,
+    )
+    assert is_smoke(trial.model_dump(mode="json"))
+
+
+def test_initializers_that_are_arguments_are_short_too(scratch_registry):  # noqa: ARG001  # they must be forgotten
+    @initbench.register_initializer("slow", smoke={"sweeps": 2})
+    def slow(sweeps: int = 100, batch_size: int = 64):  # noqa: ARG001
+        return lambda model, context: None  # noqa: ARG005
+
+    @initbench.register_initializer("outer")
+    def outer(inner: Initializer = Initializer("slow")):  # noqa: ARG001
+        return lambda model, context: None  # noqa: ARG005
+
+    [trial] = smoke(planned(initializers=["outer"])).trials
+    assert trial.initializer.arguments["inner"]["arguments"] == {"sweeps": 2, "batch_size": 8}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "becomes"),
+    [
+        ({"steps": 1000, "warmup_steps": 100}, {"steps": 2, "warmup_steps": 1}),
+        ({"epochs": 90, "warmup_steps": 500}, {"epochs": 2, "warmup_steps": 1}),
+        (
+            {"steps": 1000, "evaluate_every": 50, "history_every": 10},
+            {"steps": 2, "evaluate_every": 1, "history_every": 1},
+        ),
+        ({"accumulate": 16, "batch_norm": "micro_batch"}, {"epochs": 2, "accumulate": 2, "batch_norm": "micro_batch"}),
+        ({"epochs": 0}, {"epochs": 0}),
+    ],
+    ids=str,
+)
+def test_a_recipe_has_two_steps_and_what_the_suite_s_has(recipe, becomes):
+    [trial] = smoke(planned(recipe=recipe)).trials
+    assert {name: getattr(trial.recipe, name) for name in becomes} == becomes
+    always = {"batch_size", "threads", *becomes}
+    assert {n for n, value in trial.recipe if value != type(trial.recipe).model_fields[n].default} <= always
 
 
 @pytest.mark.parametrize(("given", "becomes"), [(128, 8), (8, 8), (5, 5), (1, 1)])
 def test_batches_are_small_and_never_larger_than_they_were(given, becomes):
     metainit = {"name": "metainit", "batch_size": given}
     [trial] = smoke(planned(initializers=[metainit], recipe={"batch_size": given})).trials
-    assert (trial.recipe.batch_size, trial.initializer.batch_size) == (becomes, becomes)
+    assert (trial.recipe.batch_size, trial.initializer.arguments["batch_size"]) == (becomes, becomes)
     assert trial.dataset.arguments["train_size"] == becomes
 
 
 def test_initializers_and_probes_take_what_they_declare(suite):
-    trials = smoke(plan(suite)).trials
+    trials = smoke(plan_of(suite)).trials
     tuned = [t.initializer for t in trials if t.initializer.name == "metainit"]
-    assert {(i.arguments["steps"], i.arguments["lr"], i.batch_size) for i in tuned} == {(3, 0.1, 8)}
+    assert {(i.arguments["steps"], i.arguments["lr"], i.arguments["batch_size"]) for i in tuned} == {(3, 0.1, 8)}
     # Two numbers of batches become one; random and real data stay two.
     found = [(p.name, p.arguments["data"], p.arguments["batch_size"], p.arguments["batches"]) for p in trials[0].probes]
     assert found == [
@@ -201,8 +270,8 @@ def test_initializers_and_probes_take_what_they_declare(suite):
 
 
 def test_a_recipe_keeps_what_does_not_make_it_long(suite):
-    before = {t.recipe.clip_norm: t.recipe for t in plan(suite).trials if t.recipe.lr == 0.1}
-    for trial in smoke(plan(suite)).trials:
+    before = {t.recipe.clip_norm: t.recipe for t in plan_of(suite).trials if t.recipe.lr == 0.1}
+    for trial in smoke(plan_of(suite)).trials:
         if trial.recipe.lr == 0.1:
             short = {"epochs": 2, "batch_size": 8, "history_every": 1, "threads": 1}
             assert trial.recipe == before[trial.recipe.clip_norm].model_copy(update=short)
@@ -245,6 +314,15 @@ def test_two_steps_whatever_the_batch(batch_size):
     assert run_smoke(batch_size=batch_size).metrics["steps"] == 2
 
 
+def test_steps_in_the_place_of_epochs():
+    assert run_smoke(steps=1000, warmup_steps=10).metrics["steps"] == 2
+
+
+def test_a_recipe_that_only_measures():
+    record = run_smoke(epochs=0)
+    assert (record.status, record.metrics["steps"]) == ("finished", 0)
+
+
 # --- what is declared
 
 
@@ -252,7 +330,9 @@ def test_what_is_declared_is_accepted():
     for registry in (INITIALIZERS, PROBES):
         for component in map(registry.get, registry.builtins):
             component.build(component.traits.smoke)
-            counts = {k: v for k, v in component.resolve(component.traits.smoke).items() if type(v) is int}
+            short = component.resolve(component.traits.smoke)
+            # A size of batches need not be declared: every one is made small.
+            counts = {k: v for k, v in short.items() if type(v) is int and k != "batch_size"}
             assert max(counts.values(), default=0) <= 10, f"{component.name} declares no short run: {counts}"
 
 
@@ -304,7 +384,7 @@ def test_run(suite, tmp_path, capsys, monkeypatch):
     assert (folder / "mlflow.db").is_file()
     assert (folder / "suite.yaml").read_text().endswith("# run with --smoke\n")
     records = list(Ledger(folder).records())
-    assert {r.id for r in records} == {t.id for t in smoke(plan(suite, ["architecture=mlp"])).trials}
+    assert {r.id for r in records} == {t.id for t in smoke(plan_of(suite, ["architecture=mlp"])).trials}
     assert {r.status for r in records} == {"finished"}
     assert {r.metrics["steps"] for r in records} == {2}
     assert {r.spec["suite"] for r in records} == {"colours-smoke"}
@@ -312,10 +392,10 @@ def test_run(suite, tmp_path, capsys, monkeypatch):
     assert "nothing to run: all 4 trials have a result" in initbench_run(capsys, monkeypatch, *command)
 
 
-def test_plan(suite, tmp_path, capsys, monkeypatch):
+def test_plan_of(suite, tmp_path, capsys, monkeypatch):
     data = json.loads(initbench_run(capsys, monkeypatch, "plan", "suite.yaml", "--smoke", "--json"))
     assert data["suite"] == "colours-smoke"
-    assert data["trials"] == data["missing"] == len(smoke(plan(suite)).trials)
+    assert data["trials"] == data["missing"] == len(smoke(plan_of(suite)).trials)
     out = initbench_run(capsys, monkeypatch, "plan", "suite.yaml", "--smoke")
     assert out.splitlines()[-1].endswith("its results mean nothing")
     assert "mean nothing" not in initbench_run(capsys, monkeypatch, "plan", "suite.yaml")

@@ -11,50 +11,54 @@ from initbench.initializers.distribution import Distribution, sample
 
 
 @broken_apply(
-    "notes_what_it_changes",
-    "norm.weight is changed, which no note says: it has the notes [] (model convolutions)",
+    "records_what_it_changes",
+    "norm.weight is changed, and the record says: nothing (model convolutions)",
 )
-def changes_more_than_it_notes(model, context):
+def changes_more_than_it_records(model, context):
     draw(model, context)
     for name in [name for name, _ in trainable(model) if name.startswith("norm")]:
         context.record.tensors.pop(name)
 
 
-@broken_apply("notes_what_it_changes", "conv1.bias has the note 'drawn: normal' and is unchanged (model convolutions)")
-def notes_a_draw_that_it_does_not_make(model, context):
+@broken_apply(
+    "records_what_it_changes", "conv1.bias is unchanged, and the record says: drawn: normal (model convolutions)"
+)
+def records_a_draw_that_it_does_not_make(model, context):
     for name, parameter in trainable(model):
         if parameter.dim() > 1:
             nn.init.normal_(parameter, generator=context.generator(name))
-        context.record.note(name, "drawn: normal")
+        context.record.drawn(name, "normal")
 
 
-@broken_apply("notes_what_it_changes", "conv1.bias has the note 'zeroed' and is not zero (model convolutions)")
-def notes_zeros(model, context):
+@broken_apply(
+    "records_what_it_changes", "conv1.bias has other values, and the record says: zeroed (model convolutions)"
+)
+def records_zeros(model, context):
     draw(model, context)
     for name in [name for name, _ in trainable(model) if name.endswith("bias")]:
-        context.record.note(name, "zeroed")
+        context.record.filled(name, 0.0)
 
 
-@broken_apply("notes_what_it_changes", "'conv1' has a note and is no parameter (model convolutions)")
-def notes_modules(model, context):
+@broken_apply("records_what_it_changes", "'conv1' is in the record and is no parameter (model convolutions)")
+def records_modules(model, context):
     draw(model, context)
     for name, _ in trainable(model):
-        context.record.note(name.rpartition(".")[0], "drawn: normal")
+        context.record.drawn(name.rpartition(".")[0], "normal")
 
 
 @broken_apply(
     "counts_its_passes",
     "the declared cost is {'forward': 1, 'backward': 1}, and {'forward': 1, 'backward': 2} were counted "
     "(model convolutions)",
-    tuner=True,
+    starts_from_another=True,
 )
 def miscounts(model, context):
     model.eval()
     parameters = [parameter for _, parameter in trainable(model)]
     if not parameters:
         raise InitializationError("miscounts: nothing to look at")
-    inputs, targets = next(context.batches())
-    loss = context.loss_fn(model(inputs), targets)
+    inputs, targets = next(context.batches("random", 8))
+    loss = context.loss(model(inputs), targets)
     torch.autograd.grad(loss, parameters, retain_graph=True)
     loss.backward()
     context.record.cost = {"forward": 1, "backward": 1}
@@ -66,7 +70,7 @@ def miscounts(model, context):
 )
 def records_a_tensor(model, context):
     draw(model, context)
-    context.record.conditions["shape"] = torch.tensor(context.input_shape)
+    context.record.conditions["shape"] = torch.tensor(context.inputs.shape)
 
 
 @broken_apply("gives_finite_values", "conv1.weight has values that are not finite (model convolutions)")
@@ -93,7 +97,7 @@ def mixes_types(model, context):
         size = len(parameter)
         rotation = torch.randn(size, size, generator=context.generator(name))
         parameter.data.copy_((rotation @ parameter.data.reshape(size, -1)).view_as(parameter))
-        context.record.note(name, "rotated")
+        context.record.set_to(name, "rotated")
 
 
 @broken_apply(
@@ -104,7 +108,7 @@ def rounds_in_float64(model, context):
     for name, parameter in trainable(model):
         drawn = torch.randn(parameter.shape, generator=context.generator(name))
         parameter.data.copy_(drawn * parameter.element_size())
-        context.record.note(name, "drawn: normal")
+        context.record.drawn(name, "normal")
 
 
 @broken_apply(
@@ -146,18 +150,18 @@ def leaves_a_hook_where_it_refuses(model, context):
 @broken_apply(
     "raises_readable_errors",
     "leaves values in conv1.weight that are not finite where inputs are NaN; raise an InitializationError",
-    tuner=True,
+    starts_from_another=True,
 )
 def scales_by_nan(model, context):
     for name, parameter in trainable(model):
-        parameter.data.div_(next(context.batches())[0].double().std())
-        context.record.note(name, "scaled")
+        parameter.data.div_(next(context.batches("random", 8))[0].double().std())
+        context.record.scaled(name, 1.0)
 
 
 @broken(
     "names_bad_arguments",
-    "accepts std -1.0 and then raises RuntimeError: normal expects std >= 0.0, but found std -1; raise a ValueError "
-    "that begins with its name",
+    "accepts std -1.0 and then raises RuntimeError: normal expects std >= 0.0, but found std -1; raise "
+    "ArgumentError('must be ...', 'std')",
 )
 def takes_any_number(std: float = 1.0):
     return lambda model, context: draw(model, context, std)
@@ -165,7 +169,7 @@ def takes_any_number(std: float = 1.0):
 
 @broken(
     "names_bad_arguments",
-    "refuses std 0.0 by a message that does not begin with the argument's name: this must be above 0",
+    "refuses std 0.0 without the argument's name: this must be above 0; raise ArgumentError('must be ...', 'std')",
 )
 def names_no_argument(std: float = 1.0):
     if not std > 0:
@@ -175,7 +179,7 @@ def names_no_argument(std: float = 1.0):
 
 @broken(
     "names_bad_arguments",
-    "raises ZeroDivisionError: division by zero for fan 0; raise a ValueError that begins with the argument's name",
+    "raises ZeroDivisionError: division by zero for fan 0; raise ArgumentError('must be ...', 'fan')",
 )
 def divides(fan: int = 1):
     return takes_any_number(abs(1 / fan))

@@ -17,7 +17,7 @@ from torch import nn
 def seeds_itself(model, context):
     for name, parameter in trainable(model):
         nn.init.normal_(parameter, generator=torch.Generator().manual_seed(int.from_bytes(os.urandom(7))))
-        context.record.note(name, "drawn: normal")
+        context.record.drawn(name, "normal")
 
 
 @broken_apply(
@@ -27,7 +27,7 @@ def ignores_the_seed(model, context):
     generator = torch.Generator().manual_seed(0)
     for name, parameter in trainable(model):
         nn.init.normal_(parameter, generator=generator)
-        context.record.note(name, "drawn: normal")
+        context.record.drawn(name, "normal")
 
 
 @broken_apply(
@@ -37,7 +37,7 @@ def ignores_the_seed(model, context):
 def draws_from_torch(model, context):
     for name, parameter in trainable(model):
         nn.init.normal_(parameter)
-        context.record.note(name, "drawn: normal")
+        context.record.drawn(name, "normal")
 
 
 @broken_apply(
@@ -74,7 +74,7 @@ def draws_every_name(model, context):
     for name, parameter in model.named_parameters(remove_duplicate=False):
         if parameter.requires_grad:
             nn.init.normal_(parameter, generator=context.generator(name))
-            context.record.note(name, "drawn: normal")
+            context.record.drawn(name, "normal")
 
 
 @broken_apply("keeps_parameters", "conv1.weight is not what it was (model convolutions)")
@@ -121,7 +121,7 @@ def freezes(model, context):
         parameter.requires_grad_(requires_grad=not name.endswith("bias"))
 
 
-@broken_apply("keeps_buffers", "after `initialize` drawn_at was added (model convolutions)", tuner=True)
+@broken_apply("keeps_buffers", "after `initialize` drawn_at was added (model convolutions)", starts_from_another=True)
 def adds_a_buffer(model, context):
     draw(model, context)
     model.register_buffer("drawn_at", torch.tensor(context.seed))
@@ -148,7 +148,11 @@ def leaves_a_hook(model, context):
     model.register_forward_hook(lambda *_: None)
 
 
-@broken_apply("leaves_nothing_behind", "attribute momentum of norm is not what it was (model convolutions)", tuner=True)
+@broken_apply(
+    "leaves_nothing_behind",
+    "attribute momentum of norm is not what it was (model convolutions)",
+    starts_from_another=True,
+)
 def changes_a_setting(model, context):
     draw(model, context)
     for module in model.modules():
@@ -160,4 +164,4 @@ def changes_a_setting(model, context):
 def writes_frozen_parameters(model, context):
     for name, parameter in model.named_parameters():
         nn.init.normal_(parameter, generator=context.generator(name))
-        context.record.note(name, "drawn: normal")
+        context.record.drawn(name, "normal")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from initbench.registry import Initializer
+
 
 @dataclass(frozen=True)
 class Flaw:
@@ -15,37 +17,43 @@ class Flaw:
         factory: of the initializer.
         property: the check that finds the flaw, and no other does.
         message: what that check says.
-        tuner: whether it is registered as one.
     """
 
     factory: object
     property: str
     message: str
-    tuner: bool = False
 
 
 FLAWS = []
 
 
-def broken(found, message, *, tuner=False):
+def broken(found, message):
     """Put a factory into the table."""
 
     def decorate(factory):
-        FLAWS.append(Flaw(factory, found, message, tuner))
+        FLAWS.append(Flaw(factory, found, message))
         return factory
 
     return decorate
 
 
-def broken_apply(found, message, *, tuner=False):
-    """Put a factory without arguments into the table, that returns the decorated function."""
+def broken_apply(found, message, *, starts_from_another=False):
+    """Put a factory into the table that returns the decorated function, which may start from another initializer."""
 
     def decorate(apply):
-        def factory():
+        def alone():
             return apply
 
+        def after_another(base: Initializer | None = Initializer("kaiming")):
+            def both(model, context):
+                context.apply(base, model)
+                apply(model, context)
+
+            return both
+
+        factory = after_another if starts_from_another else alone
         factory.__name__ = apply.__name__
-        broken(found, message, tuner=tuner)(factory)
+        broken(found, message)(factory)
         return apply
 
     return decorate
@@ -57,7 +65,7 @@ def trainable(model):
 
 
 def draw(model, context, std=1.0):
-    """What is right: every parameter from a generator of its own, and noted."""
+    """What is right: every parameter from a generator of its own, and recorded."""
     for name, parameter in trainable(model):
         nn.init.normal_(parameter, 0.0, std, generator=context.generator(name))
-        context.record.note(name, "drawn: normal")
+        context.record.drawn(name, "normal")

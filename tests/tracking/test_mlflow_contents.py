@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from trials import EPOCHS, STEPS_PER_EPOCH, make_record, metainit
+from trials import EPOCHS, STEPS_PER_EPOCH, make_record, metainit, scalar
 
 from initbench.tracking import contents
 
@@ -30,6 +30,8 @@ def test_tags_and_name():
         "seed": "3",
         "status": "finished",
         "phase": "final",
+        "task": "classification",
+        "metric": "test_error",
     }
 
 
@@ -54,6 +56,7 @@ def test_a_failed_trial_carries_its_error():
     tags = contents.tags(record, _labels(record))
     assert tags["status"] == "failed"
     assert tags["error"] == "RuntimeError: out of memory"
+    assert not {"task", "metric"} & tags.keys()  # which it may not have come to know
 
 
 def test_parameters_are_the_settings_and_the_conditions_of_the_probes():
@@ -72,9 +75,26 @@ def test_parameters_are_the_settings_and_the_conditions_of_the_probes():
         "probe.gradient_quotient.eps": "1e-05",
         "probe.gradient_quotient.fraction_below_epsilon": "0.03",
         "probe.gradient_quotient data-real.data": "real",
+        "chance.test_error": "0.9",
     }
     assert expected.items() <= parameters.items()
-    assert not [name for name in parameters if "per_layer" in name]
+    assert not [name for name in parameters if "per_batch" in name]
+    assert [name for name in parameters if name.startswith("chance.")] == ["chance.test_error"]
+
+
+def test_an_argument_that_is_an_initializer_is_its_name_with_its_own_arguments_below():
+    parameters = contents.parameters(make_record(initializer=metainit()))
+    of_the_initializer = {name: text for name, text in parameters.items() if name.startswith("initializer.")}
+    assert of_the_initializer == {
+        "initializer.base": "delta_orthogonal",
+        "initializer.base.gain": "1.0",
+        "initializer.batch_size": "32",
+        "initializer.lr": "0.1",
+        "initializer.steps": "100",
+    }
+    as_it_is = metainit()
+    as_it_is.arguments["base"] = None
+    assert contents.parameters(make_record(initializer=as_it_is))["initializer.base"] == "null"
 
 
 def test_a_long_value_is_cut_to_500_characters():
@@ -100,6 +120,53 @@ def test_final_metrics_have_their_contract_names_and_the_rest_a_prefix():
     }
 
 
+def layers(values, name="gradient_norm.per_layer"):
+    return {"name": name, "kind": "per_layer", "values": values, "unit": "", "conditions": {}}
+
+
+def depth(x, y):
+    return {"name": "signal", "kind": "curve", "x": x, "y": y, "over": "depth", "unit": "", "conditions": {}}
+
+
+def measured(*probes):
+    metrics = contents.metrics(replace(make_record(), probes=list(probes)))
+    return {at: value for at, value in metrics.items() if at[0].startswith(("probe/", "layers/"))}
+
+
+def test_a_value_for_each_layer_is_a_metric_of_each_layer():
+    probe = layers({"stem.weight": 1.5, "groups[0]": 2, "stem.bias": None})
+    assert measured(probe) == {("layers/gradient_norm/stem.weight", 0): 1.5, ("layers/gradient_norm/groups 0", 0): 2.0}
+    assert measured(layers({"a": 1.0}, "mine")) == {("layers/mine/a", 0): 1.0}
+
+
+def test_of_very_many_layers_some_are_shown_from_the_whole_depth():
+    probe = layers({f"layer{i}": float(i) for i in range(1000)})
+    shown = list(measured(probe).values())
+    assert 100 <= len(shown) <= 200
+    assert shown == sorted(shown)
+    assert shown[0] == 0
+    assert shown[-1] >= 990
+
+
+@pytest.mark.parametrize(
+    ("x", "steps"),
+    [
+        ([0, 1, 2], [0, 1, 2]),
+        ([8, 4, 2], [8, 4, 2]),
+        ([1.0, 10.0, 100.0], [1, 10, 100]),
+        ([0.1, 0.2, 0.3], [0, 1, 2]),  # places that are no integers are counted
+        ([1, 1, 2], [0, 1, 2]),  # so are places that stand twice, since a step has one value
+        ([1, None, 2], [0, 1, 2]),
+    ],
+)
+def test_a_curve_is_a_metric_over_its_places(x, steps):
+    expected = dict(zip(steps, (0.5, 0.25, 0.125), strict=True))
+    found = measured(depth(x, [0.5, 0.25, 0.125]))
+    assert found == {("probe/signal", step): value for step, value in expected.items()}
+    assert [step for _, step in found] == sorted(steps)
+    assert ("probe/signal", steps[1]) not in measured(depth(x, [0.5, None, 0.125]))
+
+
 def test_a_curve_has_one_value_per_step_in_increasing_order_whatever_the_order_of_the_history():
     record = make_record()
     # The entry of a step and the entry of an epoch can fall on the same step; the later one counts.
@@ -114,7 +181,7 @@ def test_a_curve_has_one_value_per_step_in_increasing_order_whatever_the_order_o
 def test_non_finite_missing_and_boolean_values_are_no_metrics():
     record = make_record(status="diverged")
     entry = {"step": 1, "epoch": 1, "train_loss": math.inf, "test_loss": math.nan, "lr": None}
-    probes = [{"name": "gradient_norm", "value": -math.inf, "conditions": {}}]
+    probes = [scalar("gradient_norm", -math.inf, {})]
     record = replace(record, metrics={**record.metrics, "odd": True}, history=[entry], probes=probes)
     metrics = contents.metrics(record)
     assert all(math.isfinite(value) for value in metrics.values())

@@ -16,8 +16,6 @@ from initbench.tracking import mlflow as tracking
 from initbench.tracking.mlflow import MlflowTracker, sync
 from initbench.tracking.uri import default_tracking_uri
 
-HERE = Path(__file__).parent
-
 
 def test_logging_twice_gives_one_run(store):
     record = make_record(initializer=metainit())
@@ -58,9 +56,10 @@ def test_an_error_of_mlflow_is_one_line_and_the_next_attempt_mends_the_run(store
 
 
 def test_nothing_is_printed_in_this_process_either(store, capfd):
+    Ledger(store.folder).write_suite("name: depth", {"compare": ["initializer"]})
     tracker = store.tracker()
     log_trial(tracker, make_record())
-    tracker.log_suite(__file__, HERE)
+    tracker.log_suite()
     assert capfd.readouterr() == ("", "")
 
 
@@ -142,14 +141,14 @@ def test_a_run_that_the_user_deleted_comes_back(store):
     assert_whole(store, record)
 
 
-def test_the_report_is_refreshed_and_not_doubled(store, tmp_path):
-    report, suite_file = tmp_path / "report", tmp_path / "suite.yaml"
+def test_the_report_is_refreshed_and_not_doubled(store):
+    report = store.folder / "report"
     report.mkdir()
     for text in ("first", "second"):
         (report / "index.html").write_text(f"<h1>{text}</h1>")
         (report / "cells.csv").write_text(text)
-        suite_file.write_text(f"name: {text}")
-        store.tracker().log_suite(suite_file, report)
+        Ledger(store.folder).write_suite(f"name: {text}", {"name": text})
+        store.tracker().log_suite()
     [run] = store.runs()
     assert run.info.run_name == "report"
     assert run.info.status == "FINISHED"
@@ -161,6 +160,7 @@ def test_the_report_is_refreshed_and_not_doubled(store, tmp_path):
         "report/index.html": "<h1>second</h1>",
         "report/cells.csv": "second",
         "suite.yaml": "name: second",
+        "resolved.json": '{\n "name": "second"\n}\n',
     }
 
 

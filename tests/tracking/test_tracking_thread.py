@@ -49,7 +49,7 @@ def test_everything_is_in_mlflow_after_close(tmp_path):
     records = [make_record(seed=seed) for seed in range(3)]
     for record in records:
         thread.put(record, contents.trial_labels([record.spec])[0])
-    thread.put_suite(__file__)
+    thread.put_suite()
     assert thread.close() == []
     client = MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("depth")

@@ -15,6 +15,7 @@ from trials import make_record, metainit
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
+from initbench.suite.spec import ComponentSpec
 from initbench.tracking.mlflow import MlflowTracker, sync
 from initbench.tracking.server import serve
 from initbench.tracking.uri import check_tracking_uri, default_tracking_uri
@@ -36,7 +37,7 @@ def folder(tmp_path_factory):
     """24 trials: two architectures, four initializers, three seeds."""
     folder = tmp_path_factory.mktemp("runs") / "depth"
     ledger = Ledger(folder)
-    initializers = [None, metainit(100), metainit(500), metainit(500).base]
+    initializers = [None, metainit(100), metainit(500), ComponentSpec(name="delta_orthogonal", arguments={"gain": 1.0})]
     for architecture in ("plain", "wrn"):
         for quality, initializer in enumerate(initializers):
             for seed in range(3):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from initbench.inputs import Inputs
 from initbench.ledger import Status, TrialRecord
-from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
+from initbench.tasks.classification import Classification
 from initbench.training.recipe import Recipe
 
 EPOCHS = 8
@@ -31,12 +33,19 @@ def make_record(
             arguments={"depth": depth, "width": 1, "norm": "none", "activation": "beta_swish", "dropout": 0.0},
         ),
         initializer=initializer or ComponentSpec(name="kaiming", arguments={"mode": "fan_in", "gain": 1.0}),
-        dataset=ComponentSpec(name="digits", arguments={"train_size": None, "image_size": 8}),
+        dataset=DatasetSpec(
+            name="digits", arguments={"train_size": None, "image_size": 8}, inputs=Inputs((1, 8, 8)), outputs=10
+        ),
         recipe=Recipe(epochs=epochs, batch_size=64),
         probes=(ComponentSpec(name="gradient_quotient"),),
         seed=seed,
     )
-    common: dict[str, Any] = {"id": spec.id, "spec": spec.model_dump(mode="json"), "status": status}
+    common: dict[str, Any] = {
+        "id": spec.id,
+        "spec": spec.model_dump(mode="json"),
+        "identity": spec.identity,
+        "status": status,
+    }
     if status == "failed":
         error = {"type": "RuntimeError", "message": "out of memory", "traceback": "Traceback ..."}
         return TrialRecord(**common, error=error)
@@ -78,23 +87,43 @@ def make_record(
         "mode": "eval",
         "fraction_below_epsilon": 0.03,
         "saturated": False,
-        "per_layer": {"weight": 1.0},
+        "per_batch": [0.46, 0.44],
     }
     return TrialRecord(
         **common,
+        task=task(metrics),
         metrics=metrics,
         history=history,
         probes=[
-            {"name": "gradient_quotient", "value": 0.46, "conditions": conditions},
-            {"name": "gradient_quotient[data=real]", "value": 0.51, "conditions": {**conditions, "data": "real"}},
-            {"name": "gradient_norm", "value": None, "conditions": {"value_reason": "inf"}},
+            scalar("gradient_quotient", 0.46, conditions),
+            scalar("gradient_quotient[data=real]", 0.51, {**conditions, "data": "real"}),
+            scalar("gradient_norm", None, {}) | {"value_reason": "inf"},
+            {"name": "gradient_norm.per_layer", "values": {"stem.weight": 1.5, "stem.bias": None}}
+            | {"kind": "per_layer", "values_reason": "inf", "unit": "", "conditions": {}},
         ],
         environment={"torch": "2.13.0", "processor": "x86-64"},
         timing={"initialization_seconds": 0.5, "training_seconds": seconds - 1, "total_seconds": seconds},
     )
 
 
+def task(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record of classification says of its metrics; guessing has a test error of 0.9."""
+    described = [metric.on(split) for split in ("test", "validation", "train") for metric in Classification.metrics]
+    described += Classification().summary_metrics("test")
+    chance = {"test_error": {"chance": 0.9, "chance_standard_error": 0.0158}}
+    return {
+        "name": "classification",
+        "primary": "test_error",
+        "metrics": {m.name: m.to_json() | chance.get(m.name, {}) for m in described if m.name in metrics},
+    }
+
+
+def scalar(name: str, value: float | None, conditions: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a probe that measures a number."""
+    return {"name": name, "kind": "scalar", "value": value, "unit": "", "conditions": conditions}
+
+
 def metainit(steps: int = 100) -> ComponentSpec:
-    """Return a tuner on a base, with a batch size."""
-    base = ComponentSpec(name="delta_orthogonal", arguments={"gain": 1.0})
-    return ComponentSpec(name="metainit", arguments={"steps": steps, "lr": 0.1}, base=base, batch_size=32)
+    """Return an initializer that starts from another one."""
+    base = {"name": "delta_orthogonal", "arguments": {"gain": 1.0}, "version": 1, "source": None}
+    return ComponentSpec(name="metainit", arguments={"base": base, "steps": steps, "lr": 0.1, "batch_size": 32})

@@ -144,7 +144,7 @@ def test_a_model_without_blocks_is_refused():
     vgg = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.LazyLinear(CLASSES))
     vgg(torch.zeros(2, *SHAPE))
     for network in (model("mlp"), vgg):
-        with pytest.raises(InitbenchError, match=r"^activation_checkpointing needs .*; Sequential has none$"):
+        with pytest.raises(InitbenchError, match=r"^activation_checkpointing "):
             trained(network, activation_checkpointing=True)
 
 

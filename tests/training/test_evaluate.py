@@ -8,7 +8,11 @@ from torch import nn
 
 from initbench.architectures.create import create_model
 from initbench.data.dataset import Split
-from initbench.training.evaluate import evaluate
+from initbench.inputs import Inputs
+from initbench.tasks import Task, find_task
+from initbench.training.evaluate import evaluate, evaluation_batch_size, split_totals
+
+TASK = find_task("classification")
 
 
 def problem():
@@ -21,24 +25,83 @@ def problem():
 
 
 @pytest.mark.parametrize("batch_size", [7, 50, 1000])
-def test_loss_and_error_are_means_over_the_split_in_evaluation_mode(batch_size, monkeypatch):
-    monkeypatch.setattr("initbench.training.evaluate.PIXELS_PER_BATCH", batch_size * 3 * 3)
+def test_loss_and_error_are_means_over_the_split_in_evaluation_mode(batch_size):
     model, split = problem()
-    loss, error = evaluate(model, split)
+    values = evaluate(model, split, TASK, batch_size)
     logits = model.eval()(split.inputs)
     picked = logits[torch.arange(50), split.targets]
-    assert loss == pytest.approx((logits.logsumexp(1) - picked).mean().item(), rel=1e-12)
-    assert error == (logits.argmax(1) != split.targets).double().mean().item()
+    assert values["loss"] == pytest.approx((logits.logsumexp(1) - picked).mean().item(), rel=1e-12)
+    assert values["error"] == (logits.argmax(1) != split.targets).double().mean().item()
 
 
-@pytest.mark.parametrize(("side", "sizes"), [(32, [1024, 176]), (64, [256] * 4 + [176]), (2048, [1] * 3)])
-def test_batches_hold_as_many_pixels_whatever_the_size_of_the_images(side, sizes):
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "size"),
+    [
+        (Inputs((3, 32, 32)), 10, 1024),
+        (Inputs((3, 64, 64)), 1000, 256),
+        (Inputs((1, 2048, 2048)), 10, 1),
+        (Inputs((8,)), 10, 2**20),
+        (Inputs((256,), vocabulary=256), 256, 4096),
+    ],
+)
+def test_batches_hold_as_many_pixels_or_tokens_whatever_the_size_of_a_sample(inputs, outputs, size):
     """A million, of which the activations of a wide network fit on a small device."""
-    inputs = torch.zeros(1, 1, 1, 1).expand(sum(sizes), 1, side, side)
+    assert evaluation_batch_size(TASK, inputs, outputs) == size
+
+
+class PerToken(Task):
+    """One output for each token of the vocabulary at each position."""
+
+    metrics = TASK.metrics
+    loss = totals = values = constant_predictor = random_targets = None
+
+    def output_shape(self, inputs, outputs):
+        return (*inputs.shape, outputs)
+
+
+PerToken.__abstractmethods__ = frozenset()
+
+
+@pytest.mark.parametrize(("context", "vocabulary"), [(256, 256), (256, 50257), (1024, 50257), (8192, 200_000)])
+def test_outputs_as_large_as_a_vocabulary_fit(context, vocabulary):
+    size = evaluation_batch_size(PerToken(), Inputs((context,), vocabulary), vocabulary)
+    assert size == max(1, min(2**20 // context, 2**26 // (context * vocabulary)))
+    assert size == 1 or size * context * vocabulary <= 2**26
+
+
+def test_the_batches_are_of_the_size_that_is_asked_for():
     model, seen = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()), []
     model.register_forward_pre_hook(lambda _, x: seen.append(len(x[0])))
-    evaluate(model, Split(inputs, torch.zeros(sum(sizes), dtype=torch.int64)))
-    assert seen == sizes
+    evaluate(model, Split(torch.zeros(1200, 1, 2, 2), torch.zeros(1200, dtype=torch.int64)), TASK, 1024)
+    assert seen == [1024, 176]
+
+
+class Large(type(TASK)):
+    """Whose counts are beyond float32, in which 2²⁴ + 1 is 2²⁴."""
+
+    def totals(self, outputs, targets):
+        return {"loss": outputs.sum(), "errors": torch.tensor(2**24 + len(targets))}
+
+
+def test_counts_are_added_exactly():
+    split = Split(torch.ones(5, 1), torch.zeros(5, dtype=torch.int64))
+    totals = split_totals(nn.Identity(), split, Large(), 1)
+    assert totals == {"loss": 5.0, "errors": 5 * (2**24 + 1)}
+    assert evaluate(nn.Identity(), split, Large(), 1)["error"] == 2**24 + 1
+
+
+def test_an_object_with_logits_is_as_good_as_a_tensor():
+    model, split = problem()
+
+    class Wrapped(nn.Module):
+        def forward(self, x):
+            return type("Output", (), {"logits": model(x), "loss": None})()
+
+    model.eval()
+    for precision in ("fp32", "bf16"):
+        plain = evaluate(model.float(), Split(split.inputs.float(), split.targets), TASK, 16, precision=precision)
+        wrapped = evaluate(Wrapped(), Split(split.inputs.float(), split.targets), TASK, 16, precision=precision)
+        assert wrapped == plain
 
 
 def test_modes_statistics_and_random_state_are_left_alone():
@@ -47,7 +110,7 @@ def test_modes_statistics_and_random_state_are_left_alone():
     modes = [m.training for m in model.modules()]
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     state = torch.get_rng_state()
-    evaluate(model, split)
+    evaluate(model, split, TASK, 16)
     assert [m.training for m in model.modules()] == modes
     assert all(torch.equal(buffer, buffers[name]) for name, buffer in model.named_buffers())
     assert torch.equal(torch.get_rng_state(), state)
@@ -56,5 +119,5 @@ def test_modes_statistics_and_random_state_are_left_alone():
 def test_modes_are_restored_after_an_error():
     model, split = problem()
     with pytest.raises(RuntimeError):
-        evaluate(nn.Sequential(model, nn.Linear(3, 3)), split)
+        evaluate(nn.Sequential(model, nn.Linear(3, 3)), split, TASK, 16)
     assert model.training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,10 +14,10 @@ from initbench.architectures.create import create_model
 from initbench.data import load_dataset
 from initbench.data.augmentation import Augmentation
 from initbench.data.batches import TrainingBatches
-from initbench.data.dataset import Dataset
 from initbench.errors import DataError
 from initbench.initializers.initialize import initialize
-from initbench.training import loop
+from initbench.tasks import find_task
+from initbench.training import run
 from initbench.training.evaluate import evaluate
 from initbench.training.loop import train
 from initbench.training.loss import batch_loss
@@ -36,6 +37,10 @@ def model(name="wrn", seed=0, **arguments):
     if name == "wrn":
         arguments = {"depth": 10, "width": 1, "dropout": 0.3, **arguments}
     return create_model(name, input_shape=SHAPE, num_classes=CLASSES, seed=seed, **arguments)
+
+
+def evaluated(network, split):
+    return evaluate(network, split, find_task("classification"), 1024)
 
 
 EVERYTHING = Recipe(
@@ -77,7 +82,9 @@ def test_the_seed_of_training_decides_the_dropout_masks():
 def test_two_initializers_see_the_same_batches(monkeypatch):
     """A distribution and a tuner, which draws batches of its own: images, targets, partners and λ are bitwise equal."""
     seen, metainit = [], {"base": "orthogonal", "steps": 2, "batch_size": 4}
-    monkeypatch.setattr(loop, "batch_loss", lambda _, batch, *a: seen[-1].append(batch) or batch_loss(_, batch, *a))
+    monkeypatch.setattr(
+        run, "batch_loss", lambda task, out, batch, *a: seen[-1].append(batch) or batch_loss(task, out, batch, *a)
+    )
     for name, arguments in (("xavier", {}), ("metainit", metainit)):
         network = model(norm="none", depth=10)
         batch_size = arguments.pop("batch_size", 16)
@@ -111,18 +118,18 @@ class _Closed:
 
 def test_a_search_evaluates_on_validation_and_never_opens_the_test_split():
     data = dataset()
-    closed = Dataset("random", data.train, data.validation, _Closed(), CLASSES, SHAPE)
+    closed = replace(data, splits=replace(data.splits, test=_Closed()))
     network = model()
     result = train(network, closed, EVERYTHING, 7, evaluate_on="validation")
-    loss, error = evaluate(network, data.validation)
-    assert (result.metrics["validation_loss"], result.metrics["validation_error"]) == (loss, error)
+    expected = evaluated(network, data.validation)
+    assert {"loss": result.metrics["validation_loss"], "error": result.metrics["validation_error"]} == expected
     assert not [key for key in [*result.metrics, *result.history[-1]] if "test" in key]
 
 
 def test_an_empty_validation_split():
     data = dataset(validation_size=0)
     assert "validation_error" not in train(model(), data, EVERYTHING, 0).metrics
-    with pytest.raises(DataError, match=r"^dataset random has no validation samples to evaluate on$"):
+    with pytest.raises(DataError, match="validation"):
         train(model(), data, EVERYTHING, 0, evaluate_on="validation")
 
 
@@ -130,8 +137,8 @@ def test_metrics_are_those_of_the_trained_model():
     network, data, seen = model(), dataset(), []
     result = train(network, data, EVERYTHING, 7, on_epoch=lambda *arguments: seen.append(arguments))
     metrics = result.metrics
-    assert (metrics["test_loss"], metrics["test_error"]) == evaluate(network, data.test)
-    assert metrics["validation_error"] == evaluate(network, data.validation)[1]
+    assert {"loss": metrics["test_loss"], "error": metrics["test_error"]} == evaluated(network, data.test)
+    assert metrics["validation_error"] == evaluated(network, data.validation)["error"]
     assert metrics["parameters"] == sum(p.numel() for p in network.parameters())
     assert metrics["steps"] == 9
     assert metrics["diverged_at_step"] is None
@@ -209,7 +216,7 @@ def poison(network, step):
 
 
 def run_poisoned(step, monkeypatch, check_every=50, history_every=None):
-    monkeypatch.setattr(loop, "CHECK_EVERY", check_every)
+    monkeypatch.setattr(run, "CHECK_EVERY", check_every)
     network = model("mlp")
     poison(network, step)
     recipe = Recipe(epochs=5, batch_size=4, lr=0.01, history_every=history_every)  # 10 steps per epoch

@@ -9,9 +9,11 @@ from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
 
 from initbench.data.augmentation import mixup
 from initbench.data.batches import Batch
-from initbench.training.loss import batch_error, batch_loss
+from initbench.tasks import find_task
+from initbench.training.loss import batch_loss, batch_values
 
 N, CLASSES = 12, 5
+TASK = find_task("classification")
 
 
 def logits_and_targets():
@@ -25,7 +27,7 @@ def test_label_smoothing_is_that_of_timm(smoothing):
     logits, targets = logits_and_targets()
     batch = Batch(torch.empty(N), targets, targets)
     expected = LabelSmoothingCrossEntropy(smoothing)(logits, targets)
-    torch.testing.assert_close(batch_loss(logits, batch, smoothing), expected, rtol=1e-12, atol=0)
+    torch.testing.assert_close(batch_loss(TASK, logits, batch, smoothing), expected, rtol=1e-12, atol=0)
     soft = (1 - smoothing) * torch.eye(CLASSES, dtype=torch.float64)[targets] + smoothing / CLASSES
     torch.testing.assert_close(expected, -(soft * logits.log_softmax(1)).sum(1).mean(), rtol=1e-12, atol=0)
 
@@ -44,7 +46,7 @@ def test_mixup_with_label_smoothing_is_that_of_timm(weight, smoothing, monkeypat
     batch = Batch(mixed, targets, targets[partners], weight)
     expected = SoftTargetCrossEntropy()(logits, soft)
     # timm makes its targets in float32
-    torch.testing.assert_close(batch_loss(logits, batch, smoothing), expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(batch_loss(TASK, logits, batch, smoothing), expected, rtol=1e-6, atol=0)
 
 
 def test_the_error_under_mixup_is_weighted_like_the_loss():
@@ -52,6 +54,7 @@ def test_the_error_under_mixup_is_weighted_like_the_loss():
     partners, predictions = targets.roll(1), logits.argmax(1)
     errors = [(predictions != t).double().mean().item() for t in (targets, partners)]
     assert errors[0] != errors[1]
-    batch = Batch(torch.empty(N), targets, partners, 0.3)
-    assert batch_error(logits, batch).item() == pytest.approx(0.3 * errors[0] + 0.7 * errors[1], rel=1e-6)
-    assert batch_error(logits, Batch(torch.empty(N), targets, targets)).item() == pytest.approx(errors[0], rel=1e-6)
+    mixed = batch_values(TASK, logits, Batch(torch.empty(N), targets, partners, 0.3))
+    assert mixed["error"].item() == pytest.approx(0.3 * errors[0] + 0.7 * errors[1], rel=1e-6)
+    plain = batch_values(TASK, logits, Batch(torch.empty(N), targets, targets))
+    assert plain["error"].item() == pytest.approx(errors[0], rel=1e-6)

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from initbench.architectures.create import create_model
-from initbench.data.dataset import Dataset, Split
+from initbench.data.dataset import Dataset, Split, Splits
+from initbench.inputs import Inputs
 from initbench.training.loop import train
 from initbench.training.optimizer import make_optimizer
 from initbench.training.recipe import Recipe
@@ -24,7 +25,8 @@ def problem(seed=0):
         inputs = torch.randn(n, 1, 1, FEATURES, dtype=torch.float64, generator=random)
         return Split(inputs, torch.randint(CLASSES, (n,), generator=random))
 
-    dataset = Dataset("random", split(N), split(4), split(4), CLASSES, (1, 1, FEATURES))
+    splits = Splits(split(N), split(4), split(4))
+    dataset = Dataset("random", "classification", Inputs((1, 1, FEATURES)), CLASSES, splits)
     return create_model("mlp", depth=1, input_shape=(1, 1, FEATURES), num_classes=CLASSES).double(), dataset
 
 
@@ -88,6 +90,25 @@ def test_adam_with_weight_decay_and_steps():
         v = [0.95 * a + 0.05 * x**2 for a, x in zip(v, g, strict=True)]
         theta = [
             p - lr * (a / (1 - 0.8**t)) / ((b / (1 - 0.95**t)).sqrt() + 1e-8)
+            for p, a, b in zip(theta, m, v, strict=True)
+        ]
+    torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)
+
+
+def test_adamw_decays_the_weights_and_not_the_gradient():
+    """Loshchilov & Hutter (2019), algorithm 2: θ ← θ − η(α m̂ / (√v̂ + ε) + λθ), where PyTorch takes λ times the rate."""
+    recipe = Recipe(
+        epochs=6, batch_size=N, optimizer="adamw", lr=0.05, betas=(0.8, 0.95), weight_decay=0.3, schedule="linear"
+    )
+    trained, theta, data, _ = run(recipe)
+    m, v = ([torch.zeros_like(p) for p in theta] for _ in range(2))
+    for t in range(1, 7):
+        lr = 0.05 * (1 - (t - 1) / 6)
+        g = gradient(*theta, data)
+        m = [0.8 * a + 0.2 * x for a, x in zip(m, g, strict=True)]
+        v = [0.95 * a + 0.05 * x**2 for a, x in zip(v, g, strict=True)]
+        theta = [
+            p - lr * ((a / (1 - 0.8**t)) / ((b / (1 - 0.95**t)).sqrt() + 1e-8) + 0.3 * p)
             for p, a, b in zip(theta, m, v, strict=True)
         ]
     torch.testing.assert_close(trained, theta, rtol=1e-11, atol=1e-12)

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from initbench.training.recipe import Recipe
-from initbench.training.schedule import lr_factor
+from initbench.training.schedule import Schedule
 
 
 def factors(steps_per_epoch, **recipe):
-    recipe = Recipe(**recipe)
-    return [lr_factor(recipe, step, steps_per_epoch) for step in range(recipe.epochs * steps_per_epoch)]
+    schedule = Schedule(Recipe(**recipe), steps_per_epoch)
+    return [schedule.factor(step) for step in range(schedule.steps)]
 
 
 def test_cosine_falls_per_iteration_over_one_cycle():
@@ -78,3 +78,40 @@ def test_a_warm_up_of_less_than_a_step_is_none():
 def test_a_warm_up_has_the_steps_that_are_meant():
     assert 0.29 * 100 < 29  # as floating-point numbers
     assert factors(100, epochs=1, warmup_epochs=0.29)[28] == 1.0
+
+
+def test_linear_falls_by_equal_steps_to_the_last_but_one():
+    assert factors(4, epochs=2, schedule="linear") == pytest.approx([1 - t / 8 for t in range(8)], rel=1e-12)
+    warm = factors(4, epochs=2, schedule="linear", warmup_steps=3)
+    assert warm == pytest.approx([1 / 3, 2 / 3, 1, 1, 4 / 5, 3 / 5, 2 / 5, 1 / 5], rel=1e-12)
+
+
+@pytest.mark.parametrize("warmup", [1, 4, 13])
+def test_the_inverse_square_root_is_that_of_attention_is_all_you_need(warmup):
+    """Vaswani et al. (2017), equation 3: d^(-1/2) · min(s^(-1/2), s · W^(-3/2)) at step s = 1, 2, ..."""
+    paper = [512**-0.5 * min(s**-0.5, s * warmup**-1.5) for s in range(1, 41)]
+    values = factors(10, steps=40, schedule="inverse_square_root", warmup_steps=warmup)
+    assert values == pytest.approx([x / max(paper) for x in paper], rel=1e-12)
+    assert values[warmup - 1] == 1.0
+    assert values[4 * warmup - 1 : 4 * warmup] == pytest.approx([0.5][: max(0, 41 - 4 * warmup)])
+
+
+def test_a_warm_up_in_steps_is_one_in_epochs():
+    for schedule in ("cosine", "linear", "inverse_square_root", "constant"):
+        in_epochs = factors(7, epochs=4, schedule=schedule, warmup_epochs=2)
+        assert factors(7, epochs=4, schedule=schedule, warmup_steps=14) == in_epochs
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "constant"])
+def test_steps_take_the_place_of_epochs(schedule):
+    assert factors(7, steps=28, schedule=schedule) == factors(7, epochs=4, schedule=schedule)
+    assert factors(1000, steps=28, schedule=schedule) == factors(7, epochs=4, schedule=schedule)
+
+
+@pytest.mark.parametrize(("steps", "epochs"), [(1, 1), (6, 1), (7, 1), (8, 2), (15, 3)])
+def test_steps_begin_as_many_epochs_as_they_need(steps, epochs):
+    assert Schedule(Recipe(steps=steps), 7).epochs == epochs
+
+
+def test_a_warm_up_longer_than_the_training_ends_with_it():
+    assert factors(3, epochs=1, warmup_steps=6) == pytest.approx([1 / 6, 2 / 6, 3 / 6])

@@ -47,8 +47,8 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
         rows.append(row)
     rows.sort(key=lambda row: (natural(str(row["workload"])), natural(str(row["treatment"]))))
     medians = [name for column in measured for name in (column, f"{column}.saturated")]
-    frame = pd.DataFrame(rows, columns=["workload", "treatment", "outcome", "seeds", "diverged", *medians])
-    return frame.astype({"outcome": float})  # also where there is no row
+    found = pd.DataFrame(rows, columns=["workload", "treatment", "outcome", "seeds", "diverged", *medians])
+    return found.astype(dict.fromkeys(["outcome", *medians], float))  # also where there is none
 
 
 def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:

@@ -1,0 +1,99 @@
+"""What was found out about files and costs time to find out again: short texts in the user's cache folder.
+
+Nothing depends on it. An entry that is lost, damaged or cannot be written is made anew; several processes may read and
+write the same one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# What this process has made, for where the folder cannot be written.
+_made: dict[tuple[str, str], str] = {}
+
+
+def cache_root() -> Path:
+    """Return the user's cache folder: ``$XDG_CACHE_HOME/initbench``, else ``~/.cache/initbench``."""
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # a user without a home, as in some containers: below this nothing can be written
+        home = os.devnull
+    return Path(home, "initbench").absolute()
+
+
+def read(kind: str, key: str) -> str | None:
+    """Return what is kept under a key; None where nothing is, or what is there is damaged.
+
+    Args:
+        kind: the folder of the entry.
+        key: its file's name; a hash of all that the text depends on.
+    """
+    if (kind, key) in _made:
+        return _made[kind, key]
+    with suppress(OSError, ValueError):
+        check, _, text = _path(kind, key).read_text(encoding="utf-8").partition("\n")
+        if check == _check(key, text):
+            return text
+    return None
+
+
+def write(kind: str, key: str, text: str) -> None:
+    """Keep a text under a key; other processes see all of it or nothing.
+
+    Args:
+        kind: the folder of the entry.
+        key: its file's name; a hash of all that the text depends on.
+        text: what to keep.
+    """
+    _made[kind, key] = text
+    path = _path(kind, key)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(f"{_check(key, text)}\n{text}")
+            Path(part).replace(path)
+        finally:
+            Path(part).unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(kind: str, key: str) -> Iterator[None]:
+    """Wait while another process makes the same entry; where the folder cannot be locked, do not wait.
+
+    Args:
+        kind: the folder of the entry.
+        key: its file's name.
+    """
+    lock = FileLock(_path(kind, f"{key}.lock"))
+    with suppress(OSError, NotImplementedError):
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            lock.release()
+            # Who waited for the lock reads the entry again all the same.
+            with suppress(OSError):
+                Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def _path(kind: str, key: str) -> Path:
+    return cache_root() / kind / key
+
+
+def _check(key: str, text: str) -> str:
+    """Return what tells a whole entry from a damaged one, or from one of another key."""
+    return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()

@@ -1,0 +1,60 @@
+"""Random samples of any task: what a smoke run trains on in the place of a suite's data."""
+
+from __future__ import annotations
+
+import torch
+
+from initbench.data.dataset import Split, Splits
+from initbench.data.prepare import SPLIT_SEED
+from initbench.errors import ArgumentError, UnknownNameError
+from initbench.inputs import Inputs
+from initbench.registry import TASKS, Description, register_dataset
+
+
+def _describe(*, task: str, shape: tuple[int, ...], vocabulary: int | None, outputs: int, **sizes: int) -> Description:
+    try:
+        TASKS.get(task)
+    except UnknownNameError as error:
+        raise ArgumentError(f"must be a registered name: {error}", "task") from error
+    for name, value, least in (
+        ("outputs", outputs, 1),
+        *((name, value, 0 if name == "validation_size" else 1) for name, value in sizes.items()),
+    ):
+        if value < least:
+            raise ArgumentError(f"must be at least {least}, got {value}", name)
+    return Description(Inputs(shape, vocabulary), outputs, task=task)
+
+
+@register_dataset("random", describe=_describe)
+def random(
+    task: str = "classification",
+    shape: tuple[int, ...] = (3, 32, 32),
+    vocabulary: int | None = None,
+    outputs: int = 10,
+    train_size: int = 512,
+    validation_size: int = 128,
+    test_size: int = 128,
+) -> Splits:
+    """The task's random batches as samples, the same for every trial: there is nothing to learn.
+
+    It is what a smoke run trains on, in the place of the suite's data.
+
+    Args:
+        task: what a sample is.
+        shape: of one sample's inputs.
+        vocabulary: how many different tokens there are; null where inputs are numbers.
+        outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
+        train_size: training samples.
+        validation_size: validation samples; may be 0.
+        test_size: test samples.
+
+    Raises:
+        ArgumentError: the task is unknown, or a size is impossible.
+    """
+    inputs = Inputs(shape, vocabulary)
+    made = TASKS.get(task).build({})
+    generator = torch.Generator().manual_seed(SPLIT_SEED)
+    train, validation, test = (
+        Split(*made.random_batch(inputs, outputs, size, generator)) for size in (train_size, validation_size, test_size)
+    )
+    return Splits(train, validation, test)

@@ -1,0 +1,154 @@
+"""Writing values into the parameters of a model, and recording what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from initbench.initializers.weight_normalized import weight_normalized, weight_normalized_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initbench.initializers.context import InitializationContext
+    from initbench.initializers.events import Law
+
+Make = Callable[[torch.Generator], "tuple[Tensor, Law]"]
+"""Returns a parameter's values on the CPU, and the law that they follow."""
+
+
+class ParameterWriter:
+    """Writes values into parameters in place, each once (tied ones under their first name), frozen ones never.
+
+    What is written into the direction v of a weight normalization is the weight w: v = w and g = ‖w‖ (see
+    `WeightNormalized.set_weight`), drawn from the stream of the name that the weight would have without it. Where v or
+    g is frozen neither is written.
+
+    Args:
+        model: whose parameters.
+        context: gives the generators, and has the record.
+    """
+
+    def __init__(self, model: nn.Module, context: InitializationContext) -> None:
+        self._context, self._record = context, context.record
+        self._waiting = {id(p): name for name, p in model.named_parameters() if p.requires_grad and p.numel()}
+        normalized = reversed(list(weight_normalized_weights(model)))  # so that of several names the first is kept
+        self._normalized = {id(weight.direction): (name, weight) for name, weight in normalized}
+
+    def draw(self, parameter: nn.Parameter, make: Make) -> None:
+        """Write what `make` returns for the parameter's generator, and record its law."""
+
+        def weight(name: str) -> tuple[Tensor, Callable[[str], None]]:
+            values, law = make(self._context.generator(name))
+            return values, partial(self._record.drawn, **law, direction=True)
+
+        if id(parameter) in self._normalized:
+            self._set_normalized(parameter, weight)
+        else:
+            self.draw_itself(parameter, make)
+
+    def draw_itself(self, parameter: nn.Parameter, make: Make) -> None:
+        """Write as `draw` does, but into v itself, whatever g is, where the parameter is that of a weight."""
+        name = self._waiting.pop(id(parameter), None)
+        if name is not None:
+            values, law = make(self._context.generator(name))
+            with torch.no_grad():
+                parameter.copy_(values)
+            self._record.drawn(name, **law)
+
+    def draw_embeddings(self, model: nn.Module, std: float) -> None:
+        """Draw embeddings from N(0, std²); a row that is padding is 0.
+
+        Call it before the layers are drawn: a layer that shares its weight with an embedding follows the embedding.
+        """
+        for weight, padding in embeddings(model):
+            self.draw(weight, partial(normal_embedding, weight, std, padding))
+
+    def fill(self, parameter: nn.Parameter | None, value: float) -> None:
+        """Set all entries to one value."""
+        if parameter is None:
+            return
+        if id(parameter) in self._normalized:
+            note = partial(self._record.filled, value=value, direction=True)
+            self._set_normalized(parameter, lambda _: (torch.full_like(parameter, value), note))
+            return
+        name = self._waiting.pop(id(parameter), None)
+        if name is not None:
+            with torch.no_grad():
+                parameter.fill_(value)
+            self._record.filled(name, value)
+
+    def set_to(self, parameter: nn.Parameter, values: Tensor, what: str) -> None:
+        """Write values that have a name, see `events.SET_TO`."""
+        name = self._waiting.pop(id(parameter), None)
+        if name is not None:
+            with torch.no_grad():
+                parameter.copy_(values)
+            self._record.set_to(name, what)
+
+    def reset_norm(self, module: nn.Module) -> None:
+        """Set a norm layer's weight to 1 and its bias to 0."""
+        self.fill(own_parameter(module, "weight"), 1.0)
+        self.fill(own_parameter(module, "bias"), 0.0)
+
+    def _set_normalized(
+        self, direction: nn.Parameter, make: Callable[[str], tuple[Tensor, Callable[[str], None]]]
+    ) -> None:
+        """Set g and v so that their weight is what `make` returns for its name, with what records it of v."""
+        name, weight = self._normalized[id(direction)]
+        v, g = self._waiting.pop(id(direction), None), self._waiting.pop(id(weight.gain), None)
+        if v is not None and g is not None:
+            values, note = make(name)
+            weight.set_weight(values)
+            zero = weight.gain == 0
+            if zero.all():
+                self._record.left(v, "zero_gain")
+                self._record.filled(g, 0.0)
+            else:
+                note(v)
+                self._record.set_to(g, "norms", **({"zeros": True} if zero.any() else {}))
+        elif v is not None:
+            self._record.left(v, "frozen_gain")
+        elif g is not None:
+            self._record.left(g, "frozen_direction")
+
+
+def embeddings(model: nn.Module) -> Iterator[tuple[nn.Parameter, int | None]]:
+    """Yield the weight of each embedding, and the row that is padding."""
+    for module in model.modules():
+        weight = own_parameter(module, "weight") if isinstance(module, nn.Embedding | nn.EmbeddingBag) else None
+        if weight is not None:
+            yield weight, module.padding_idx  # type: ignore[misc]  # both kinds have it
+
+
+def normal(parameter: nn.Parameter, std: float, generator: torch.Generator) -> tuple[Tensor, Law]:
+    """Return entries of N(0, std²) for a parameter, in float64 for float64 and in float32 for all other types."""
+    dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+    values = torch.empty(parameter.shape, dtype=dtype).normal_(0.0, std, generator=generator)
+    return values, {"law": "normal", "std": std}
+
+
+def normal_embedding(
+    weight: nn.Parameter, std: float, padding: int | None, generator: torch.Generator
+) -> tuple[Tensor, Law]:
+    """Return entries of N(0, std²) for the weight of an embedding, 0 in the row that is padding."""
+    values, law = normal(weight, std, generator)
+    law = law | {"part": "embedding"}
+    if padding is not None:
+        values[padding] = 0.0
+        law["padding_row"] = padding
+    return values, law
+
+
+def own_parameter(module: nn.Module, name: str) -> nn.Parameter | None:
+    """Return the parameter that a module's weight or bias is written into, see `ParameterWriter`.
+
+    That is the module's own, v where it is weight-normalized, and None where there is none or another parametrization
+    computes it.
+    """
+    weight = weight_normalized(module, name)
+    return dict(module.named_parameters(recurse=False)).get(name) if weight is None else weight.direction

@@ -1,0 +1,40 @@
+"""Measuring a model with a registered probe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from initbench.probes.measurement import entries
+from initbench.registry import PROBES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import nn
+
+    from initbench.probes.context import ProbeContext
+
+
+def measure(name: str, arguments: Mapping[str, Any], model: nn.Module, context: ProbeContext) -> list[dict[str, Any]]:
+    """Return what a record holds of a probe: one entry for each of its measurements.
+
+    Args:
+        name: the registered name.
+        arguments: the probe's own.
+        model: is left as it was.
+        context: what the probe may use.
+
+    Raises:
+        UnknownNameError: no probe has this name.
+        ArgumentError: an argument is unknown, of the wrong type or refused.
+        InitbenchError: the probe returns something that is no measurement.
+    """
+    return entries(label(name, arguments), PROBES.get(name).build(arguments)(model, context))
+
+
+def label(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return a probe's name with the arguments that are not at their defaults: ``gradient_quotient[mode=train]``."""
+    component = PROBES.get(name)
+    resolved = component.resolve(arguments)
+    changed = {a.name: resolved[a.name] for a in component.arguments if resolved[a.name] != a.default}
+    return name + (f"[{', '.join(f'{key}={value}' for key, value in changed.items())}]" if changed else "")

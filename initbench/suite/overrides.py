@@ -1,0 +1,161 @@
+"""``--set KEY=VALUE``: what the command line changes in a suite before anything is checked.
+
+A key is a path: ``recipe.epochs``. In a section of components (``architectures``, ``initializers``, ``probes``,
+``dataset``) it goes to every entry whose component has the argument (``architectures.width``), or to those of one
+name (``initializers.metainit.steps``, ``initializers.metainit.base.gain``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from initbench.errors import SuiteError, UnknownNameError
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES
+from initbench.suite.document import parse_value
+from initbench.suite.schema import entry_key
+from initbench.validation import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initbench.registry import Component, Registry
+    from initbench.suite.document import Document, Key
+
+_SECTIONS: dict[str, Registry[Any]] = {
+    "architectures": ARCHITECTURES,
+    "dataset": DATASETS,
+    "initializers": INITIALIZERS,
+    "probes": PROBES,
+}
+
+
+def override(document: Document, assignment: str, option: str | None = None) -> None:
+    """Apply one ``key.key=value``; the value is read as YAML.
+
+    Args:
+        document: is changed.
+        assignment: such as ``recipe.epochs=1``.
+        option: how the user wrote it, for messages; ``--set ASSIGNMENT`` where not given.
+
+    Raises:
+        SuiteError: not of that form, a part of the path is not a mapping, or no entry has the argument.
+    """
+    option = option or f"--set {assignment}"
+    path, equals, text = assignment.partition("=")
+    parts = path.strip().split(".")
+    if not equals or not all(parts):
+        raise SuiteError("write --set KEY=VALUE, such as --set recipe.epochs=1", option)
+    value = parse_value(text, option)
+    if parts[0] in _SECTIONS and len(parts) > 1:
+        _Entries(document, parts[0], option).set(parts[1:], value)
+    else:
+        _set_plain(document, parts, value, option)
+
+
+def _set_plain(document: Document, parts: Sequence[str], value: Any, option: str) -> None:
+    missing: list[Key] = []
+    target: Any = document.data
+    for depth, part in enumerate(parts[:-1], start=1):
+        if part not in target:
+            missing.append(tuple(parts[:depth]))
+        target = target.get(part, {})
+        if not isinstance(target, dict):
+            where = f"the top level, recipe, resources and the arguments in {', '.join(_SECTIONS)}"
+            problem = f"{'.'.join(parts[:depth])} is not a mapping; --set reaches {where}"
+            raise SuiteError(problem, option)
+    for key in missing:
+        document.replace(key, {}, option)
+    document.replace(tuple(parts), value, option)
+
+
+class _Entries:
+    """The entries of one section.
+
+    Args:
+        document: is changed.
+        section: its key.
+        option: how the user wrote it.
+    """
+
+    def __init__(self, document: Document, section: str, option: str) -> None:
+        self.document, self.section, self.option = document, section, option
+        listed = document.data.get(section)
+        entries = listed if isinstance(listed, list) else [listed]
+        self.keys = {entry_key(document, section, index): _name(entry) for index, entry in enumerate(entries)}
+
+    def set(self, path: Sequence[str], value: Any) -> None:
+        """Set an argument in every entry that has it.
+
+        Raises:
+            SuiteError: none has it.
+        """
+        dotted = ".".join(path)
+        names = [name for name in self.keys.values() if name is not None]
+        named = max((name for name in names if f"{dotted}.".startswith(f"{name}.")), key=len, default=None)
+        if named == dotted:
+            problem = f"say which argument of {named} it is: --set {self.section}.{named}.ARGUMENT=VALUE"
+            raise SuiteError(problem, self.option)
+        if named is not None:
+            path = dotted.removeprefix(f"{named}.").split(".")
+        known: set[str] = set()
+        changed = False
+        for key, name in self.keys.items():
+            component = _component(_SECTIONS[self.section], name)
+            if component is None or named not in {None, name}:
+                continue
+            arguments = [a.name for a in component.arguments] + ["scheme"] * (self.section == "architectures")
+            known.update(arguments)
+            if path[0] in arguments:
+                self._set(key, component, path, value)
+                changed = True
+        if known and not changed:
+            problem = f"{named} has no argument {path[0]!r}"
+            if named is None:
+                problem = f"nothing in {self.section} has the name or an argument {path[0]!r}"
+                known.update(names)
+            raise SuiteError(problem + nearest(path[0], known), self.option)
+
+    def _set(self, key: Key, component: Component[Any], path: Sequence[str], value: Any) -> None:
+        """Set an argument of one component, or of one among its arguments, which may be several in a list."""
+        document, name = self.document, path[0]
+        entry = _at(document, key)
+        if isinstance(entry, str):  # `digits` is short for {name: digits}
+            entry = _at(document, key[:-1])[key[-1]] = {"name": entry}
+        if len(path) == 1:
+            document.replace((*key, name), value, self.option)
+            return
+        if name not in entry:
+            entry[name] = next(a.default for a in component.arguments if a.name == name)
+        nested = entry[name]
+        places = [(*key, name, index) for index in range(len(nested))] if isinstance(nested, list) else [(*key, name)]
+        inner = {place: _component(INITIALIZERS, _name(_at(document, place))) for place in places}
+        having = {
+            place: found
+            for place, found in inner.items()
+            if found is not None and path[1] in {a.name for a in found.arguments}
+        }
+        if name not in component.initializer_arguments or not having:
+            raise SuiteError(f"{component.name} has no {'.'.join(path)}", self.option)
+        for place, found in having.items():
+            self._set(place, found, path[1:], value)
+
+
+def _at(document: Document, key: Key) -> Any:
+    value: Any = document.data
+    for part in key:
+        value = value[part]
+    return value
+
+
+def _name(entry: Any) -> str | None:
+    """Return an entry's name; None where it has none, which the schema then says."""
+    name = entry.get("name") if isinstance(entry, dict) else entry
+    return name if isinstance(name, str) else None
+
+
+def _component(registry: Registry[Any], name: str | None) -> Component[Any] | None:
+    """Return a component; None where its name is wrong, which is said where it stands."""
+    try:
+        return None if name is None else registry.get(name)
+    except UnknownNameError:
+        return None

@@ -1,0 +1,67 @@
+"""Why a recipe cannot train a model on a task: known when trials are planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from initbench.training.checkpointing import find_blocks
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from initbench.inputs import Inputs
+    from initbench.tasks import Task
+    from initbench.training.recipe import Recipe
+
+_OF_SOME_TASKS = ("mixup", "label_smoothing")
+_OF_IMAGES = ("crop", "flip", "cutout", "channels_last")
+
+
+@dataclass(frozen=True)
+class ModelTraits:
+    """What a recipe may ask of a model, without the model.
+
+    Attributes:
+        has_blocks: whether there are blocks for activation checkpointing.
+        has_batch_norm: whether statistics of the batch enter the outputs.
+    """
+
+    has_blocks: bool
+    has_batch_norm: bool
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Self:
+        """Return the traits of a model."""
+        return cls(bool(find_blocks(model)), any(isinstance(module, _BatchNorm) for module in model.modules()))
+
+
+def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
+    """Return why a recipe cannot train a model on a task, in one line that begins with the field; None where it can.
+
+    Args:
+        recipe: how the model would be trained.
+        task: what would be learned.
+        inputs: one sample.
+        model: what is known of the model.
+    """
+    if not recipe.trains:
+        return None
+    for field in _OF_SOME_TASKS:
+        if getattr(recipe, field) and field not in task.recipe_fields:
+            return f"{field} is not for task {task.name}"
+    for field in _OF_IMAGES:
+        if getattr(recipe, field) and not inputs.is_image:
+            return f"{field} is for images, the inputs are {inputs}"
+    if recipe.mixup and inputs.vocabulary is not None:
+        return f"mixup is for inputs that are numbers, they are {inputs}"
+    if recipe.activation_checkpointing and not model.has_blocks:
+        return "activation_checkpointing needs blocks, modules of layers in an nn.Sequential or nn.ModuleList"
+    if recipe.accumulate > 1 and recipe.batch_norm == "whole_batch" and model.has_batch_norm:
+        return (
+            "accumulate takes the statistics of BatchNorm over micro-batches, which is another training: "
+            "write batch_norm: micro_batch if it is meant"
+        )
+    return None

@@ -1,0 +1,267 @@
+"""One training run: its steps, and all that it has come to."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from initbench.data.augmentation import Augmentation
+from initbench.data.batches import TrainingBatches
+from initbench.json_values import json_values
+from initbench.training.evaluate import evaluation_batch_size, split_totals
+from initbench.training.loss import batch_loss, batch_values
+from initbench.training.optimizer import make_optimizer
+from initbench.training.precision import compute_outputs
+from initbench.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from initbench.data.batches import Batch
+    from initbench.data.dataset import Dataset
+    from initbench.tasks import Task
+    from initbench.training.recipe import Recipe
+
+# Steps between looks at the losses, each of which waits for the device. It does not change the result.
+CHECK_EVERY = 50
+
+Entry = dict[str, Any]
+EvaluatedSplit = Literal["test", "validation"]
+
+
+class DivergedError(Exception):
+    """A loss was not finite at `step`, counted from 0."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
+class TrainingRun:
+    """The state of one training run: model, optimizer, scheduler, random streams and history in one place.
+
+    What a checkpoint has to hold is the attributes below, and the global random stream, which dropout reads.
+
+    Attributes:
+        model: what is trained.
+        optimizer: with its moments.
+        scheduler: its position.
+        batches: the random streams of data order and augmentation.
+        history: the entries so far.
+        evaluations: the metrics of each evaluation so far.
+        first: those after the first epoch.
+        steps: taken so far.
+        samples: of these steps.
+        seconds: that they took, evaluation left out.
+
+    Args:
+        model: on the dataset's device.
+        task: what is learned.
+        dataset: its splits.
+        recipe: how to train.
+        seed: the trial's.
+        parameter_groups: for the optimizer; None for all parameters at `recipe.lr`.
+        evaluate_on: the split that is evaluated.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: nn.Module,
+        task: Task,
+        dataset: Dataset,
+        recipe: Recipe,
+        seed: int,
+        parameter_groups: Iterable[dict[str, Any]] | None,
+        evaluate_on: EvaluatedSplit,
+    ) -> None:
+        self.memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
+        self.model = model.to(memory_format=self.memory_format)
+        self.task = task
+        self.dataset = dataset
+        self.recipe = recipe
+        self.evaluate_on: EvaluatedSplit = evaluate_on
+        augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup)
+        self.batches = TrainingBatches(dataset.train, recipe.batch_size, augmentation, seed)
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        groups = list(parameter_groups) if parameter_groups is not None else [{"params": self.parameters}]
+        self.optimizer = make_optimizer(groups, recipe)
+        self.schedule = Schedule(recipe, len(self.batches))
+        self.scheduler = LambdaLR(self.optimizer, self.schedule.factor)
+        self.history: list[Entry] = []
+        self.evaluations: list[dict[str, float]] = []
+        self.first: dict[str, float] | None = None
+        self.validation: float | None = None
+        self.steps = self.samples = 0
+        self.seconds = 0.0
+        # Values of training steps that are still on the device, with the batch sizes, and the epoch's sums on the host.
+        self.names: list[str] = []
+        self.pending: list[tuple[Tensor, int]] = []
+        self.sums: dict[str, float] = {}
+        self.epoch_samples = 0
+
+    def train(self, on_epoch: Callable[[int, int, Entry], None] | None) -> None:
+        """Train to the end, or until a loss is not finite.
+
+        Raises:
+            DivergedError: one is not.
+        """
+        self.model.train()
+        if not self.recipe.trains:
+            return
+        for epoch in range(1, self.schedule.epochs + 1):
+            self.train_epoch(epoch)
+            if on_epoch is not None:
+                on_epoch(epoch, self.schedule.epochs, dict(self.history[-1]))
+        if self.evaluate_on == "test" and len(self.dataset.validation):
+            self.validation = self.evaluate("validation")[self.task.primary.name]
+
+    def train_epoch(self, epoch: int) -> None:
+        """Train one epoch, counted from 1, or what of it there are steps for."""
+        history_every, evaluate_every = self.recipe.history_every, self.recipe.evaluate_every
+        self.sums.clear()
+        self.epoch_samples = samples = 0
+        started = time.perf_counter()
+        for index, batch in enumerate(self.batches.epoch(), start=1):
+            self.step(batch)
+            samples += len(batch)
+            whole, last = index == len(self.batches), self.steps == self.schedule.steps
+            kept = whole or last or (history_every is not None and self.steps % history_every == 0)
+            evaluated = last or (kept if evaluate_every is None else self.steps % evaluate_every == 0)
+            if kept or evaluated:
+                self.collect()
+                self.seconds += time.perf_counter() - started
+                self.samples += samples
+                self.record(epoch if whole else epoch - 1 + index / len(self.batches), evaluated=evaluated)
+                started, samples = time.perf_counter(), 0
+            elif self.steps % CHECK_EVERY == 0:
+                self.collect()
+            if last:
+                break
+
+    def step(self, batch: Batch) -> None:
+        """Take one step and keep its values on the device."""
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = self.micro_batches(batch)
+        values = self.backward(parts[0], len(parts[0]) / len(batch))
+        for part in parts[1:]:
+            values = values + self.backward(part, len(part) / len(batch))
+        if self.recipe.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.recipe.clip_norm)
+        self.optimizer.step()
+        self.scheduler.step()
+        self.pending.append((values, len(batch)))
+        self.steps += 1
+
+    def micro_batches(self, batch: Batch) -> list[Batch]:
+        """Return what a step takes one after the other; of a smaller batch fewer, none of them of a single sample."""
+        parts, batch_size = self.recipe.accumulate, self.recipe.batch_size
+        if parts == 1:
+            return [batch]
+        least = 2 if batch_size >= 2 * parts else 1
+        fewer = -(-len(batch) * parts // batch_size)
+        return batch.split(max(1, min(parts, fewer, len(batch) // least)))
+
+    def backward(self, batch: Batch, share: float) -> Tensor:
+        """Add a share of the gradient of the mean loss; return that share of the loss and the training values."""
+        inputs = batch.inputs.contiguous(memory_format=self.memory_format)
+        outputs = compute_outputs(self.model, inputs, self.recipe.precision)
+        loss = batch_loss(self.task, outputs, batch, self.recipe.label_smoothing)
+        if share < 1:
+            loss = share * loss
+        loss.backward()  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            values = batch_values(self.task, outputs, batch)
+            self.names = ["loss", *values]
+            rest = [value.to(loss.dtype) for value in values.values()]
+            return torch.stack([loss, *(share * value if share < 1 else value for value in rest)])
+
+    def collect(self) -> None:
+        """Bring the values of the latest steps to the host and look at their losses.
+
+        Raises:
+            DivergedError: one is not finite.
+        """
+        first = self.steps - len(self.pending)
+        sizes = [size for _, size in self.pending]
+        rows = torch.stack([values for values, _ in self.pending]).tolist() if sizes else []
+        self.pending.clear()
+        for index, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+            if not math.isfinite(row[0]):
+                self.steps = first + index
+                raise DivergedError(self.steps)
+            for name, value in zip(self.names, row, strict=True):
+                self.sums[name] = self.sums.get(name, 0.0) + value * size
+            self.epoch_samples += size
+
+    def record(self, epoch: float, *, evaluated: bool) -> None:
+        """Add an entry to the history.
+
+        Args:
+            epoch: epochs done.
+            evaluated: whether to evaluate for it.
+
+        Raises:
+            DivergedError: the evaluation is not finite.
+        """
+        values: dict[str, float] = {}
+        if evaluated:
+            values = self.evaluate(self.evaluate_on)
+            self.evaluations.append(values)
+            if epoch == 1:
+                self.first = values
+        # The rate of the step that was just taken: the scheduler is already at the next one.
+        lr = self.recipe.lr * self.schedule.factor(self.steps - 1)
+        entry = {"step": self.steps, "epoch": epoch, "lr": lr}
+        entry |= {f"train_{name}": total / self.epoch_samples for name, total in self.sums.items()}
+        self.history.append(json_values(entry | {f"{self.evaluate_on}_{name}": x for name, x in values.items()}))
+
+    def evaluate(self, name: EvaluatedSplit) -> dict[str, float]:
+        """Return the metrics on a split.
+
+        Raises:
+            DivergedError: a total is not finite: the next step, `steps`, would have been the first to show it.
+        """
+        task, recipe, split = self.task, self.recipe, getattr(self.dataset, name)
+        batch_size = evaluation_batch_size(task, self.dataset.inputs, self.dataset.outputs)
+        totals = split_totals(
+            self.model, split, task, batch_size, channels_last=recipe.channels_last, precision=recipe.precision
+        )
+        if not all(map(math.isfinite, totals.values())):
+            raise DivergedError(self.steps)
+        return task.values(totals, len(split))
+
+    def metrics(self, diverged_at: int | None) -> dict[str, Any]:
+        """Return the outcome; what was not measured is None with ``<name>_reason`` beside it. See `train`."""
+        split, task = self.evaluate_on, self.task
+        # Before the end of a training that did not come to one, nothing is final.
+        final = self.history[-1] if self.history and diverged_at is None else {}
+        names = [f"{split}_{metric.name}" for metric in task.metrics]
+        names += [f"train_{name}" for name in self.names or ["loss"]]
+        metrics: dict[str, Any] = {name: final.get(name) for name in names}
+        metrics |= json_values(task.summary(self.evaluations, self.first, split))
+        if split == "test" and len(self.dataset.validation):
+            metrics |= json_values({f"validation_{task.primary.name}": self.validation})
+        reason = "not evaluated" if self.recipe.trains else "not trained"
+        if diverged_at is not None:
+            reason = f"diverged at step {diverged_at}"
+        for name in [name for name, value in metrics.items() if value is None]:
+            metrics.setdefault(f"{name}_reason", final.get(f"{name}_reason", reason))
+        return metrics | {
+            "diverged_at_step": diverged_at,
+            "steps": self.steps,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+        }
+
+    def speed(self) -> dict[str, float]:
+        """Return samples, and of tokens tokens too, per second of training steps; nothing where there were none."""
+        if not self.seconds:
+            return {}
+        samples, inputs = self.samples / self.seconds, self.dataset.inputs
+        tokens = {} if inputs.vocabulary is None else {"tokens_per_second": samples * inputs.positions}
+        return {"samples_per_second": samples} | tokens

@@ -1,0 +1,173 @@
+"""Datasets are described before the plan; where files are absent, trials are counted and have no ids yet."""
+
+import json
+import sys
+
+import pytest
+
+import initbench
+from initbench.cli import main
+from initbench.errors import DataError, SuiteError
+from initbench.inputs import Inputs
+from initbench.registry import Description
+from initbench.suite.datasets import describe_datasets
+from initbench.suite.document import Document
+from initbench.suite.load import suite_of
+from initbench.suite.plan import plan
+from initbench.suite.smoke import smoke
+from suites import BASE, ids, planned
+
+PLUGIN = '''\
+import os
+import initbench
+from initbench import DataError, Description, Inputs
+
+def describe(*, size):
+    if not os.path.exists("{folder}"):
+        raise DataError("absent: put images into {folder}")
+    return Description(Inputs((1, size, size)), 3, "sha256:1")
+
+@initbench.register_dataset("absent", describe=describe)
+def absent(size: int = 8):
+    """Images that are not there."""
+'''
+
+
+@pytest.fixture
+def absent():
+    """A dataset whose files are absent until the set that is returned has something in it."""
+    files = set()
+
+    def describe(*, size):
+        if not files:
+            raise DataError("absent: put images into data/absent")
+        return Description(Inputs((1, size, size)), 10, "sha256:1")
+
+    @initbench.register_dataset("absent", describe=describe)
+    def factory(size: int = 8):
+        """Never read."""
+
+    return files
+
+
+def suite(**keys):
+    return suite_of(Document("suite.yaml", "", BASE | keys))
+
+
+TWO = {
+    "dataset": ["digits", {"name": "absent", "size": [8, 16]}],
+    "initializers": ["kaiming", "xavier"],
+    "rules": [{"when": {"dataset": "absent"}, "recipe": {"lr": 0.5}}],
+    "exclude": [{"dataset.size": 16, "initializer": "xavier"}],
+    "seeds": 3,
+}
+
+
+@pytest.mark.usefixtures("absent")
+def test_a_suite_is_described_in_its_order():
+    digits, *others = describe_datasets(suite(**TWO))
+    assert (digits.name, digits.task, digits.inputs, digits.outputs) == (
+        "digits",
+        "classification",
+        Inputs((1, 8, 8)),
+        10,
+    )
+    assert [type(other) for other in others] == [DataError, DataError]
+
+
+def test_trials_on_absent_data_are_counted_and_have_no_ids(absent):
+    made = suite(**TWO)
+    result = plan(made, descriptions=describe_datasets(made))
+    assert {t.dataset.name for t in result.trials} == {"digits"}
+    assert len(result.trials) == 6
+    assert [(len(found.trials), found.key, str(found.reason)) for found in result.undescribed] == [
+        (6, ("dataset", 1), "absent: put images into data/absent"),
+        (3, ("dataset", 1), "absent: put images into data/absent"),
+    ]
+    assert not any(hasattr(draft, "id") for found in result.undescribed for draft in found.trials)
+    assert {draft.recipe.lr for found in result.undescribed for draft in found.trials} == {0.5}
+    assert result.excluded == 3
+    absent.add("image")
+    whole = plan(made, descriptions=describe_datasets(made))
+    assert (len(whole.trials), whole.undescribed) == (15, ())
+    assert set(ids(result)) < set(ids(whole))  # what was known has the ids that it had
+
+
+@pytest.mark.usefixtures("absent")
+def test_only_and_incompatible_pairs_are_known_without_the_data():
+    result = planned(**TWO, only=["dataset=absent", "initializer=kaiming"])
+    assert (result.trials, [len(found.trials) for found in result.undescribed]) == ((), [3, 3])
+    schemes = planned(dataset="absent", architectures=[{"name": "mlp", "scheme": "fixup"}, "mlp"])
+    assert [pair.reason for pair in schemes.incompatible] == ["mlp has no scheme fixup (it has standard)"]
+    assert [len(found.trials) for found in schemes.undescribed] == [1]
+
+
+@pytest.mark.usefixtures("absent")
+def test_a_smoke_run_leaves_them_out():
+    result = smoke(planned(**TWO))
+    assert len(result.undescribed) == 2
+    assert {t.initializer.name for t in result.trials} == {"kaiming", "xavier"}
+
+
+def test_planning_reads_nothing(absent):
+    """The plan is a function of the suite and the descriptions."""
+    made = suite(**TWO)
+    described = describe_datasets(made)
+    absent.add("image")
+    assert len(plan(made, descriptions=described).undescribed) == 2
+
+
+def test_an_argument_that_a_description_refuses():
+    with pytest.raises(SuiteError) as refused:
+        describe_datasets(suite(dataset=["digits", {"name": "gaussian", "channels": 0}]))
+    assert refused.value.key == "dataset[1].channels"
+
+
+# --- the command line
+
+FILE = """\
+name: valid
+dataset: [digits, absent]
+architectures: [{name: mlp, width: 8}]
+initializers: [kaiming, xavier]
+probes: []
+seeds: 2
+"""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A suite with absent data, and the plug-in that has them, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plugin.py").write_text(PLUGIN.format(folder=tmp_path / "images"), encoding="utf-8")
+    (tmp_path / "suite.yaml").write_text(FILE, encoding="utf-8")
+    return tmp_path
+
+
+def initbench_plan(capsys, monkeypatch, *options):
+    monkeypatch.setattr(sys, "argv", ["initbench", "plan", "suite.yaml", "--plugin", "plugin.py", *options])
+    main()
+    return capsys.readouterr().out
+
+
+def test_plan_says_what_to_put_where(files, capsys, monkeypatch):
+    data = json.loads(initbench_plan(capsys, monkeypatch, "--json"))
+    assert (data["trials"], data["missing"]) == (8, 8)
+    assert [(c["dataset"], len(c["trials"]), c["seeds"], c["cell"] is None) for c in data["cells"]] == [
+        ("digits", 2, [0, 1], False),
+        ("digits", 2, [0, 1], False),
+        ("absent", 0, [0, 1], True),
+        ("absent", 0, [0, 1], True),
+    ]
+    [waiting] = data["undescribed"]
+    assert (waiting["dataset"], waiting["trials"]) == ("absent", 4)
+    assert str(files / "images") in waiting["reason"]
+    assert waiting["reason"] in " ".join(initbench_plan(capsys, monkeypatch).split())
+    (files / "images").mkdir()
+    data = json.loads(initbench_plan(capsys, monkeypatch, "--json"))
+    assert (data["undescribed"], {len(c["trials"]) for c in data["cells"]}) == ([], {2})
+
+
+def test_run_refuses(files, refused):
+    message = refused("run", "suite.yaml", "--plugin", "plugin.py", "--executor", "in-process")
+    assert message == f"suite.yaml:2: dataset[1]: absent: put images into {files / 'images'}"
