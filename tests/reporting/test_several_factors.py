@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,11 @@ from initbench.reporting.answers.treatments import rank
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import read_source, write_report
 from initbench.reporting.statistics.paired import compare_paired
+from initbench.suite.load import load_suite
+from initbench.suite.treatments import standings
+from suites import plan_of
 
+SUITE = Path(__file__).parents[2] / "suites" / "digits_initializers.yaml"
 NORM = ("initializer", "architecture.norm")
 PLAIN_DEEP = [{"name": "plain", "depth": depth, "width": 1, "norm": "none"} for depth in (16, 28)]
 WITHOUT_SCHEME = ["pytorch_default", "xavier", "kaiming", "delta_orthogonal", "lsuv", "gradinit", "metainit"]
@@ -46,6 +52,14 @@ def digits_initializers():
                 own.metrics["parameters"] = 370_000 + 100 * (name in WITH_SCHEME)
                 records.append(own)
     return records
+
+
+def test_the_suite_itself_is_planned_to_this():
+    """Its trials stand in the workloads, with as many treatments, that the made-up ledger has."""
+    trials = plan_of(load_suite(SUITE)).trials
+    found = {(place.workload, place.treatment) for place in standings([t.model_dump(mode="json") for t in trials])}
+    sizes = Counter(workload.replace(", activation=relu", "") for workload, _ in found)
+    assert sizes == dict(comparison(digits_initializers()).groupby("workload").size())
 
 
 def write_compare(folder, compare):
