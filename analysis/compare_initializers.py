@@ -19,6 +19,7 @@ from initbench.reporting.statistics.divergence import divergence_rate
 from initbench.reporting.statistics.paired import compare_paired
 from initbench.reporting.statistics.variance import split_variance
 
+
 def main() -> None:
     """Print the verdict on ranks, on every initializer against a reference, on divergence, and on the variance."""
     options = parser(str(__doc__))

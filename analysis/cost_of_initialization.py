@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from answering import answer, parser, records_of, trials_of
+from answering import Trials, answer, parser, records_of, trials_of
 
 from initbench.errors import InitbenchError
-from initbench.reporting.compute import initialization_steps
 from initbench.reporting.comparison import workload_metrics
+from initbench.reporting.compute import initialization_steps
 from initbench.reporting.statistics.cells import complete
 from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
 from initbench.reporting.statistics.profiles import performance_profiles
@@ -21,11 +21,8 @@ def main() -> None:
     options.add_argument("--target", type=float, help="outcome, errors as a fraction; default: each workload's median")
     arguments = options.parse_args()
     found = trials_of(arguments.folder)
-    shares = all(metric.unit == "%" for metric in found.metrics.values())
-    if arguments.target is not None and shares and not 0 <= arguments.target <= 1:
-        raise InitbenchError(f"--target must be a fraction from 0 to 1, got {arguments.target}")
-    if arguments.target is not None and len(found.metrics) > 1:
-        raise InitbenchError("--target is of one metric, and this ledger has several")
+    if arguments.target is not None:
+        check_target(arguments.target, found)
     metrics = workload_metrics(found.frame, found.metrics)
     trials = found.frame[found.frame["oriented"].notna()]
     if trials.empty:
@@ -57,6 +54,18 @@ def main() -> None:
                 f"{treatment}: the cheapest on {first} of {len(compared)} workloads, "
                 f"within twice the least cost on {twice}, reaches the target on {ever}"
             )
+
+
+def check_target(target: float, found: Trials) -> None:
+    """Refuse a target that no outcome of the ledger can be compared with.
+
+    Raises:
+        InitbenchError: it is none.
+    """
+    if all(metric.unit == "%" for metric in found.metrics.values()) and not 0 <= target <= 1:
+        raise InitbenchError(f"--target must be a fraction from 0 to 1, got {target}")
+    if len(found.metrics) > 1:
+        raise InitbenchError("--target is of one metric, and this ledger has several")
 
 
 def cost_text(costs: list[float], begun: float) -> str:

@@ -74,9 +74,8 @@ def plan(
     summary = plan_data(request.suite, request.plan, statuses)
     if power:
         folder = out / request.suite.name
-        summary["power"] = plan_power(
-            request.plan, folder, pilot, seed_deviation, 0.01 if difference is None else difference
-        )
+        sought = 0.01 if difference is None else difference
+        summary["power"] = plan_power(request.plan, folder, pilot, seed_deviation, sought, request.suite.compare)
     if json:
         print_json(summary)
     else:

@@ -62,7 +62,7 @@ def stroke_dash(colours: Mapping[str, str]) -> dict[str, alt.StrokeDash]:
 
 
 def panels(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """Return an SVG for each workload that has a trial with a positive gradient quotient, in the order of the workloads.
+    """Return an SVG for each workload that has a trial with a positive gradient quotient, in their order.
 
     The horizontal axis is logarithmic and the same in all panels; the vertical one is `outcome_axis`. A diverged trial
     has no outcome and is marked at the edge of the worst ones. Failed trials are not drawn.

@@ -36,9 +36,11 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.
     places = ["cell", "seed", *(["scheme_named_by"] if "scheme_named_by" in frame else [])]
     known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
     trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index().copy()
-    for (_, label), same in trials.groupby(["workload", "treatment"], sort=False):
+    for _, same in trials.groupby(["workload", "treatment"], sort=False):
         if len(set(same["cell"])) > 1:
-            trials.loc[same.index, "treatment"] = [f"{label} {{{text}}}" for text in _differences(same)]
+            texts = [f" {{{text}}}" for text in _differences(same)]
+            for column in {"treatment", "part"} & set(trials.columns):
+                trials.loc[same.index, column] = [f"{own}{text}" for own, text in zip(same[column], texts, strict=True)]
     signs = trials["metric"].map({name: metric.oriented(1.0) for name, metric in metrics.items()}).astype(float)
     return trials.assign(oriented=(signs * trials["outcome"]).where(trials["status"] != "diverged", np.inf))
 
@@ -51,7 +53,7 @@ def workload_metrics(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dic
         metrics: as from `metrics.outcome_metrics`.
     """
     names = trials["metric"].dropna()
-    other = metrics[names.iloc[0]] if names.nunique() == 1 else UNKNOWN
+    other = metrics[names.iloc[0]] if len(set(names)) == 1 else UNKNOWN
     known = trials.loc[names.index].drop_duplicates("workload").set_index("workload")["metric"]
     return {name: metrics[known[name]] if name in known else other for name in trials["workload"].unique()}
 
@@ -66,7 +68,8 @@ def compare(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame
     - ``outcome_mean``: ē = Σ eᵢ / n, missing where a trial has diverged;
     - ``outcome_interval``: the half-width t₀.₉₇₅,ₙ₋₁ · s / √n of Student's 95 % interval around ē, with
       s² = Σ (eᵢ - ē)² / (n - 1); missing below 3 seeds, where all are equal, and where a trial has diverged;
-    - ``first_epoch_<metric>_mean`` where there is such a metric: the mean over the n trials, missing where one has none;
+    - ``first_epoch_<metric>_mean`` where there is such a metric: the mean over the n trials, missing where one
+      has none;
     - ``gradient_quotient_median``: over the n trials; ``gradient_quotient_saturated``: in how many of them it is;
     - ``initialization_seconds_mean``: the mean over the n trials;
     - ``seeds`` (n), ``diverged``, ``failed``: counts; ``parameters``: of the model; ``metric``: the outcome's name.
@@ -79,7 +82,7 @@ def compare(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame
     trials = trials.reindex(columns=[*trials.columns, *(column for column in needed if column not in trials)])
     by_workload = workload_metrics(trials, metrics)
     rows = [
-        {"workload": workload, "treatment": treatment, "rank": np.nan, **_summary(cell, by_workload[workload])}
+        {"workload": workload, "treatment": treatment, "rank": np.nan, **_summary(cell, by_workload[str(workload)])}
         for (workload, treatment), cell in trials.groupby(["workload", "treatment"])
     ]
     oriented = [by_workload[row["workload"]].oriented(row["outcome_median"]) for row in rows]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.metric import Metric
 from initbench.reporting.answers.cost import cost_answers
-from initbench.reporting.answers.treatments import treatment_answers, rank
 from initbench.reporting.answers.probe_results import UNSATURATED, measure, trivial_predictors
 from initbench.reporting.answers.probes import association_words, correlation_frame, probe_answers
+from initbench.reporting.answers.treatments import rank, treatment_answers
 from initbench.reporting.charts import colours
 from initbench.reporting.comparison import early_columns, workload_metrics
 from initbench.reporting.conditions import conditions, differing, effective
@@ -50,7 +50,9 @@ def terms_of(compare: Sequence[str], metrics: Mapping[str, Metric]) -> Terms:
         metrics: of its trials, by name.
     """
     metric = next(iter(metrics.values()), UNKNOWN) if len(metrics) <= 1 else None
-    return Terms(metric, "initializer" if tuple(compare) == DEFAULT_COMPARE else "treatment")
+    treatment = "initializer" if tuple(compare) == DEFAULT_COMPARE else "treatment"
+    exchanged = "initializer" if "initializer" in compare else compare[0]
+    return Terms(metric, treatment, exchanged if len(compare) > 1 else "")
 
 
 def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> dict[str, Any]:
@@ -65,10 +67,10 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
         In the order of the page: ``smoke`` (whether it is a smoke run's), ``skipped`` and ``notes`` (lines),
         ``statuses`` (counts), ``terms``, ``compare``, ``questions`` (question → its `Answer`), ``workloads`` (one per
         comparison: ``name``, ``metric``, ``rows``, ``verdicts``, ``chart`` and ``curves`` as `Figure`, ...),
-        ``colours`` of the treatments, ``depths`` (figures), ``parts`` (figures and tables that a section shows after what it always
-        has, by the section's name), ``trials`` (the table of all trials), ``conditions``, ``differing``, ``facts``
-        that hold for all, ``quotients`` (how each GQ was measured), ``methods`` (the paragraph), ``failures``, and
-        ``tables`` (what is written beside the page, beyond the frames given here).
+        ``colours`` of the treatments, ``depths`` (figures), ``parts`` (figures and tables that a section shows after
+        what it always has, by the section's name), ``trials`` (the table of all trials), ``conditions``,
+        ``differing``, ``facts`` that hold for all, ``quotients`` (how each GQ was measured), ``methods`` (the
+        paragraph), ``failures``, and ``tables`` (what is written beside the page, beyond the frames given here).
     """
     records = source.records
     by_id = {record.id: record for record in records}
@@ -101,7 +103,7 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
                 "verdicts": verdicts(table, own_trials, metric_of[str(workload)], terms),
                 "recipe": _fields(own),
                 "parameters": table["parameters"].max(),
-                "several_sizes": table["parameters"].nunique() > 1,
+                "several_sizes": len(set(table["parameters"].dropna())) > 1,
                 "failed": int(table["failed"].sum()),
                 "unpaired": _unpaired(own_trials),
                 "undrawn": _undrawn(own_trials),

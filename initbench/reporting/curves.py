@@ -71,9 +71,9 @@ def _points(members: Sequence[TrialRecord], metric: Metric) -> list[dict[str, An
     for step in sorted({step for curve in curves for step in curve}):
         # A trial that finished without this point (its history was kept otherwise) says nothing here.
         outcomes = [
-            math.inf if curve.get(step) is None else curve[step]
-            for curve, record in zip(curves, members, strict=True)
-            if curve.get(step) is not None or record.status == "diverged"
+            math.inf if value is None else value
+            for value, record in zip([curve.get(step) for curve in curves], members, strict=True)
+            if value is not None or record.status == "diverged"
         ]
         points.append(
             {

@@ -24,8 +24,8 @@ COLUMNS = [
 def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     """Return one row for each treatment at each depth, for the families of workloads that differ in depth alone.
 
-    ``family`` is the workload's name without its depth; the outcomes are those of `comparison.compare`, in the metric's own
-    direction, a diverged trial counting as the worst. A family of one depth has no row.
+    ``family`` is the workload's name without its depth; the outcomes are those of `comparison.compare`, in the
+    metric's own direction, a diverged trial counting as the worst. A family of one depth has no row.
 
     Args:
         trials: as from `comparison.comparable_trials`.

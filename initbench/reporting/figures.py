@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from initbench.reporting.charts import panels
 from initbench.reporting.formatting import capitalized, quotient
 from initbench.reporting.frame import GQ
-from initbench.reporting.metrics import UNKNOWN
 from initbench.reporting.line_charts import line_panel
+from initbench.reporting.metrics import UNKNOWN
 from initbench.reporting.parts import Figure, file_names
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def _quotient_alt(workload: str, trials: pd.DataFrame, metric: Metric, terms: Te
     results = trials[(trials["status"] != "failed") & (trials[GQ] > 0)]
     values, diverged = results["outcome"].dropna(), int((results["status"] == "diverged").sum())
     saturated = int(results[f"{GQ}.saturated"].fillna(value=False).sum()) if f"{GQ}.saturated" in results else 0
-    number = len(set(results["treatment"]))
+    what = f"{len(results)} trials of {len(set(results['treatment']))} {terms.treatment}s"
     words = [
-        f"{capitalized(metric.title)} against gradient quotient on {workload}: {len(results)} trials of {number} {terms.treatment}s",
+        f"{capitalized(metric.title)} against gradient quotient on {workload}: {what}",
         f"gradient quotients from {quotient(results[GQ].min())} to {quotient(results[GQ].max())}",
     ]
     if len(values):

@@ -29,6 +29,7 @@ GQ = "probe.gradient_quotient"
 CURVE_POINTS = 60
 _IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
 _PAIRING = ["treatment", "workload", "cell", "architecture_label", "metric"]
+_TEXTS = {"scheme_named_by", "part", "rest"}
 _TRAINING = ["diverged_at_step", "steps", "parameters"]  # of every training, whatever its task
 
 
@@ -50,7 +51,7 @@ def load_results(path: str | Path, compare: Sequence[str] | None = None) -> pd.D
     - ``probe.<name>`` of every measurement that is a scalar, and ``probe.<name>.saturated`` where it can saturate;
     - durations, ending in ``_seconds``.
 
-    A trial that stands in two workloads of a report (`suite.treatments`) has the one of the scheme that the suite named.
+    A trial that stands in two workloads of a report (`suite.treatments`) has that of the scheme that the suite named.
 
     Args:
         path: the suite's folder, ``runs/<suite name>``.
@@ -116,8 +117,9 @@ def results_frame(
     Args:
         records: as from `read_records`.
         compare: the factors that make the treatment.
-        every_standing: whether a trial that stands in two workloads has a row for each; then the column
-            ``scheme_named_by`` says for whom the row is.
+        every_standing: whether a trial that stands in two workloads has a row for each, as a report takes it; then
+            the column ``scheme_named_by`` says for whom the row is, and ``part`` and ``rest`` are the treatment's
+            (`suite.treatments.Standing`).
 
     Raises:
         InitbenchError: no trial has a factor of `compare`.
@@ -151,7 +153,8 @@ def results_frame(
             "metric": names[place.trial],
             "outcome": _outcome(record),
         }
-        row |= {"scheme_named_by": place.scheme_named_by} if every_standing else {}
+        if every_standing:
+            row |= {"scheme_named_by": place.scheme_named_by, "part": place.part, "rest": place.rest}
         initializer = spec["initializer"]["arguments"] | nested[place.trial]
         row |= {f"architecture.{k}": _plain(v) for k, v in spec["architecture"]["arguments"].items()}
         row |= {f"initializer.{k}": _plain(v) for k, v in initializer.items()}
@@ -205,6 +208,6 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     for column in frame.columns[first:]:
         if column.endswith(".saturated"):
             frame[column] = frame[column].astype("boolean")
-        elif column != "scheme_named_by":
+        elif column not in _TEXTS:
             frame[column] = pd.to_numeric(frame[column])
     return frame

@@ -59,13 +59,14 @@ def methods(
         f"Intervals are 95 % intervals: of means by Student's t, from {MINIMUM_SEEDS} values on; of rates by Wilson; "
         f"of correlations by Fisher's transformation and a jackknife over {terms.treatment}s"
     )
+    outcomes = listed([metric.plural for metric in metrics.values()] or ["not known"])
+    several = f"{terms.treatment}s"
     sentences = [
         f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
         f"Each combination of architecture, dataset, recipe and {terms.treatment} (a cell) {trained}.",
-        f"At equal seeds all {terms.treatment}s see the same data in the same order, so comparisons are paired by seed.",
+        f"At equal seeds all {several} see the same data in the same order, so comparisons are paired by seed.",
         _trained([record.spec["recipe"] for record in records]),
-        f"Outcomes are {listed([metric.plural for metric in metrics.values()] or ['not known'])} after the last epoch; "
-        "nothing was chosen by them.",
+        f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
         "A cell's outcome is the median over its seeds.",
         f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
         f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
@@ -78,8 +79,9 @@ def methods(
         )
     if any(record.probes for record in records):
         sentences.append(
-            f"Probes were tested against outcomes by permuting the {terms.treatment}s' labels jointly over all workloads; the "
-            "statistic is the mean of Spearman's ρ over workloads, corrected by Holm for all probes and their forms."
+            f"Probes were tested against outcomes by permuting the {terms.treatment}s' labels jointly over all "
+            "workloads; the statistic is the mean of Spearman's ρ over workloads, corrected by Holm for all probes and "
+            f"their forms.{terms.exchange}"
         )
     if statuses["failed"]:
         failed = f"{counted(statuses['failed'], 'further trial')} ended with an error and"

@@ -110,8 +110,11 @@ class Column(NamedTuple):
             row: of the frame.
             metric: of the row.
         """
-        written = {"outcome": partial(outcome_text, metric=metric), "difference": metric.signed}
-        write: Callable[..., str] = written[self.form] if self.form in written else FILTERS[self.form]
+        written: dict[str, Callable[..., str]] = {
+            "outcome": partial(outcome_text, metric=metric),
+            "difference": metric.signed,
+        }
+        write = written[self.form] if self.form in written else FILTERS[self.form]
         value = write(row[self.value])
         if not self.low or math.isnan(row[self.low]):
             return value

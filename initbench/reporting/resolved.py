@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 from initbench.errors import InitbenchError
+from initbench.ledger import RESOLVED_FILE
 from initbench.suite.treatments import DEFAULT_COMPARE
-
-FILE = "resolved.json"
 
 
 def read_compare(folder: str | Path) -> tuple[str, ...]:
@@ -17,7 +16,7 @@ def read_compare(folder: str | Path) -> tuple[str, ...]:
     Raises:
         InitbenchError: the file is there and does not say it.
     """
-    path = Path(folder) / FILE
+    path = Path(folder) / RESOLVED_FILE
     try:
         compare = json.loads(path.read_text(encoding="utf-8")).get("compare", DEFAULT_COMPARE)
     except FileNotFoundError:

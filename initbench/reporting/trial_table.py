@@ -50,7 +50,8 @@ def trial_table(
 ) -> dict[str, Any]:
     """Return ``columns`` (heading, kind, and whether the page offers a choice of its values) and ``rows``.
 
-    The kind of a metric's column is its scale, digits and unit. Columns in which no trial has a value are left out, and so is the suite's where there is one suite.
+    The kind of a metric's column is its scale, digits and unit. Columns in which no trial has a value are
+    left out, and so is the suite's where there is one suite.
 
     Args:
         trials: as from `comparison.comparable_trials`.

@@ -37,6 +37,9 @@ class Standing(NamedTuple):
         trial: its index.
         scheme_named_by: ``suite`` or ``initializer``; a trial that two entries of a suite come to has a place for each.
         treatment: its label, ``metainit(delta_orthogonal), norm=none``.
+        part: of the treatment, the factor that is exchanged with others as a whole: the initializer where it is
+            compared, else the first factor of `compare`.
+        rest: of the treatment, empty where there is one factor.
         workload: its label, ``wrn[depth=28, width=1] · lr=0.1``.
         architecture: the architecture's label, as the workload has it.
     """
@@ -44,6 +47,8 @@ class Standing(NamedTuple):
     trial: int
     scheme_named_by: str
     treatment: str
+    part: str
+    rest: str
     workload: str
     architecture: str
 
@@ -96,16 +101,21 @@ def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -
     architectures, workloads = _workloads(own, compare, in_treatment)
     found: dict[tuple[int, str, str], Standing] = {}
     rows = zip(places, treatments, workloads, architectures, strict=True)
-    for (i, by), treatment, workload, architecture in rows:
-        found.setdefault((i, treatment, workload), Standing(i, by, treatment, workload, architecture))
+    for (i, by), (treatment, part, rest), workload, architecture in rows:
+        found.setdefault((i, treatment, workload), Standing(i, by, treatment, part, rest, workload, architecture))
     return list(found.values())
 
 
-def _treatments(specs: Sequence[Spec], compare: Sequence[str]) -> list[str]:
-    """Return the treatment's label of each trial."""
+def _treatments(specs: Sequence[Spec], compare: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return the treatment's label of each trial, its part and the rest of it."""
     short = Counter(factor.rpartition(".")[2] for factor in compare)
     parts = [_part(factor, specs, compare, short) for factor in compare]
-    return [", ".join(text for text in texts if text) or "–" for texts in zip(*parts, strict=True)]
+    whole = compare.index("initializer") if "initializer" in compare else 0
+    found = []
+    for texts in zip(*parts, strict=True):
+        rest = ", ".join(text for i, text in enumerate(texts) if text and i != whole)
+        found.append((", ".join(text for text in texts if text) or "–", texts[whole], rest))
+    return found
 
 
 def _part(factor: str, specs: Sequence[Spec], compare: Sequence[str], short: Mapping[str, int]) -> list[str]:

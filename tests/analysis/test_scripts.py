@@ -39,7 +39,11 @@ def ledger(tmp_path):
         history = [
             entry | {"step": 21 * entry["epoch"], "test_error": 0.5 / entry["epoch"]} for entry in record.history
         ]
-        cost = {"forward": 30, "backward": 90} if record.spec["initializer"]["arguments"].get("base") else {"forward": 0, "backward": 0}
+        cost = (
+            {"forward": 30, "backward": 90}
+            if record.spec["initializer"]["arguments"].get("base")
+            else {"forward": 0, "backward": 0}
+        )
         records.append(replace(record, history=history, initialization=record.initialization | {"cost": cost}))
     write_ledger(tmp_path / "quickstart", records)
     return tmp_path / "quickstart"

@@ -58,7 +58,8 @@ def cost_answers(
         answers.append(_fastest(whole, terms))
         note = (
             f"On what share of the workloads {terms.one} reaches the target within a factor of the least compute, "
-            f"its own passes included. A workload’s target is the median of its {terms.treatment}s’ final {terms.outcomes}."
+            "its own passes included. A workload’s target is the median of its "
+            f"{terms.treatment}s’ final {terms.outcomes}."
         )
         drawing = profile_panel(
             performance_profiles(whole), "compute over the least of the workload, log scale", colours

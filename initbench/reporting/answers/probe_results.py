@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
+    from initbench.reporting.statistics.exchange import Parts
     from initbench.reporting.statistics.wording import Terms
 
 TRIVIAL = {
@@ -132,7 +133,7 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord], terms: Terms) 
         workload: label or workload
         for workload, label in zip(trials["workload"], trials["architecture_label"], strict=True)
     }
-    results = []
+    parts, results = _parts(trials), []
     for column in columns:
         values, saturated = table(compared, column), table(compared, f"{column}.saturated") > 0
         flags = _flags(trials, column)
@@ -149,20 +150,27 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord], terms: Terms) 
                     form,
                     by_workload,
                     (saturated & outcome.notna()).sum(axis="columns"),
-                    permutation_test(own, shown),
-                    crossed(own, shown),
+                    permutation_test(own, shown, parts=parts),
+                    crossed(own, shown, parts),
                     pool(by_workload["rho"], by_workload["n"]),
                     {k: _picked(selection(own, outcome, k, lower, architectures), terms) for k in _PICKED},
                     _SEVERAL
                     if terms.metric is None
-                    else gain(own, outcome, _others(tables, column), architectures=architectures),
-                    predict_divergence(own, diverged),
+                    else gain(own, outcome, _others(tables, column), architectures=architectures, parts=parts),
+                    predict_divergence(own, diverged, parts=parts),
                     mean_seed_agreement(seed_agreement(_shown(trials, column, flags, form), column)),
                     batch_spread(_batches(records, column, form)),
                     _seconds(records, column),
                 )
             )
     return results
+
+
+def _parts(trials: pd.DataFrame) -> Parts | None:
+    """Return what of each treatment is exchanged, None where treatments have one factor alone."""
+    if "rest" not in trials or not trials["rest"].any():
+        return None
+    return dict(zip(trials["treatment"], zip(trials["part"], trials["rest"], strict=True), strict=True))
 
 
 def _picked(chosen: Selection, terms: Terms) -> Selection:

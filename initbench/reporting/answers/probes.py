@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from initbench.reporting.answers.probe_results import ALL_VALUES
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.forest import ForestRow, forest_panel
+from initbench.reporting.formatting import capitalized
 from initbench.reporting.parts import Answer, Column, Figure, Remark, Section, Table
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.multiplicity import adjust
@@ -155,8 +155,8 @@ def _forest(result: ProbeResult, terms: Terms) -> Figure | None:
             rows.append(ForestRow("pooled, over workloads", pooled.rho, words, pooled=True))
             note += (
                 f" Pooled by random effects (Hartung and Knapp): I² = {100 * pooled.i_squared:.0f} %, τ² = "
-                f"{pooled.tau_squared:.2f}; its interval is about more workloads for these {terms.treatment}s. The other "
-                f"diamond’s is about more {terms.treatment}s, and is what the verdict uses."
+                f"{pooled.tau_squared:.2f}; its interval is about more workloads for these {terms.treatment}s. The "
+                f"other diamond’s is about more {terms.treatment}s, and is what the verdict uses."
             )
     if drawn < len(result.by_workload):
         note += f" {len(result.by_workload) - drawn} workload(s) without a ρ are not drawn."
@@ -231,16 +231,17 @@ def _table(results: Sequence[ProbeResult], terms: Terms, trivial: Iterable[str])
         Column("Spread between\nbatches", "percent", "batch_spread"),
         Column("Time to\nmeasure", "duration", "seconds"),
     ]
+    several = f"{terms.treatment}s"
     return Table(
         "probes",
         "Every probe",
         pd.DataFrame(rows),
         columns,
-        f"Mean ρ: over workloads, its interval over {terms.treatment}s; p-values permute the {terms.treatment}s’ labels jointly "
-        "over all workloads and are corrected for the number of rows by Holm, or Benjamini and Hochberg. Precision@k "
-        f"and regret@k: taking the k {terms.treatment}s with the best values. For GQ these are the lowest; for others the "
-        "direction is learned on other architectures, by which even a probe without meaning beats a random choice "
-        f"among these {terms.treatment}s. Gain: by how much the predicted rank is nearer on architectures that were left out "
-        f"than without the probe, knowing {', '.join(trivial)}.",
+        f"Mean ρ: over workloads, its interval over {several}; p-values permute the {several}’ labels jointly over all "
+        "workloads and are corrected for the number of rows by Holm, or Benjamini and Hochberg. Precision@k and "
+        f"regret@k: taking the k {several} with the best values. For GQ these are the lowest; for others the direction "
+        f"is learned on other architectures, by which even a probe without meaning beats a random choice among these "
+        f"{several}. Gain: by how much the predicted rank is nearer on architectures that were left out than without "
+        f"the probe, knowing {', '.join(trivial)}.{terms.exchange}",
         {metric.name: metric for metric in [terms.metric] if metric is not None},
     )

@@ -28,10 +28,10 @@ def trial_outcomes(trials: pd.DataFrame) -> pd.DataFrame:
 def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
     """Return one row per workload and treatment.
 
-    Columns: ``workload``, ``treatment``; ``outcome``, the median oriented outcome over seeds, a diverged one counting as +∞;
-    ``seeds``, ``diverged``: counts; then for each column of `measured` its median over seeds, missing where a seed has
-    none, and ``<column>.saturated``, in how many seeds it is saturated. A value of a probe that can saturate which was
-    taken but was not finite reads as +∞, as in `comparison.compare`.
+    Columns: ``workload``, ``treatment``; ``outcome``, the median oriented outcome over seeds, a diverged one counting
+    as +∞; ``seeds``, ``diverged``: counts; then for each column of `measured` its median over seeds, missing where
+    a seed has none, and ``<column>.saturated``, in how many seeds it is saturated. A value of a probe that can saturate
+    which was taken but was not finite reads as +∞, as in `comparison.compare`.
 
     Args:
         trials: as from `comparison.comparable_trials`.

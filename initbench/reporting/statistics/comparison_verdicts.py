@@ -191,6 +191,6 @@ def _difference(
     )
     ends = difference_words(found.clipped(-most, most), metric, comparisons)
     return (
-        f"{NOT_ENOUGH} that {first} and {second} differ: {metric.difference(found.value)} of {metric.title} ({ends}, {n}); "
-        f"{enough}."
+        f"{NOT_ENOUGH} that {first} and {second} differ: {metric.difference(found.value)} of {metric.title} "
+        f"({ends}, {n}); {enough}."
     )

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from initbench.reporting.statistics.association import aligned
+from initbench.reporting.statistics.exchange import units
 from initbench.reporting.statistics.intervals import Estimate, wilson_estimate
 from initbench.reporting.statistics.jackknife import jackknife
 from initbench.reporting.statistics.permutation import (
@@ -22,6 +23,8 @@ from initbench.reporting.statistics.permutation import (
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from initbench.reporting.statistics.exchange import Parts
 
 
 class DivergenceRate(NamedTuple):
@@ -70,7 +73,9 @@ class DivergencePrediction(NamedTuple):
     reason: str
 
 
-def predict_divergence(probe: pd.DataFrame, diverged: pd.DataFrame, *, seed: int = 0) -> DivergencePrediction:
+def predict_divergence(
+    probe: pd.DataFrame, diverged: pd.DataFrame, *, parts: Parts | None = None, seed: int = 0
+) -> DivergencePrediction:
     """Return how well a high value of a probe tells the cells that diverged from those that did not.
 
     The AUROC is P(x⁺ > x⁻) + P(x⁺ = x⁻) / 2 over all pairs of a diverged cell and another *of the same workload*
@@ -80,10 +85,12 @@ def predict_divergence(probe: pd.DataFrame, diverged: pd.DataFrame, *, seed: int
     Args:
         probe: workloads × treatments, NaN where missing.
         diverged: likewise, positive for a cell with a diverged seed, 0 for another, NaN where it was not run.
+        parts: as for `permutation.permutation_test`.
         seed: of the permutations drawn.
     """
     x, y = aligned(probe, diverged)
-    used = ~np.isnan(x).all(axis=0)
+    used = np.asarray(~np.isnan(x).all(axis=0))
+    exchanged = units(diverged.columns[used], parts)
     x, positive = x[:, used], np.where(np.isnan(y), np.nan, y > 0)[:, used]
     width = x.shape[1]
     ranks = _ranks(x)
@@ -98,8 +105,8 @@ def predict_divergence(probe: pd.DataFrame, diverged: pd.DataFrame, *, seed: int
         count = _pairs(positive[:, columns])
         return float(_rank_sum(_ranks(x[:, columns]), positive[:, columns]) / count) if count else math.nan
 
-    estimate = jackknife(area, width).clipped(0, 1)
-    permutations, number = label_permutations(~np.isnan(x), seed=seed)
+    estimate = jackknife(area, width, exchanged[0]).clipped(0, 1)
+    permutations, number = label_permutations(~np.isnan(x), exchanged, seed=seed)
     if number < TESTABLE:
         reason = f"{number} permutations of the labels: nothing can be rejected at 5 %"
         return DivergencePrediction(estimate, math.nan, pairs, reason)

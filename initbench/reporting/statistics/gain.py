@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from initbench.reporting.statistics.association import aligned
+from initbench.reporting.statistics.exchange import units
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate
 from initbench.reporting.statistics.permutation import TESTABLE, label_permutations, share_as_extreme
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from initbench.reporting.statistics.exchange import Parts
 
 PERMUTATIONS = 999
 
@@ -50,6 +53,7 @@ def gain(
     trivial: Mapping[str, pd.DataFrame],
     *,
     architectures: Mapping[str, str] | None = None,
+    parts: Parts | None = None,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> Gain:
@@ -70,6 +74,7 @@ def gain(
         outcome: likewise, +∞ for a diverged cell.
         trivial: likewise, by name: parameter count, depth, loss at initialization, ...
         architectures: workload → what is left out together with it; by default each workload by itself.
+        parts: as for `permutation.permutation_test`.
         permutations: the most that are tried: all where there are no more, else as many random ones.
         seed: of the permutations drawn.
     """
@@ -101,7 +106,7 @@ def gain(
     residual[known] = ranked - z @ (np.linalg.pinv(z) @ ranked)
     without, with_probe = _validated(z, residual[known][None, :], target, fold)
     estimate = mean_estimate(without - with_probe[0])
-    labels, number = label_permutations(known, seed=seed, draws=permutations)
+    labels, number = label_permutations(known, units(outcome.columns, parts), seed=seed, draws=permutations)
     result = Gain(float(without.mean()), float(with_probe.mean()), estimate, math.nan, predictors, cells, "")
     if number < TESTABLE:
         return result._replace(reason=f"{number} permutations of the labels: nothing can be rejected at 5 %")

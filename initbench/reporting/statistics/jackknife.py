@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def jackknife(statistic: Callable[[NDArray[np.intp]], float], treatments: int) -> Estimate:
+def jackknife(
+    statistic: Callable[[NDArray[np.intp]], float], treatments: int, unit: NDArray[np.intp] | None = None
+) -> Estimate:
     """Return a statistic of all treatments, with Student's interval over its jackknife pseudo-values.
 
     The k pseudo-values are k θ - (k - 1) θ₋ᵢ, θ₋ᵢ without treatment i; their standard error around θ, and Student's t
@@ -25,14 +27,17 @@ def jackknife(statistic: Callable[[NDArray[np.intp]], float], treatments: int) -
     Args:
         statistic: of the indices of the treatments to use.
         treatments: their number k; no interval below 5, or where the statistic without one of them is NaN.
+        unit: what they are left out by, (treatments,), as from `exchange.units`; k is then the number of these.
     """
     every = np.arange(treatments)
-    value = statistic(every)
+    unit = every if unit is None else unit
+    each = np.unique(unit)
+    k, value = len(each), statistic(every)
     nothing = Estimate(value, math.nan, math.nan, treatments)
-    if treatments < 5 or math.isnan(value):
+    if k < 5 or math.isnan(value):
         return nothing
-    without = np.array([statistic(np.delete(every, i)) for i in every])
-    pseudo = mean_estimate(treatments * value - (treatments - 1) * without)
+    without = np.array([statistic(every[unit != u]) for u in each])
+    pseudo = mean_estimate(k * value - (k - 1) * without)
     if not pseudo.has_interval:
         return nothing
     return Estimate(value, value - pseudo.half_width, value + pseudo.half_width, treatments)

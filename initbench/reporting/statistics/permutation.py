@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from initbench.reporting.statistics.association import aligned, standardized_ranks
+from initbench.reporting.statistics.exchange import units
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from initbench.reporting.statistics.exchange import Parts
 
 PERMUTATIONS = 9999
 TESTABLE = 40  # with fewer even the extreme order and its mirror image, 2 of them, are more than 5 %
@@ -43,7 +46,9 @@ class PermutationTest(NamedTuple):
     reason: str
 
 
-def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 0) -> PermutationTest:
+def permutation_test(
+    probe: pd.DataFrame, outcome: pd.DataFrame, *, parts: Parts | None = None, seed: int = 0
+) -> PermutationTest:
     """Return the joint permutation test of ρ̄, the mean over workloads of Spearman's ρ over treatments.
 
     ρ̄ = Σₐ (nₐ - 1) ρₐ / Σₐ (nₐ - 1), where nₐ treatments of workload a have both values; 1 / (n - 1) is the variance
@@ -56,12 +61,13 @@ def permutation_test(probe: pd.DataFrame, outcome: pd.DataFrame, *, seed: int = 
     Args:
         probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
         outcome: likewise, +∞ for a diverged cell.
+        parts: what of a treatment is exchanged, where it has several factors (`exchange`).
         seed: of the permutations drawn.
     """
-    x, y = telling(*aligned(probe, outcome))
+    x, y, used = telling(*aligned(probe, outcome))
     ranks_x, ranks_y, weights = scores(x, y)
     observed = float(np.einsum("ai,ai,a->", ranks_x, ranks_y, weights))
-    permutations, number = label_permutations(~np.isnan(x), seed=seed)
+    permutations, number = label_permutations(~np.isnan(x), units(outcome.columns[used], parts), seed=seed)
     workloads = int((weights > 0).sum())
     exchanged = int((permutations != np.arange(x.shape[1])).any(axis=0).sum()) if x.size else 0
     if workloads == 0:
@@ -91,7 +97,9 @@ def scores(
     return ranks_x, ranks_y, np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
-def telling(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def telling(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Return both without the workloads that have no weight in `scores`, and the treatments that are on no other.
 
     A treatment that only such a workload has is exchanged with nothing, and is none of those that were looked at.
@@ -99,11 +107,14 @@ def telling(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.
     Args:
         x: shape (workloads, treatments).
         y: likewise, NaN where x is.
+
+    Returns:
+        Both, and which treatments are left, (treatments,).
     """
     _, _, weights = scores(x, y)
     x, y = x[weights > 0], y[weights > 0]
-    used = ~np.isnan(x).all(axis=0)
-    return x[:, used], y[:, used]
+    used = np.asarray(~np.isnan(x).all(axis=0))
+    return x[:, used], y[:, used], used
 
 
 def permuted_statistics(products: NDArray[np.float64], permutations: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -132,34 +143,58 @@ def share_as_extreme(permuted: NDArray[np.float64], observed: float, *, exhausti
 
 
 def label_permutations(
-    present: NDArray[np.bool_], *, seed: int = 0, draws: int = PERMUTATIONS
+    present: NDArray[np.bool_],
+    exchanged: tuple[NDArray[np.intp], list[str]] | None = None,
+    *,
+    seed: int = 0,
+    draws: int = PERMUTATIONS,
 ) -> tuple[NDArray[np.intp], int]:
     """Return permutations of treatments, shape (number, treatments), and how many different ones there are.
 
-    Only treatments that are present on the same workloads are exchanged. All permutations are returned where
-    they are no more than `draws`, else as many random ones.
+    Only treatments that are present on the same workloads are exchanged; where a part of them is exchanged, all its
+    treatments at once, with those of another that has the same others on the same workloads. All permutations are
+    returned where they are no more than `draws`, else as many random ones.
 
     Args:
         present: shape (workloads, treatments).
+        exchanged: as from `exchange.units`; each treatment by itself by default.
         seed: of the random ones.
         draws: the most that are returned.
     """
     width = present.shape[1]
-    strata: dict[bytes, list[int]] = {}
+    unit, rest = (np.arange(width), [""] * width) if exchanged is None else exchanged
+    columns: list[dict[str, int]] = [{} for _ in range(int(unit.max(initial=-1)) + 1)]
     for i in range(width):
         if present[:, i].any():  # one that is nowhere would only multiply the number of permutations
-            strata.setdefault(present[:, i].tobytes(), []).append(i)
+            columns[unit[i]][rest[i]] = i
+    strata: dict[tuple[tuple[str, bytes], ...], list[int]] = {}
+    for u, own in enumerate(columns):
+        if own:
+            pattern = tuple(sorted((other, present[:, i].tobytes()) for other, i in own.items()))
+            strata.setdefault(pattern, []).append(u)
     total = math.prod(math.factorial(len(members)) for members in strata.values())
     workloads = list(strata.values())
+    count = len(columns)
     if total <= draws:
-        every = np.tile(np.arange(width), (total, 1))
+        every = np.tile(np.arange(count), (total, 1))
         orders = itertools.product(*(itertools.permutations(members) for members in workloads))
         for row, order in zip(every, orders, strict=True):
             for members, permuted in zip(workloads, order, strict=True):
                 row[members] = permuted
-        return every, total
+        return _of_treatments(every, columns, width), total
     generator = np.random.default_rng(seed)
-    drawn = np.tile(np.arange(width), (draws, 1))
+    drawn = np.tile(np.arange(count), (draws, 1))
     for members in workloads:
         drawn[:, members] = generator.permuted(np.tile(members, (draws, 1)), axis=1)
-    return drawn, total
+    return _of_treatments(drawn, columns, width), total
+
+
+def _of_treatments(permutations: NDArray[np.intp], columns: list[dict[str, int]], width: int) -> NDArray[np.intp]:
+    """Return permutations of treatments, (number, treatments), from those of what is exchanged."""
+    every = np.tile(np.arange(width), (len(permutations), 1))
+    for u, own in enumerate(columns):
+        for other, i in own.items():
+            # What it is exchanged with has the same others; where it is exchanged with nothing, itself.
+            target = np.array([column.get(other, i) for column in columns], dtype=np.intp)
+            every[:, i] = target[permutations[:, u]]
+    return every

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from initbench.reporting.statistics.association import SPEARMAN, aligned, fisher_interval, unit_clipped
+from initbench.reporting.statistics.exchange import units
 from initbench.reporting.statistics.intervals import CONFIDENCE, Estimate, all_equal
 from initbench.reporting.statistics.jackknife import jackknife
 from initbench.reporting.statistics.permutation import scores, telling
@@ -15,6 +16,8 @@ from initbench.reporting.statistics.permutation import scores, telling
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
+
+    from initbench.reporting.statistics.exchange import Parts
 
 
 class Pooled(NamedTuple):
@@ -65,7 +68,7 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
     return Pooled(estimate, q, i_squared, float(max(result.tau2, 0.0)))
 
 
-def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
+def crossed(probe: pd.DataFrame, outcome: pd.DataFrame, parts: Parts | None = None) -> Estimate:
     """Return the mean ρ̄ over workloads of Spearman's ρ, with an interval over the treatments; its n counts them.
 
     ρ̄ is the statistic of `permutation.permutation_test`, jackknifed over treatments on Fisher's scale: the interval
@@ -76,9 +79,11 @@ def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
     Args:
         probe: workloads × treatments, NaN where missing.
         outcome: likewise, +∞ for a diverged cell.
+        parts: as for `permutation.permutation_test`: the interval is then over these.
     """
-    x, y = telling(*aligned(probe, outcome))
+    x, y, used = telling(*aligned(probe, outcome))
     width = x.shape[1]
+    unit, _ = units(outcome.columns[used], parts)
 
     def fisher(columns: NDArray[np.intp]) -> float:
         ranks_x, ranks_y, weights = scores(x[:, columns], y[:, columns])
@@ -87,8 +92,8 @@ def crossed(probe: pd.DataFrame, outcome: pd.DataFrame) -> Estimate:
         mean = float(np.einsum("ai,ai,a->", ranks_x, ranks_y, weights))
         return float(np.arctanh(unit_clipped(mean, len(columns))))
 
-    z = jackknife(fisher, width)
+    z = jackknife(fisher, width, unit)
     rho = math.tanh(z.value)
-    most = int((~np.isnan(x)).sum(axis=1).max(initial=0))
+    most = max((len(np.unique(unit[~np.isnan(row)])) for row in x), default=0)
     low, high = (math.tanh(z.low), math.tanh(z.high)) if z.has_interval else fisher_interval(rho, most, *SPEARMAN)
     return Estimate(rho, low, high, width)

@@ -21,10 +21,12 @@ class Terms:
     Attributes:
         metric: the outcome's; None where workloads have several, whose values are never put together.
         treatment: what is compared, in one word: ``initializer`` where nothing else is, else ``treatment``.
+        exchanged: the factor that permutations exchange (`exchange`), where treatments have several; else empty.
     """
 
     metric: Metric | None = None
     treatment: str = "initializer"
+    exchanged: str = ""
 
     @property
     def outcome(self) -> str:
@@ -47,6 +49,16 @@ class Terms:
     def one(self) -> str:
         """The treatment with its article: ``an initializer``."""
         return f"{'an' if self.treatment[0] in 'aeiou' else 'a'} {self.treatment}"
+
+    @property
+    def exchange(self) -> str:
+        """What permutations and jackknife do where treatments have several factors, as a sentence."""
+        if not self.exchanged:
+            return ""
+        return (
+            f" Treatments that share a factor are not independent: the {self.exchanged} is what is exchanged and left "
+            "out, with all its treatments at once."
+        )
 
     def say(self, text: str) -> str:
         """Return a text without labels, in which a treatment is called one, in the words of this comparison."""

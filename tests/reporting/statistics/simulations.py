@@ -23,17 +23,27 @@ def limit(worlds=WORLDS):
     return ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / worlds)
 
 
-def joint_pvalues(x, y, draws=999):
-    """Return the p-value of `permutation_test` for many worlds at once, (worlds, workloads, initializers) each."""
+def joint_pvalues(x, y, draws=999, exchanged=None):
+    """Return the p-value of `permutation_test` for many worlds at once, (worlds, workloads, treatments) each.
+
+    Args:
+        x: the probe, NaN where nothing runs, which is the same in all worlds.
+        y: the outcome.
+        draws: the most permutations.
+        exchanged: as from `exchange.units`.
+    """
+    present = ~np.isnan(x[0])
     ranks_x, ranks_y, weights = scores(x, y)
     products = np.swapaxes(ranks_x * weights[..., None], 1, 2) @ ranks_y
-    return label_pvalues(products, np.einsum("wii->w", products), draws=draws)
+    observed = np.einsum("wii->w", products)
+    return label_pvalues(products, observed, draws=draws, present=present, exchanged=exchanged)
 
 
-def label_pvalues(products, observed, centre=0.0, draws=999):
+def label_pvalues(products, observed, centre=0.0, draws=999, present=None, exchanged=None):
     """Return two-sided p-values of Σᵢ products[π(i), i] over joint permutations π, around `centre`, (worlds,) each."""
     worlds, width, _ = products.shape
-    permutations, number = label_permutations(np.ones((1, width), dtype=bool), draws=draws)
+    everywhere = np.ones((1, width), dtype=bool) if present is None else present
+    permutations, number = label_permutations(everywhere, exchanged, draws=draws)
     chosen = np.zeros((len(permutations), width, width))
     np.put_along_axis(chosen, permutations[:, None, :], 1.0, axis=1)
     permuted = products.reshape(worlds, -1) @ chosen.reshape(len(permutations), -1).T

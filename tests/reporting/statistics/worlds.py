@@ -21,6 +21,9 @@ class Setting:
         common: share of the noise's variance that all initializers of a workload have in common at a seed, as they
             see the same data in the same order.
         diverged: share of the runs that diverge, whatever their initializer.
+        norms: treatments are an initializer and one of so many norms. What is peculiar to an initializer shows with
+            every norm, and what is peculiar to a norm with every initializer.
+        gaps: whether some treatments cannot run everywhere (`runs`).
     """
 
     workloads: int = 6
@@ -31,6 +34,35 @@ class Setting:
     unequal: bool = False
     common: float = 0.0
     diverged: float = 0.0
+    norms: int = 1
+    gaps: bool = False
+
+    @property
+    def treatments(self):
+        """The labels, in the order of the arrays: of one initializer with every norm, then of the next."""
+        if self.norms == 1:
+            return [f"i{i}" for i in range(self.initializers)]
+        return [f"i{i}, norm={n}" for i in range(self.initializers) for n in range(self.norms)]
+
+    @property
+    def parts(self):
+        """What of each treatment is exchanged, and the rest; None where they are initializers alone."""
+        if self.norms == 1:
+            return None
+        return {label: tuple(label.split(", ")) for label in self.treatments}
+
+    @property
+    def runs(self):
+        """Which treatments run where, (workloads, treatments).
+
+        With `gaps`, as of Fixup and its like: the last two initializers run with the first norm alone, and the last of
+        them on the second half of the workloads alone.
+        """
+        runs = np.ones((self.workloads, self.initializers, self.norms), dtype=bool)
+        if self.gaps:
+            runs[:, -2:, 1:] = False
+            runs[: self.workloads // 2, -1] = False
+        return runs.reshape(self.workloads, -1)
 
     def __str__(self):
         kinds = ["heavy tails"] * self.heavy + ["unequal variances"] * self.unequal
@@ -100,6 +132,29 @@ def unrelated_probes(setting, number, seed, probes, correlation):
     return np.sqrt(correlation) * base + np.sqrt(1 - correlation) * np.stack(own)
 
 
+def two_factor_worlds(setting, number, seed, *, effects=1.0, norm=1.0):
+    """Return null worlds of initializer × norm, in which probe and outcome are unrelated; NaN where nothing runs.
+
+    As `null_worlds`, with a normal effect of standard deviation `norm` for each norm, the same on all workloads. The
+    effects of initializers, which are the same with all norms, are `effects` times √`setting.shared`, and those of
+    each treatment on each workload √(1 - `setting.shared`).
+    """
+    generator = np.random.default_rng(seed)
+    shape = (number, setting.workloads, setting.initializers, setting.norms)
+
+    def values():
+        level = generator.standard_normal((number, setting.workloads, 1, 1))
+        main = generator.standard_normal((number, 1, setting.initializers, 1))
+        of_norm = generator.standard_normal((number, 1, 1, setting.norms))
+        pair = generator.standard_normal(shape)
+        effect = effects * (np.sqrt(setting.shared) * main + np.sqrt(1 - setting.shared) * pair)
+        found = (level + effect + norm * of_norm)[..., None] + 0.5 * noise(setting, (*shape, setting.seeds), generator)
+        found = found.reshape(number, setting.workloads, -1, setting.seeds)
+        return np.where(setting.runs[None, :, :, None], found, np.nan)
+
+    return Worlds(values(), values())
+
+
 def noise(setting, shape, generator):
     """Return noise with standard deviation 1 where it has light tails."""
     return generator.standard_t(3, shape) if setting.heavy else generator.standard_normal(shape)
@@ -124,21 +179,23 @@ def _values(setting, number, generator, effects):
     return values
 
 
-def table(values):
-    """Return one world's (workloads, initializers) as the table that the statistics take."""
-    workloads, initializers = values.shape
-    return pd.DataFrame(
-        values, index=[f"w{a}" for a in range(workloads)], columns=[f"i{i}" for i in range(initializers)]
-    )
+def table(values, treatments=None):
+    """Return one world's (workloads, treatments) as the table that the statistics take."""
+    workloads, count = values.shape
+    names = [f"i{i}" for i in range(count)] if treatments is None else treatments
+    return pd.DataFrame(values, index=[f"w{a}" for a in range(workloads)], columns=names)
 
 
-def frame(outcome, **columns):
-    """Return one world's (workloads, initializers, seeds) as trials, with further columns of the same shape."""
+def frame(outcome, treatments=None, **columns):
+    """Return one world's (workloads, treatments, seeds) as trials, with further columns of the same shape."""
+    names = [f"i{i}" for i in range(outcome.shape[1])] if treatments is None else treatments
     rows = []
     for a, i, s in np.ndindex(*outcome.shape):
         error = outcome[a, i, s]
+        if np.isnan(error):
+            continue
         diverged = np.isinf(error)
-        row = {"workload": f"w{a}", "treatment": f"i{i}", "seed": s, "status": "diverged" if diverged else "finished"}
+        row = {"workload": f"w{a}", "treatment": names[i], "seed": s, "status": "diverged" if diverged else "finished"}
         row |= {"outcome": np.nan if diverged else error, "oriented": error, "metric": "test_error"}
         rows.append(row | {name: values[a, i, s] for name, values in columns.items()})
     return pd.DataFrame(rows)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,11 @@ from initbench.reporting.answers.treatments import rank
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import read_source, write_report
 from initbench.reporting.statistics.paired import compare_paired
+from initbench.suite.load import load_suite
+from initbench.suite.treatments import standings
+from suites import plan_of
 
+SUITE = Path(__file__).parents[2] / "suites" / "digits_initializers.yaml"
 NORM = ("initializer", "architecture.norm")
 PLAIN_DEEP = [{"name": "plain", "depth": depth, "width": 1, "norm": "none"} for depth in (16, 28)]
 WITHOUT_SCHEME = ["pytorch_default", "xavier", "kaiming", "delta_orthogonal", "lsuv", "gradinit", "metainit"]
@@ -33,7 +39,7 @@ def runs_on(name, architecture):
 
 
 def digits_initializers():
-    """A ledger with the structure of suites/digits_initializers.yaml, its outcomes made up: in the order of the names."""
+    """A ledger with the structure of suites/digits_initializers.yaml; its outcomes are in the order of the names."""
     records = []
     for a, architecture in enumerate([*PLAIN_DEEP, WRN, WRN | {"norm": "batch"}]):
         for i, name in enumerate([*WITHOUT_SCHEME, *WITH_SCHEME]):
@@ -46,6 +52,14 @@ def digits_initializers():
                 own.metrics["parameters"] = 370_000 + 100 * (name in WITH_SCHEME)
                 records.append(own)
     return records
+
+
+def test_the_suite_itself_is_planned_to_this():
+    """Its trials stand in the workloads, with as many treatments, that the made-up ledger has."""
+    trials = plan_of(load_suite(SUITE)).trials
+    found = {(place.workload, place.treatment) for place in standings([t.model_dump(mode="json") for t in trials])}
+    sizes = Counter(workload.replace(", activation=relu", "") for workload, _ in found)
+    assert sizes == dict(comparison(digits_initializers()).groupby("workload").size())
 
 
 def write_compare(folder, compare):
@@ -117,6 +131,7 @@ def test_an_initializer_without_a_norm_is_paired_by_seed_with_another_that_has_o
         assert words not in text
         assert words.replace("initializer", "treatment") in text
     assert '<th scope="col">Parameters</th>' in text
+    assert text.count("the initializer is what is exchanged and left out, with all its treatments at once") == 2
 
 
 def test_compare_comes_from_the_resolved_suite(tmp_path):
