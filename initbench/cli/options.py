@@ -52,7 +52,12 @@ SuiteFolder = Annotated[
     Path | None, typer.Argument(help="A suite's folder; default: the only one in ./runs.", metavar="DIR")
 ]
 Assignments = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a key: --set recipe.epochs=1, --set architectures.width=1 in all of them.", metavar="KEY=VALUE")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Override a key: --set recipe.epochs=1, --set architectures.width=1 in all of them.",
+        metavar="KEY=VALUE",
+    ),
 ]
 Only = Annotated[
     list[str] | None,
