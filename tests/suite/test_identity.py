@@ -246,7 +246,7 @@ def versions(components, name, monkeypatch, **changes):
         (TASKS, "classification", {"version": 7}),
         (PROBES, "gradient_norm", {"version": 7}),
     ],
-    ids=str,
+    ids=lambda part: part if isinstance(part, str) else getattr(part, "kind", None) or "-".join(part),
 )
 def test_the_version_and_the_source_of_every_component_are_part_of_the_id(components, name, changes, monkeypatch):
     before = the_trial(**RICH)
