@@ -46,12 +46,12 @@ def plan(
     seed_deviation: Annotated[
         float | None,
         typer.Option(
-            "--seed-deviation", help="With --power: that of the test error, as a fraction, in place of a pilot."
+            "--seed-deviation", help="With --power: that of the outcome, errors as a fraction, in place of a pilot."
         ),
     ] = None,
     difference: Annotated[
         float | None,
-        typer.Option("--difference", help="With --power: of two test errors, as a fraction; default: 0.01."),
+        typer.Option("--difference", help="With --power: of two outcomes, errors as a fraction; default: 0.01."),
     ] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it

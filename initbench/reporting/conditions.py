@@ -74,11 +74,14 @@ def differing(table: pd.DataFrame) -> str:
 
 
 def effective(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a recipe that have an effect; one that counts steps has no epochs."""
+    """Return the fields of a recipe that have an effect."""
+    nothing = {"epochs"} if recipe.get("steps") else {"steps"}
+    if recipe.get("accumulate", 1) == 1:
+        nothing |= {"accumulate", "batch_norm"}
     return {
         field: value
         for field, value in recipe.items()
-        if not (field == "epochs" and recipe.get("steps"))
+        if field not in nothing
         if field not in _ONLY_WITH or recipe.get(_ONLY_WITH[field][0]) in _ONLY_WITH[field][1]
     }
 

@@ -152,6 +152,8 @@ _DETAILS = {
     "milestones": "milestones at epochs",
     "step_factor": "each by a factor of",
     "warmup_epochs": "warm-up epochs",
+    "warmup_steps": "warm-up steps",
+    "accumulate": "gradient accumulation",
     "clip_norm": "gradients clipped at norm",
     "crop": "random crops after padding by",
     "flip": "random horizontal flips",

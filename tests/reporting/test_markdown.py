@@ -51,10 +51,10 @@ def test_every_chart_is_a_file_that_a_page_of_any_colour_can_show(tmp_path):
 
 
 def test_what_a_reader_is_warned_of_stands_before_the_verdicts(tmp_path):
-    gaussian = {"name": "gaussian", "train_size": 8}
+    random_data = {"name": "random", "train_size": 8}
     records = [
-        make_record(make_spec(KAIMING, suite="s-smoke", dataset=gaussian)),
-        make_record(make_spec(KAIMING, suite="other", dataset=gaussian, recipe={"lr": 0.5})),
+        make_record(make_spec(KAIMING, suite="s-smoke", dataset=random_data)),
+        make_record(make_spec(KAIMING, suite="other", dataset=random_data, recipe={"lr": 0.5})),
     ]
     ledgers = [write_ledger(tmp_path / name, [record]) for name, record in zip("ab", records, strict=True)]
     for number in range(22):

@@ -19,6 +19,7 @@ from ledgers import (
 
 import initbench
 from initbench.reporting.frame import load_results, natural, results_frame
+from initbench.training.recipe import Recipe
 
 
 def frame_of(*specs):
@@ -37,11 +38,7 @@ def test_columns_are_exactly_those_of_the_contract(tmp_path):
         *("treatment", "workload", "cell", "architecture_label", "metric"),
         *("architecture.depth", "architecture.norm", "architecture.width"),
         *("initializer.base", "initializer.batch_size", "initializer.gain", "initializer.mode", "initializer.steps"),
-        *("recipe.activation_checkpointing", "recipe.batch_size", "recipe.betas", "recipe.channels_last"),
-        *("recipe.clip_norm", "recipe.crop", "recipe.cutout", "recipe.epochs", "recipe.flip", "recipe.history_every"),
-        *("recipe.label_smoothing", "recipe.lr", "recipe.milestones", "recipe.mixup", "recipe.momentum"),
-        *("recipe.nesterov", "recipe.optimizer", "recipe.precision", "recipe.schedule", "recipe.step_factor"),
-        *("recipe.threads", "recipe.warmup_epochs", "recipe.weight_decay"),
+        *sorted(f"recipe.{field}" for field in Recipe.model_fields),
         *("outcome", "best_test_accuracy", "first_epoch_accuracy", "test_error", "test_loss", "train_error"),
         *("train_loss", "validation_error", "diverged_at_step", "steps", "parameters"),
         *("probe.gradient_norm", "probe.gradient_quotient", "probe.gradient_quotient.saturated"),

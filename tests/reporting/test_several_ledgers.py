@@ -190,8 +190,8 @@ def test_an_experiment_that_cannot_be_meant_is_one_line(monkeypatch, capsys, arg
 
 
 def test_a_smoke_runs_report_says_that_it_means_nothing(tmp_path):
-    gaussian = {"name": "gaussian", "train_size": 8}
-    smoke = make_record(make_spec(KAIMING, suite="depth-smoke", dataset=gaussian))
+    random_data = {"name": "random", "train_size": 8}
+    smoke = make_record(make_spec(KAIMING, suite="depth-smoke", dataset=random_data))
     for name, records, banner in (
         ("smoke", [smoke], True),
         ("real", [record()], False),
