@@ -46,7 +46,7 @@ def test_totals_of_batches_add_up_to_the_values_of_the_split(size):
 def test_one_metric_is_primary_and_reads_in_percent():
     assert TASK.primary.name == "error"
     assert TASK.primary.on("test").name == "test_error"
-    assert TASK.primary.text(0.025) == "2.50 %"
+    assert TASK.primary.text(0.025) == "2.50\N{NO-BREAK SPACE}%"
     assert TASK.primary.difference(0.872) == "87.20 points"
     assert [m.name for m in TASK.summary_metrics("test")] == ["first_epoch_accuracy", "best_test_accuracy"]
 
