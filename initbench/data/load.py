@@ -93,7 +93,7 @@ def _load(
     # Again, as files may have changed between the two.
     _check_content(component.name, _describe(component, resolved).content, content)
     if not isinstance(splits, Splits):
-        raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.data.Splits")
+        raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.Splits")
     found = tuple(splits.train.inputs.shape[1:])
     if found != description.inputs.shape:
         raise DataError(f"{component.name}: samples are of shape {found}, described as {description.inputs.shape}")

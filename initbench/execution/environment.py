@@ -24,6 +24,8 @@ def environment(device: str) -> dict[str, Any]:
     """
     import torch
 
+    from initbench.training.precision import bf16_is_emulated
+
     return {
         "initbench": initbench.__version__,
         "python": platform.python_version(),
@@ -34,6 +36,7 @@ def environment(device: str) -> dict[str, Any]:
         "system": platform.system(),
         "processor": _processor(),
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else device,
+        "bf16": "emulated" if bf16_is_emulated(device) else "native",
     }
 
 

@@ -148,9 +148,9 @@ class InitializationContext:
                 raise InitializationError(f"{self.record.initializer} needs real data: give batches or real_batches")
             return "real", self.real_batches(batch_size) if callable(self.real_batches) else self.real_batches
         if self.inputs is None or self.outputs is None:
+            missing = ["inputs or input_shape"] * (self.inputs is None) + ["num_classes"] * (self.outputs is None)
             raise InitializationError(
-                f"{self.record.initializer} draws random batches: give inputs or input_shape, and num_classes, "
-                "or batches"
+                f"{self.record.initializer} draws random batches: give {' and '.join(missing)}, or batches"
             )
         order = randomness.generator(self.seed, "tuner_batches")
         return "random", random_batches(self.task, self.inputs, self.outputs, batch_size, order)

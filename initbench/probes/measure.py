@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from initbench.probes.measurement import entries
-from initbench.registry import PROBES
+from initbench.registry import PROBES, Initializer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,5 +36,8 @@ def label(name: str, arguments: Mapping[str, Any]) -> str:
     """Return a probe's name with the arguments that are not at their defaults: ``gradient_quotient[mode=train]``."""
     component = PROBES.get(name)
     resolved = component.resolve(arguments)
-    changed = {a.name: resolved[a.name] for a in component.arguments if resolved[a.name] != a.default}
-    return name + (f"[{', '.join(f'{key}={value}' for key, value in changed.items())}]" if changed else "")
+    default = component.resolve({a.name: resolved[a.name] for a in component.arguments if a.required})
+    always = {a.name for a in component.arguments if a.required}
+    changed = {key: value for key, value in resolved.items() if key in always or value != default[key]}
+    shown = (f"{key}={value.name if isinstance(value, Initializer) else value}" for key, value in changed.items())
+    return name + (f"[{', '.join(shown)}]" if changed else "")

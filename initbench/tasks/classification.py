@@ -89,9 +89,14 @@ class Classification(Task):
             f"best_{split}_accuracy": 1 - lowest if evaluations else None,
         }
 
-    def summary_metrics(self, split: str) -> tuple[Metric, ...]:
-        """Return how these accuracies read."""
+    def summary_metrics(self, split: str, primary: Metric) -> tuple[Metric, ...]:
+        """Return how these accuracies read; by chance they are 1 less the error."""
+        accuracy = replace(
+            _ACCURACY,
+            chance=None if primary.chance is None else 1 - primary.chance,
+            chance_standard_error=primary.chance_standard_error,
+        )
         return (
-            replace(_ACCURACY, name="first_epoch_accuracy", label="first-epoch accuracy"),
-            replace(_ACCURACY, name=f"best_{split}_accuracy", label=f"best {split} accuracy"),
+            replace(accuracy, name="first_epoch_accuracy", label="first-epoch accuracy"),
+            replace(accuracy, name=f"best_{split}_accuracy", label=f"best {split} accuracy"),
         )

@@ -33,13 +33,16 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
         metrics: of the record; those that the task knows are described.
     """
     described: dict[str, Metric] = {_TRAINING_LOSS.name: _TRAINING_LOSS}
+    with_chance: dict[str, Metric] = {}
     for split in ("test", "validation", "train"):
         chance = _chance(task, dataset, split) if split != "train" and f"{split}_{task.primary.name}" in metrics else {}
         for metric in task.metrics:
             value, error = chance.get(metric.name, (None, None))
-            own = replace(metric.on(split), chance=value, chance_standard_error=error)
-            described[own.name] = replace(own, primary=metric.primary and split == evaluated)
-    described |= {metric.name: metric for metric in task.summary_metrics(evaluated)}
+            own = replace(metric, chance=value, chance_standard_error=error)
+            if metric.primary:
+                with_chance[split] = own
+            described[own.on(split).name] = replace(own.on(split), primary=metric.primary and split == evaluated)
+    described |= {metric.name: metric for metric in task.summary_metrics(evaluated, with_chance[evaluated])}
     return {
         "name": task.name,
         "primary": f"{evaluated}_{task.primary.name}",
@@ -48,7 +51,11 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
 
 
 def _chance(task: Task, dataset: Dataset, split: str) -> dict[str, tuple[float, float]]:
-    return _chance_levels(task.name, dataset.train.targets, getattr(dataset, split).targets, dataset.outputs)
+    """Return the chance levels on a split; none where it is empty, as it may be where nothing is trained."""
+    evaluated = getattr(dataset, split).targets
+    if not len(evaluated) or not len(dataset.train):
+        return {}
+    return _chance_levels(task.name, dataset.train.targets, evaluated, dataset.outputs)
 
 
 @lru_cache(maxsize=8)

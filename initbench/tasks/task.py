@@ -165,9 +165,14 @@ class Task(ABC):
             f"best_{split}_{name}": min(known, key=self.primary.oriented, default=None),
         }
 
-    def summary_metrics(self, split: str) -> tuple[Metric, ...]:
-        """Return how the values of `summary` read."""
-        plain = replace(self.primary, primary=False)
+    def summary_metrics(self, split: str, primary: Metric) -> tuple[Metric, ...]:
+        """Return how the values of `summary` read.
+
+        Args:
+            split: the name of the split that was evaluated.
+            primary: the primary metric, with its chance level on that split.
+        """
+        plain = replace(primary, primary=False)
         name, title = plain.name, plain.title
         return (
             replace(plain, name=f"first_epoch_{name}", label=f"first-epoch {title}"),

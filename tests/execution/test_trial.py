@@ -35,7 +35,11 @@ def test_a_record_holds_what_was_asked_what_was_hashed_and_what_its_metrics_mean
     assert record.spec == spec.model_dump(mode="json")
     assert (record.task["name"], record.task["primary"]) == ("classification", "test_error")
     assert set(record.task["metrics"]) <= set(record.metrics)
-    assert 0.85 < record.task["metrics"]["test_error"]["chance"] < 0.95
+    error, accuracy = (record.task["metrics"][name] for name in ("test_error", "first_epoch_accuracy"))
+    assert 0.85 < error["chance"] < 0.95
+    assert accuracy["chance"] == 1 - error["chance"]
+    assert accuracy["chance_standard_error"] == error["chance_standard_error"]
+    assert record.environment["bf16"] in {"native", "emulated"}
     assert [(probe["name"], probe["kind"]) for probe in record.probes] == [
         ("gradient_norm", "scalar"),
         ("gradient_norm.per_layer", "per_layer"),
@@ -59,6 +63,19 @@ def test_a_trial_without_an_epoch_is_finished_and_measures():
     assert (record.metrics["steps"], record.metrics.get("test_error")) == (0, None)
     assert record.metrics["parameters"] > 0
     assert record.probes[0]["value"] > 0
+
+
+@pytest.mark.usefixtures("scratch_registry")
+def test_a_trial_without_an_epoch_needs_no_test_split():
+    @register_dataset("untested", inputs=Inputs((1, 4, 4)), outputs=2)
+    def untested() -> Splits:
+        none = Split(torch.zeros(0, 1, 4, 4), torch.zeros(0, dtype=torch.int64))
+        return Splits(Split(torch.ones(8, 1, 4, 4), torch.arange(8) % 2), none, none)
+
+    spec = the_trial(**SMALL | {"dataset": "untested", "recipe": {"epochs": 0}}, probes=["weight_norm"])
+    record = run_trial(spec)
+    assert record.status == "finished"
+    assert record.task["metrics"]["test_error"]["chance"] is None
 
 
 def test_data_that_are_others_than_when_planned_fail_the_trial():

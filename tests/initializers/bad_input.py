@@ -250,8 +250,13 @@ CASES = [
     ),
     Case(
         "no shape",
-        of("{tuner} draws random batches: give inputs or input_shape, and num_classes, or batches"),
+        of("{tuner} draws random batches: give inputs or input_shape, or batches"),
         options={"input_shape": None},
+    ),
+    Case(
+        "no number of classes",
+        of("{tuner} draws random batches: give num_classes, or batches"),
+        options={"num_classes": None},
     ),
     Case("no real data", of("{tuner} needs real data: give batches or real_batches"), options={"data": "real"}),
     Case("no batches", of("batches ended early: step 1 needs one, 0 were given"), batches=list),

@@ -14,7 +14,7 @@ from initbench.inputs import Inputs
 from initbench.probes.context import ProbeContext
 from initbench.probes.measure import label, measure
 from initbench.probes.measurement import Curve, PerLayer, Scalar, entries
-from initbench.registry import register_probe
+from initbench.registry import Initializer, register_probe
 
 
 def test_a_scalar():
@@ -117,7 +117,9 @@ def test_anything_else_is_refused_in_one_line_that_names_the_probe(measured):
 @pytest.mark.usefixtures("scratch_registry")
 def test_an_entry_is_named_after_the_arguments_that_are_not_at_their_defaults():
     @register_probe("random_number")
-    def random_number(scale: float = 1.0, keys: tuple[str, ...] = ()):
+    def random_number(scale: float = 1.0, keys: tuple[str, ...] = (), base: Initializer = Initializer("kaiming")):
+        assert isinstance(base, Initializer)
+
         def measure(_, context):
             return Scalar(scale * torch.rand((), generator=context.generator("number", *keys)).item())
 
@@ -125,6 +127,8 @@ def test_an_entry_is_named_after_the_arguments_that_are_not_at_their_defaults():
 
     assert label("random_number", {"scale": 1}) == "random_number"
     assert label("random_number", {"scale": 2.0}) == "random_number[scale=2.0]"
+    assert label("random_number", {"base": "kaiming"}) == "random_number"
+    assert label("random_number", {"base": "xavier"}) == "random_number[base=xavier]"
     context = ProbeContext(seed=0, inputs=Inputs((1,)), outputs=1)
     model = torch.nn.Linear(1, 1)
     [once], [twice] = (measure("random_number", {"scale": scale}, model, context) for scale in (1.0, 2.0))

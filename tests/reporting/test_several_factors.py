@@ -15,7 +15,7 @@ from ledgers import KAIMING, METAINIT, WRN, make_record, make_spec, write_ledger
 from reports import compared, comparison
 
 from initbench.cli import main
-from initbench.errors import InitbenchError
+from initbench.errors import InitbenchError, LedgerError
 from initbench.reporting.answers.treatments import rank
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import read_source, write_report
@@ -144,6 +144,9 @@ def test_compare_comes_from_the_resolved_suite(tmp_path):
         (tmp_path / "resolved.json").write_text(content)
         with pytest.raises(InitbenchError, match="--compare"):
             load_results(tmp_path)
+    (tmp_path / "resolved.json").write_text('{"schema": 1, "compare": ["initializer"]}')
+    with pytest.raises(LedgerError):
+        load_results(tmp_path)
 
 
 def test_the_command_overrides_what_is_compared(tmp_path, monkeypatch, capsys):

@@ -48,7 +48,10 @@ def test_one_metric_is_primary_and_reads_in_percent():
     assert TASK.primary.on("test").name == "test_error"
     assert TASK.primary.text(0.025) == "2.50\N{NO-BREAK SPACE}%"
     assert TASK.primary.difference(0.872) == "87.20 points"
-    assert [m.name for m in TASK.summary_metrics("test")] == ["first_epoch_accuracy", "best_test_accuracy"]
+    assert [m.name for m in TASK.summary_metrics("test", TASK.primary)] == [
+        "first_epoch_accuracy",
+        "best_test_accuracy",
+    ]
 
 
 @pytest.mark.parametrize("split", ["test", "validation"])
@@ -57,7 +60,7 @@ def test_a_summary_has_the_accuracies_that_papers_print(split):
     summary = TASK.summary(evaluations, evaluations[0], split)
     assert summary == {"first_epoch_accuracy": 0.5, f"best_{split}_accuracy": 0.75}
     assert set(TASK.summary([], None, split).values()) == {None}
-    assert set(summary) == {metric.name for metric in TASK.summary_metrics(split)}
+    assert set(summary) == {metric.name for metric in TASK.summary_metrics(split, TASK.primary)}
 
 
 def test_too_few_outputs_are_refused_before_a_kernel_would_die():
