@@ -322,3 +322,42 @@ def test_a_report_needs_no_plugin_and_no_registry(tmp_path):
 def test_a_metric_of_bits_is_what_its_json_says():
     for metric in (BITS, R_SQUARED, ERROR):
         assert Metric.from_json(metric.to_json() | {"later": 1}) == metric
+
+
+def compared_datasets():
+    """One network with two initializers on a dataset of classification and one of regression."""
+    return [
+        record
+        for i, own in enumerate((KAIMING, DELTA_1))
+        for seed in range(3)
+        for record in (
+            make_record(make_spec(own, seed=seed), 0.05 + 0.01 * i + 0.001 * seed),
+            make_scored(
+                make_spec(own, seed=seed, dataset={"name": "sines"}, task="regression"), REGRESSION, 0.8 - 0.01 * i
+            ),
+        )
+    ]
+
+
+def test_datasets_of_two_metrics_are_never_ranked_against_one_another():
+    table = comparison(compared_datasets(), ("dataset",))
+    assert set(table["workload"]) == {
+        f"plain[depth=28, width=1] · {own} · {metric}"
+        for own in ("kaiming", "delta_orthogonal")
+        for metric in ("test error", "test R²")
+    }
+    assert list(table["rank"]) == [1] * 4
+    assert {own: set(rows["metric"]) for own, rows in table.groupby("treatment")} == {
+        "digits": {"test_error"},
+        "sines": {"test_r_squared"},
+    }
+    # A trial that failed goes with the others of its treatment.
+    records = compared_datasets()
+    failed = make_record(make_spec(KAIMING, seed=9), status="failed")
+    again = comparison([*records, failed], ("dataset",)).set_index(["workload", "treatment"])
+    assert again["failed"]["plain[depth=28, width=1] · kaiming · test error", "digits"] == 1
+    assert len(again) == 4
+    assert set(comparison(records)["workload"]) == {
+        "plain[depth=28, width=1] · digits",
+        "plain[depth=28, width=1] · sines",
+    }
