@@ -37,7 +37,7 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.
         metrics: as from `metrics.outcome_metrics`.
     """
     trials = frame[frame["phase"] == "final"]
-    places = ["cell", "seed", *(["scheme_named_by"] if "scheme_named_by" in frame else [])]
+    places = ["cell", "seed", "workload"]  # whose scheme the suite and an initializer name may stand in two workloads
     known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
     trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index().copy()
     trials["workload"] = _by_metric(trials, metrics)

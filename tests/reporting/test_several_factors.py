@@ -219,3 +219,25 @@ def test_ledgers_that_come_to_one_trial_by_different_entries_give_it_both_places
     source = read_source([tmp_path / "a", tmp_path / "b"])
     assert len(source.records) == 9
     assert len(comparison(source.records)) == 4
+
+
+def test_a_cell_that_was_run_twice_stands_once_in_each_workload():
+    """Its scheme was named by the suite in one run and by its initializer in another, which had other probes."""
+    twice = [
+        make_record(
+            make_spec({"name": "fixup"}, WRN, seed, scheme="fixup", named_by=(by,), probes=probes), 0.05 + 0.001 * seed
+        )
+        for by, probes in (("suite", ("gradient_quotient", "gradient_norm")), ("initializer", ("gradient_norm",)))
+        for seed in range(3)
+    ]
+    records = [*twice, *(make_record(make_spec(KAIMING, WRN, seed, scheme="fixup"), 0.06) for seed in range(3))]
+    table = comparison(records, ("initializer", "scheme")).set_index("treatment")
+    assert dict(table["seeds"]) == {"fixup, scheme=fixup": 3, "kaiming, scheme=fixup": 3}
+    paired = compare_paired(compared(records, ("initializer", "scheme")).trials, *table.index)
+    assert list(paired.by_workload["seeds"]) == [3]
+    # Where the scheme is not compared it stands in the workloads of both.
+    assert dict(comparison(records).set_index(["workload", "treatment"])["seeds"]) == {
+        ("wrn[depth=28, width=1]", "fixup"): 3,
+        ("wrn[depth=28, width=1] + fixup", "fixup"): 3,
+        ("wrn[depth=28, width=1] + fixup", "kaiming"): 3,
+    }
