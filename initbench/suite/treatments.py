@@ -161,9 +161,9 @@ def _workloads(
             return [""] * len(specs)
         compared = _arguments(compare, kind)
         return component_labels(
-            [_component(spec, kind) for spec in marked],
-            [{*own, *compared} for own in skipped],
-            [name for name in always if name not in compared],
+            [_without(_component(spec, kind), compared) for spec in marked],
+            skipped,
+            always,
         )
 
     architectures = [
@@ -192,6 +192,12 @@ def _arguments(compare: Sequence[str], kind: str) -> set[str]:
 def _component(spec: Spec, kind: str) -> Mapping[str, Any]:
     """Return a part of a spec as a component; the recipe is one without a name."""
     return {"name": "", "arguments": spec["recipe"]} if kind == "recipe" else spec[kind]
+
+
+def _without(component: Mapping[str, Any], arguments: Collection[str]) -> dict[str, Any]:
+    """Return a component without some arguments, also those that are components and that its label always has."""
+    kept = {name: value for name, value in component["arguments"].items() if name not in arguments}
+    return {**component, "arguments": kept}
 
 
 def _marked(spec: Spec, keys: Iterable[str]) -> dict[str, Any]:
