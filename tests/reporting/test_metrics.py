@@ -36,6 +36,7 @@ from initbench.reporting.answers.treatments import rank
 from initbench.reporting.frame import results_frame, slim
 from initbench.reporting.metrics import outcome_metrics
 from initbench.reporting.report import write_report
+from initbench.reporting.statistics.cells import cells
 from initbench.reporting.statistics.cost import cost_to_target
 
 DEPTHS = (10, 16, 22, 28, 34)
@@ -201,6 +202,33 @@ def test_early_metrics_are_shown_where_records_have_them(tmp_path):
     assert '<th scope="col">First-epoch<br>R²</th>' in text
     assert "<td>0.600</td>" in text
     assert "first-epoch R²" in said(text)[-1] or "First-epoch R²" in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "worst"),
+    [
+        (Metric("first_epoch_r_squared", "higher", best=1.0), -math.inf),
+        (Metric("first_epoch_bits", "lower"), math.inf),
+        (Metric("first_epoch_accuracy", "higher", unit="%", scale=100), 0.0),
+    ],
+)
+def test_a_trial_that_diverged_in_its_first_epoch_is_the_worst_after_it(metric, worst, monkeypatch):
+    """R² may be below 0, so that 0 would be better than what the others had learned."""
+    task = task_of(R_SQUARED, metric, name="regression")
+    records = [
+        make_scored(make_spec(own, seed=seed), task, None if i == 4 else 0.5, metrics={metric.name: -2.0 if i < 4 else None})
+        for i, own in enumerate(FIVE)
+        for seed in range(3)
+    ]
+    found = compared(records)
+    taken = {}
+    monkeypatch.setattr(
+        "initbench.reporting.answers.probe_results.cells",
+        lambda trials, columns: taken.update(trials=trials) or cells(trials, columns),
+    )
+    measure(found.trials, records, found.terms)
+    values = taken["trials"].groupby("status")[metric.name].agg(set)
+    assert dict(values) == {"finished": {-2.0}, "diverged": {worst}}
 
 
 def test_the_frame_has_one_outcome_for_each_task():
