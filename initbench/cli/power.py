@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
-from initbench.suite.treatments import DEFAULT_COMPARE, standings
+from initbench.suite.treatments import DEFAULT_COMPARE, standings, treatment_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def plan_power(
             raise InitbenchError(f"{option} is a fraction (0.01 is one point) and must be below 1, got {value:g}")
     if not difference > 0:
         raise InitbenchError(f"--difference must be positive, got {difference}")
-    spread, source = _spread(own_folder, pilot, seed_deviation, metric)
+    spread, source = _spread(own_folder, pilot, seed_deviation, plan, compare)
     treatments: dict[str, set[str]] = defaultdict(set)
     seeds: dict[tuple[str, str], set[int]] = defaultdict(set)
     for place in standings([trial.model_dump(mode="json") for trial in plan.trials], compare):
@@ -68,7 +68,8 @@ def plan_power(
         "seed_difference_deviation": spread.difference,
         "degrees_of_freedom": spread.degrees_of_freedom,
         "seeds": count,
-        "initializers": most,
+        "compare": list(compare),
+        "treatments": most,
         "comparisons": comparisons,
         "detectable_difference": detectable_difference(spread.difference, count),
         "detectable_difference_all_pairs": detectable_difference(spread.difference, count, comparisons),
@@ -87,9 +88,9 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
     def seeds(number: int | None) -> str:
         return "over 10,000" if number is None else str(number)
 
-    s, m = power["seeds"], power["comparisons"]
+    s, m, one = power["seeds"], power["comparisons"], treatment_word(power["compare"])
     deviation = points(power["seed_difference_deviation"])
-    lines = [f"power: the paired difference of two initializers has a deviation of {deviation} ({power['source']})"]
+    lines = [f"power: the paired difference of two {one}s has a deviation of {deviation} ({power['source']})"]
     if power["detectable_difference"] is None:
         lines.append(f"power: with {s} seed{'s' if s != 1 else ''} there is no interval; it takes 3")
     else:
@@ -101,13 +102,13 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
         f"power: a difference of {points(power['difference'])} needs {seeds(power['seeds_needed'])} seeds "
         f"(all {m} pairs: {seeds(power['seeds_needed_all_pairs'])})"
     )
-    n = power["initializers"]
+    n = power["treatments"]
     rho = power["detectable_correlation"]
     lines.append(
-        f"power: with {n} initializers no relation between a probe and the outcome can be shown; it takes 5"
+        f"power: with {n} {one}s no relation between a probe and the outcome can be shown; it takes 5"
         if rho is None
-        else f"power: with {n} initializers a ρ of {rho:.2f} between a probe and the outcome is found with a chance of "
-        "80 % at the least; more workloads help where initializers do not do alike on all of them"
+        else f"power: with {n} {one}s a ρ of {rho:.2f} between a probe and the outcome is found with a chance of "
+        f"80 % at the least; more workloads help where {one}s do not do alike on all of them"
     )
     return lines
 
@@ -128,13 +129,15 @@ def _metric(plan: Plan) -> Metric:
 
 
 def _spread(
-    own_folder: Path, pilot: Path | None, seed_deviation: float | None, metric: Metric
+    own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
+    """Return the spread between seeds within what the plan compares, and where it is from."""
     from initbench.reporting.comparison import comparable_trials
     from initbench.reporting.frame import read_records, results_frame
-    from initbench.reporting.metrics import outcome_metrics
+    from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
     from initbench.reporting.statistics.power import pilot_spread, stated_spread
 
+    metric = _metric(plan)
     if seed_deviation is not None:
         if pilot is not None:
             raise InitbenchError("give --pilot or --seed-deviation, not both")
@@ -149,12 +152,21 @@ def _spread(
         )
     records = read_records(folder)
     metrics = outcome_metrics(records)
-    if any(found.name != metric.name for found in metrics.values()):
-        titles = ", ".join(sorted({found.title for found in metrics.values()}))
-        raise InitbenchError(f"{folder}: a pilot of {titles} tells nothing of the {metric.title}")
-    spread = pilot_spread(comparable_trials(results_frame(records), metrics))
+    # Another task may have a metric of the same name.
+    known = {(trial.dataset.task, metric.name) for trial in plan.trials}
+    others = [r for r in records if has_outcome(r) and (r.task["name"], outcome_key(r)) not in known]
+    if others:
+        titles = {f"{outcome_metric(record).title} ({record.task['name']})" for record in others}
+        own = f"{metric.title} ({', '.join(sorted(task for task, _ in known))})"
+        raise InitbenchError(f"{folder}: a pilot of {', '.join(sorted(titles))} tells nothing of the {own}")
+    try:
+        frame = results_frame(records, compare, every_standing=True)
+    except InitbenchError as error:
+        raise InitbenchError(f"{folder}: {error}") from error
+    spread = pilot_spread(comparable_trials(frame, metrics))
     if math.isnan(spread.difference):
-        raise InitbenchError(f"{folder}: no workload has 2 initializers with 2 finished seeds; it tells no spread")
+        several = f"2 {treatment_word(compare)}s with 2 finished seeds"
+        raise InitbenchError(f"{folder}: no workload has {several}; it tells no spread")
     plural = "s" if spread.workloads != 1 else ""
     source = f"from {folder}: {spread.workloads} workload{plural}, {spread.degrees_of_freedom} degrees of freedom"
     return spread, source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,9 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.
     Where several cells of a workload have the same label (a rule was edited between two runs), what tells them apart is
     added in braces, so that trials that are no replicates are never pooled: ``kaiming {clip_norm=0.5}``.
 
+    Where the trials of a workload have several metrics (datasets of several tasks are compared), the metric is a part
+    of the workload: values of one are never ranked among those of another.
+
     A column ``oriented`` is added, which the statistics take: the outcome as `Metric.oriented` turns it, so that lower
     is better; +∞ for a diverged trial, and missing for one without a result.
 
@@ -33,9 +37,10 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.
         metrics: as from `metrics.outcome_metrics`.
     """
     trials = frame[frame["phase"] == "final"]
-    places = ["cell", "seed", *(["scheme_named_by"] if "scheme_named_by" in frame else [])]
+    places = ["cell", "seed", "workload"]  # whose scheme the suite and an initializer name may stand in two workloads
     known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
     trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index().copy()
+    trials["workload"] = _by_metric(trials, metrics)
     for _, same in trials.groupby(["workload", "treatment"], sort=False):
         if len(set(same["cell"])) > 1:
             texts = [f" {{{text}}}" for text in _differences(same)]
@@ -43,6 +48,16 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.
                 trials.loc[same.index, column] = [f"{own}{text}" for own, text in zip(same[column], texts, strict=True)]
     signs = trials["metric"].map({name: metric.oriented(1.0) for name, metric in metrics.items()}).astype(float)
     return trials.assign(oriented=(signs * trials["outcome"]).where(trials["status"] != "diverged", np.inf))
+
+
+def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Series[str]:
+    """Return each trial's workload, with the metric's title (its name where titles are equal) where it has several."""
+    several = trials.groupby("workload")["metric"].transform("nunique") > 1
+    # A failed trial has no metric; those of its treatment tell which it would have had.
+    own = trials["metric"].fillna(trials.groupby(["workload", "treatment"])["metric"].transform("first"))
+    shared = Counter(metric.title for metric in metrics.values())
+    words = {name: metric.title if shared[metric.title] == 1 else name for name, metric in metrics.items()}
+    return trials["workload"].where(~several | own.isna(), trials["workload"] + " · " + own.map(words).astype(str))
 
 
 def workload_metrics(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, Metric]:

@@ -27,7 +27,7 @@ from initbench.reporting.parts import Answer, Column, Section, Table
 from initbench.reporting.statistics.wording import Terms
 from initbench.reporting.trial_table import trial_table
 from initbench.reporting.verdicts import verdicts
-from initbench.suite.treatments import DEFAULT_COMPARE
+from initbench.suite.treatments import treatment_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,9 +50,8 @@ def terms_of(compare: Sequence[str], metrics: Mapping[str, Metric]) -> Terms:
         metrics: of its trials, by name.
     """
     metric = next(iter(metrics.values()), UNKNOWN) if len(metrics) <= 1 else None
-    treatment = "initializer" if tuple(compare) == DEFAULT_COMPARE else "treatment"
     exchanged = "initializer" if "initializer" in compare else compare[0]
-    return Terms(metric, treatment, exchanged if len(compare) > 1 else "")
+    return Terms(metric, treatment_word(compare), exchanged if len(compare) > 1 else "")
 
 
 def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> dict[str, Any]:

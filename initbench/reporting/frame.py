@@ -122,7 +122,7 @@ def results_frame(
             (`suite.treatments.Standing`).
 
     Raises:
-        InitbenchError: no trial has a factor of `compare`.
+        InitbenchError: no trial has a factor of `compare`, or it stands twice.
     """
     specs = [record.spec for record in records]
     check_compare(compare, specs)

@@ -53,6 +53,11 @@ class Standing(NamedTuple):
     architecture: str
 
 
+def treatment_word(compare: Sequence[str]) -> str:
+    """Return what is compared, in one word: ``initializer`` where nothing else is, else ``treatment``."""
+    return "initializer" if tuple(compare) == DEFAULT_COMPARE else "treatment"
+
+
 def factors(specs: Iterable[Spec]) -> set[str]:
     """Return every factor that can be compared in these trials (`TrialSpec`s as plain data)."""
     found = {"scheme", "recipe"}
@@ -64,7 +69,7 @@ def factors(specs: Iterable[Spec]) -> set[str]:
 
 
 def check_compare(compare: Sequence[str], specs: Sequence[Spec]) -> None:
-    """Refuse factors that no trial has.
+    """Refuse factors that no trial has, or that stand twice.
 
     Raises:
         InitbenchError: one line that names the factor, and the nearest that there is.
@@ -72,9 +77,11 @@ def check_compare(compare: Sequence[str], specs: Sequence[Spec]) -> None:
     known = factors(specs)
     if not compare:
         raise InitbenchError(f"compare: names no factor; the default is {', '.join(DEFAULT_COMPARE)}")
-    for factor in compare:
+    for index, factor in enumerate(compare):
         if factor not in known:
             raise InitbenchError(f"compare: no trial has {factor}{nearest(factor, known)}")
+        if factor in compare[:index]:
+            raise InitbenchError(f"compare: {factor} stands twice")
 
 
 def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -> list[Standing]:
@@ -161,9 +168,9 @@ def _workloads(
             return [""] * len(specs)
         compared = _arguments(compare, kind)
         return component_labels(
-            [_component(spec, kind) for spec in marked],
-            [{*own, *compared} for own in skipped],
-            [name for name in always if name not in compared],
+            [_without(_component(spec, kind), compared) for spec in marked],
+            skipped,
+            always,
         )
 
     architectures = [
@@ -192,6 +199,12 @@ def _arguments(compare: Sequence[str], kind: str) -> set[str]:
 def _component(spec: Spec, kind: str) -> Mapping[str, Any]:
     """Return a part of a spec as a component; the recipe is one without a name."""
     return {"name": "", "arguments": spec["recipe"]} if kind == "recipe" else spec[kind]
+
+
+def _without(component: Mapping[str, Any], arguments: Collection[str]) -> dict[str, Any]:
+    """Return a component without some arguments, also those that are components and that its label always has."""
+    kept = {name: value for name, value in component["arguments"].items() if name not in arguments}
+    return {**component, "arguments": kept}
 
 
 def _marked(spec: Spec, keys: Iterable[str]) -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """`initbench plan SUITE --power`: from a pilot or a stated spread to what can be detected."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from ledgers import make_record
+from ledgers import KAIMING, REGRESSION, make_record, make_scored, make_spec, task_of
 
 from initbench.cli import main
 from initbench.ledger import Ledger
+from initbench.metric import Metric
 from initbench.reporting.statistics.power import detectable_difference, seeds_needed, stated_spread
 from initbench.suite.load import load_suite
 from suites import VALID, plan_of
@@ -39,7 +41,7 @@ def test_a_stated_spread(show):
     options = ("--power", "--seed-deviation", "0.01", "--seeds", "4", "--json")
     data = json.loads(show(*options))["power"]
     spread = stated_spread(0.01).difference
-    assert (data["seeds"], data["initializers"], data["comparisons"]) == (4, 2, 1)
+    assert (data["seeds"], data["treatments"], data["comparisons"]) == (4, 2, 1)
     assert data["detectable_difference"] == pytest.approx(detectable_difference(spread, 4))
     assert data["seeds_needed"] == seeds_needed(0.01, spread)
     assert data["detectable_correlation"] is None
@@ -66,6 +68,45 @@ def test_a_pilot_is_the_suites_own_ledger_by_default(show):
     assert data["degrees_of_freedom"] == 1
     pilot = json.loads(show("--power", "--json", "--pilot", "runs/valid", "--difference", "0.1"))["power"]
     assert pilot["seeds_needed"] == seeds_needed(0.1, 0.04 / 2**0.5)
+
+
+def test_a_pilot_tells_the_spread_within_what_the_suite_compares(show):
+    """One initializer at two learning rates: the differences are 0 and 0.04, as above."""
+    Path("suite.yaml").write_text(f"{VALID}\ncompare: [recipe.lr]\n", encoding="utf-8")
+    show()
+    ledger = Ledger(Path("pilot"))
+    for lr, errors in ((0.1, (0.10, 0.12)), (0.01, (0.10, 0.16))):
+        for seed, error in enumerate(errors):
+            ledger.write(make_record(make_spec(KAIMING, seed=seed, recipe={"lr": lr}), error))
+    data = json.loads(show("--power", "--json", "--pilot", "pilot"))["power"]
+    assert data["seed_difference_deviation"] == pytest.approx(0.04 / 2**0.5)
+    assert data["compare"] == ["recipe.lr"]
+    text = show("--power", "--pilot", "pilot")
+    assert "the paired difference of two treatments has" in text
+    assert "treatments no relation between a probe and the outcome" in text
+    assert "initializers" not in text.partition("power:")[2]
+
+
+def test_a_pilot_is_of_the_same_task_and_has_what_is_compared(show, capsys):
+    named_alike = task_of(Metric("error", better="lower", primary=True).on("test"), name="regression")
+    for task, message in (
+        (named_alike, "pilot: a pilot of test error (regression) tells nothing of the test error (classification)"),
+        (REGRESSION, "pilot: a pilot of test R² (regression) tells nothing of the test error (classification)"),
+    ):
+        spec = make_spec(KAIMING, dataset={"name": task["primary"]}, task="regression")
+        Ledger(Path("pilot")).write(make_scored(spec, task, 0.1))
+        assert message in fails(show, capsys, "--power", "--pilot", "pilot")
+        shutil.rmtree("pilot")
+    Path("suite.yaml").write_text(f"{VALID}\ncompare: [initializer.steps]\n", encoding="utf-8")
+    Ledger(Path("pilot")).write(make_record(make_spec(KAIMING), 0.1))
+    error = fails(show, capsys, "--power", "--pilot", "pilot")
+    assert "pilot: compare: no trial has initializer.steps" in error
+
+
+def test_the_options_are_of_any_metric(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["initbench", "plan", "--help"])
+    main()
+    assert "test error" not in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

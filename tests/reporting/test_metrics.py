@@ -36,6 +36,7 @@ from initbench.reporting.answers.treatments import rank
 from initbench.reporting.frame import results_frame, slim
 from initbench.reporting.metrics import outcome_metrics
 from initbench.reporting.report import write_report
+from initbench.reporting.statistics.cells import cells
 from initbench.reporting.statistics.cost import cost_to_target
 
 DEPTHS = (10, 16, 22, 28, 34)
@@ -203,6 +204,33 @@ def test_early_metrics_are_shown_where_records_have_them(tmp_path):
     assert "first-epoch R²" in said(text)[-1] or "First-epoch R²" in text
 
 
+@pytest.mark.parametrize(
+    ("metric", "worst"),
+    [
+        (Metric("first_epoch_r_squared", "higher", best=1.0), -math.inf),
+        (Metric("first_epoch_bits", "lower"), math.inf),
+        (Metric("first_epoch_accuracy", "higher", unit="%", scale=100), 0.0),
+    ],
+)
+def test_a_trial_that_diverged_in_its_first_epoch_is_the_worst_after_it(metric, worst, monkeypatch):
+    """R² may be below 0, so that 0 would be better than what the others had learned."""
+    task = task_of(R_SQUARED, metric, name="regression")
+    records = [
+        make_scored(make_spec(own, seed=seed), task, None if i == 4 else 0.5, metrics={metric.name: -2.0 if i < 4 else None})
+        for i, own in enumerate(FIVE)
+        for seed in range(3)
+    ]
+    found = compared(records)
+    taken = {}
+    monkeypatch.setattr(
+        "initbench.reporting.answers.probe_results.cells",
+        lambda trials, columns: taken.update(trials=trials) or cells(trials, columns),
+    )
+    measure(found.trials, records, found.terms)
+    values = taken["trials"].groupby("status")[metric.name].agg(set)
+    assert dict(values) == {"finished": {-2.0}, "diverged": {worst}}
+
+
 def test_the_frame_has_one_outcome_for_each_task():
     records = [*world(REGRESSION, r_squared, (10,)), make_record(make_spec(KAIMING), 0.1)]
     frame = results_frame(records)
@@ -322,3 +350,42 @@ def test_a_report_needs_no_plugin_and_no_registry(tmp_path):
 def test_a_metric_of_bits_is_what_its_json_says():
     for metric in (BITS, R_SQUARED, ERROR):
         assert Metric.from_json(metric.to_json() | {"later": 1}) == metric
+
+
+def compared_datasets():
+    """One network with two initializers on a dataset of classification and one of regression."""
+    return [
+        record
+        for i, own in enumerate((KAIMING, DELTA_1))
+        for seed in range(3)
+        for record in (
+            make_record(make_spec(own, seed=seed), 0.05 + 0.01 * i + 0.001 * seed),
+            make_scored(
+                make_spec(own, seed=seed, dataset={"name": "sines"}, task="regression"), REGRESSION, 0.8 - 0.01 * i
+            ),
+        )
+    ]
+
+
+def test_datasets_of_two_metrics_are_never_ranked_against_one_another():
+    table = comparison(compared_datasets(), ("dataset",))
+    assert set(table["workload"]) == {
+        f"plain[depth=28, width=1] · {own} · {metric}"
+        for own in ("kaiming", "delta_orthogonal")
+        for metric in ("test error", "test R²")
+    }
+    assert list(table["rank"]) == [1] * 4
+    assert {own: set(rows["metric"]) for own, rows in table.groupby("treatment")} == {
+        "digits": {"test_error"},
+        "sines": {"test_r_squared"},
+    }
+    # A trial that failed goes with the others of its treatment.
+    records = compared_datasets()
+    failed = make_record(make_spec(KAIMING, seed=9), status="failed")
+    again = comparison([*records, failed], ("dataset",)).set_index(["workload", "treatment"])
+    assert again["failed"]["plain[depth=28, width=1] · kaiming · test error", "digits"] == 1
+    assert len(again) == 4
+    assert set(comparison(records)["workload"]) == {
+        "plain[depth=28, width=1] · digits",
+        "plain[depth=28, width=1] · sines",
+    }

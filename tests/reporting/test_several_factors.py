@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ledgers import KAIMING, METAINIT, WRN, make_record, make_spec, write_ledger
+from ledgers import KAIMING, METAINIT, WRN, make_measured, make_record, make_spec, write_ledger
 from reports import compared, comparison
 
 from initbench.cli import main
@@ -177,6 +177,8 @@ def test_the_command_overrides_what_is_compared(tmp_path, monkeypatch, capsys):
     assert "--compare" in error
     assert run(*folders, "--out", tmp_path / "both", "--compare", "architecture.norm") == 0
     capsys.readouterr()
+    assert run(folders[0], "--compare", "initializer,initializer") == 2
+    assert capsys.readouterr().err.endswith("compare: initializer stands twice\n")
     assert run(folders[0], "--compare", "initialiser") == 2
     assert "no trial has initialiser (did you mean 'initializer'?)" in capsys.readouterr().err
 
@@ -208,6 +210,21 @@ def test_a_trial_of_two_entries_stands_in_both_workloads_and_is_counted_once(tmp
     text = write_report(tmp_path).read_text(encoding="utf-8")
     assert "<b>9</b>finished" in text
     assert len(pd.read_csv(tmp_path / "report" / "results.csv")) == 9
+    assert "No trial diverged, of 9." in text
+
+
+def test_a_divergence_is_counted_once_for_a_trial_of_two_workloads(tmp_path):
+    records = both_records()
+    first = next(i for i, record in enumerate(records) if record.spec["initializer"]["name"] == "fixup")
+    status = {"status": "diverged", "metrics": records[first].metrics | {"test_error": None}}
+    records[first] = replace(records[first], **status)
+    write_ledger(tmp_path, records)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "fixup diverged on 2 of 2 workloads at one seed or more" in text
+    assert "), in 1 of 3 trials." in text
+    differences = pd.read_csv(tmp_path / "report" / "differences.csv").set_index("treatment")
+    assert dict(differences["trials"]) == {"fixup": 3, "kaiming": 6}
+    assert dict(differences["trials_diverged"]) == {"fixup": 1, "kaiming": 0}
 
 
 def test_ledgers_that_come_to_one_trial_by_different_entries_give_it_both_places(tmp_path):
@@ -222,3 +239,37 @@ def test_ledgers_that_come_to_one_trial_by_different_entries_give_it_both_places
     source = read_source([tmp_path / "a", tmp_path / "b"])
     assert len(source.records) == 9
     assert len(comparison(source.records)) == 4
+
+
+def test_a_cell_that_was_run_twice_stands_once_in_each_workload():
+    """Its scheme was named by the suite in one run and by its initializer in another, which had other probes."""
+    twice = [
+        make_record(
+            make_spec({"name": "fixup"}, WRN, seed, scheme="fixup", named_by=(by,), probes=probes), 0.05 + 0.001 * seed
+        )
+        for by, probes in (("suite", ("gradient_quotient", "gradient_norm")), ("initializer", ("gradient_norm",)))
+        for seed in range(3)
+    ]
+    records = [*twice, *(make_record(make_spec(KAIMING, WRN, seed, scheme="fixup"), 0.06) for seed in range(3))]
+    table = comparison(records, ("initializer", "scheme")).set_index("treatment")
+    assert dict(table["seeds"]) == {"fixup, scheme=fixup": 3, "kaiming, scheme=fixup": 3}
+    paired = compare_paired(compared(records, ("initializer", "scheme")).trials, *table.index)
+    assert list(paired.by_workload["seeds"]) == [3]
+    # Where the scheme is not compared it stands in the workloads of both.
+    assert dict(comparison(records).set_index(["workload", "treatment"])["seeds"]) == {
+        ("wrn[depth=28, width=1]", "fixup"): 3,
+        ("wrn[depth=28, width=1] + fixup", "fixup"): 3,
+        ("wrn[depth=28, width=1] + fixup", "kaiming"): 3,
+    }
+
+
+@pytest.mark.parametrize("without", [make_measured, lambda spec: make_record(spec, status="failed")])
+def test_a_treatment_without_any_outcome_is_named(tmp_path, without):
+    rows = [(own, depth, seed) for own in (KAIMING, METAINIT) for depth in (16, 28) for seed in range(3)]
+    records = [make_record(make_spec(own, WRN | {"depth": depth}, seed), 0.1) for own, depth, seed in rows]
+    write_ledger(tmp_path / "a", records)
+    assert "In no statistic" not in write_report(tmp_path / "a").read_text(encoding="utf-8")
+    records += [without(make_spec({"name": "lsuv"}, WRN | {"depth": depth})) for depth in (16, 28)]
+    write_ledger(tmp_path / "b", records)
+    text = write_report(tmp_path / "b").read_text(encoding="utf-8")
+    assert "In no statistic, because no trial has an outcome: initializers lsuv." in text

@@ -82,7 +82,16 @@ def test_an_initializer_that_is_not_compared_is_the_workloads():
         ("lr=0.01", "plain[depth=28, width=1] · metainit(delta_orthogonal)"),
     ]
     bases = [make_spec(METAINIT | {"base": base}) for base in (DELTA_1, KAIMING)]
-    assert [t for t, _ in places(*bases, compare=("initializer.base",))] == ["base=delta_orthogonal", "base=kaiming"]
+    assert places(*bases, compare=("initializer.base",)) == [
+        ("base=delta_orthogonal", "plain[depth=28, width=1]"),
+        ("base=kaiming", "plain[depth=28, width=1]"),
+    ]
+    # Beside another initializer the workload has its name, without what is compared.
+    assert [w for _, w in places(*bases, make_spec(KAIMING), compare=("initializer.base",))] == [
+        "plain[depth=28, width=1] · metainit",
+        "plain[depth=28, width=1] · metainit",
+        "plain[depth=28, width=1] · kaiming",
+    ]
 
 
 def test_a_scheme_that_an_initializer_brings_is_of_its_treatment():
@@ -165,5 +174,7 @@ def test_a_factor_that_no_trial_has_names_the_nearest():
     ) as caught:
         check_compare(("architecture.nrm",), specs)
     assert "\n" not in str(caught.value)
+    with pytest.raises(InitbenchError, match="^compare: initializer stands twice$"):
+        check_compare(("initializer", "recipe.lr", "initializer"), specs)
     with pytest.raises(InitbenchError, match="names no factor"):
         check_compare((), specs)

@@ -12,7 +12,6 @@ from initbench.reporting.formatting import capitalized, listed
 from initbench.reporting.parts import Column, Figure, Remark, Table
 from initbench.reporting.profile_chart import profile_panel
 from initbench.reporting.statistics.comparison_verdicts import difference_verdict
-from initbench.reporting.statistics.divergence import divergence_rate
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.paired import in_direction
 from initbench.reporting.statistics.profiles import performance_profiles
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.metric import Metric
+    from initbench.reporting.statistics.divergence import DivergenceRate
     from initbench.reporting.statistics.paired import PairedComparison
     from initbench.reporting.statistics.ranks import RankComparison
     from initbench.reporting.statistics.wording import Terms
@@ -124,7 +124,12 @@ def _profile(outcomes: pd.DataFrame, colours: Mapping[str, str], metric: Metric)
 
 
 def differences_table(
-    reference: str, against: Against, further: Against, ranks: RankComparison, compared: pd.DataFrame, terms: Terms
+    reference: str,
+    against: Against,
+    further: Against,
+    ranks: RankComparison,
+    rates: Mapping[str, DivergenceRate],
+    terms: Terms,
 ) -> Table:
     """Return the table of every treatment over the workloads.
 
@@ -133,7 +138,7 @@ def differences_table(
         against: every other one that is ranked.
         further: those that the ranking leaves out, on the workloads that they have.
         ranks: of the ranked ones.
-        compared: all cells.
+        rates: how often each of them diverges.
         terms: of the comparison.
     """
     metric, one = terms.metric, {}
@@ -141,7 +146,7 @@ def differences_table(
         one = {name: comparison for _, found in [*against, *further] for name, comparison in found.items()}
     rows = []
     for name in [*ranks.mean_ranks.index, *(name for name in further[0][1])]:
-        rate = divergence_rate(compared, str(name), comparisons=compared["treatment"].nunique())
+        rate = rates[str(name)]
         row = {"treatment": name, "mean_rank": ranks.mean_ranks.get(name, np.nan), "workloads": rate.workloads.n}
         row |= {"rate": rate.workloads.value, "rate_low": rate.workloads.low, "rate_high": rate.workloads.high}
         row |= {"trials": rate.trials, "trials_diverged": rate.diverged}

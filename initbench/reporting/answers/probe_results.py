@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
+    from initbench.metric import Metric
     from initbench.reporting.statistics.exchange import Parts
     from initbench.reporting.statistics.wording import Terms
 
@@ -120,8 +121,7 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord], terms: Terms) 
     trivial = {column: words for column, words in trivial_predictors(trials, records).items() if column in trials}
     described = described_metrics(records)
     for name in early_columns(trials):
-        # A trial that diverged in its first epoch has learned nothing in it.
-        nothing = math.inf if name in described and described[name].better == "lower" else 0.0
+        nothing = _learned_nothing(described.get(name))
         trials = trials.assign(
             **{name: trials[name].mask((trials["status"] == "diverged") & trials[name].isna(), nothing)}
         )
@@ -164,6 +164,16 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord], terms: Terms) 
                 )
             )
     return results
+
+
+def _learned_nothing(metric: Metric | None) -> float:
+    """Return the value after the first epoch of a trial that diverged in it: the worst that there can be.
+
+    That of a share, an accuracy in percent, is 0; of other metrics no worst is known.
+    """
+    if metric is None or (metric.better == "higher" and metric.unit == "%"):
+        return 0.0
+    return metric.oriented(math.inf)
 
 
 def _parts(trials: pd.DataFrame) -> Parts | None:

@@ -11,9 +11,10 @@ from initbench.reporting.answers.comparison_parts import (
     paired_table,
     pairs_table,
 )
+from initbench.reporting.frame import natural
 from initbench.reporting.metrics import UNKNOWN
 from initbench.reporting.parts import Answer, Figure, Remark, Section, Table
-from initbench.reporting.statistics.cells import Complete, cells, complete, table
+from initbench.reporting.statistics.cells import Complete, cells, complete, table, trial_outcomes
 from initbench.reporting.statistics.comparison_verdicts import (
     difference_verdict,
     divergence_rate_verdict,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from initbench.metric import Metric
     from initbench.reporting.answers.comparison_parts import Against
+    from initbench.reporting.statistics.divergence import DivergenceRate
     from initbench.reporting.statistics.wording import Terms
 
 _EVERYWHERE = "over all workloads"
@@ -93,6 +95,8 @@ def treatment_answers(
     everywhere = trials[trials["workload"].isin(whole.table.index)]
     against = _against(everywhere, names, metrics, len(names))
     further = _against(trials, [*names[:1], *whole.treatments], metrics, compared["treatment"].nunique())
+    outcomes, every = trial_outcomes(trials), [str(name) for name in dict.fromkeys(compared["treatment"])]
+    rates = {name: divergence_rate(compared, name, comparisons=len(every), trials=outcomes) for name in every}
     over: list[Answer] = []
     parts: list[Figure | Table | Remark] = []
     if len(names) > 1 and len(whole.table) >= _SMALLEST:
@@ -102,7 +106,7 @@ def treatment_answers(
             for metric, found in against
         ]
         parts = comparison_figures(against, whole.table, ranks, colours, terms)
-        parts.append(differences_table(names[0], against, further, ranks, compared, terms))
+        parts.append(differences_table(names[0], against, further, ranks, rates, terms))
         if len(ranks.pairs):
             parts.append(pairs_table(ranks, terms))
     pairs = [(metric, name, comparison) for metric, found in [*against, *further] for name, comparison in found.items()]
@@ -110,6 +114,8 @@ def treatment_answers(
         parts.append(paired_table(names[0], pairs, terms))
     if left := left_out(whole, terms):
         parts.append(Remark(left))
+    if without := sorted(set(trials["treatment"]) - set(compared["treatment"]), key=natural) if len(compared) else []:
+        parts.append(Remark(f"In no statistic, because no trial has an outcome: {terms.treatment}s {', '.join(without)}."))
     details = [answer._replace(is_detail=bool(over) or i > 0) for i, answer in enumerate(by_workload)]
     details += [
         Answer(
@@ -127,7 +133,7 @@ def treatment_answers(
     ]
     questions = {
         f"Which {terms.treatment} is better?": [*over, *details],
-        f"Which {terms.treatment}s diverge?": _divergence(compared, terms),
+        f"Which {terms.treatment}s diverge?": _divergence(rates, outcomes["trial_id"].nunique(), terms),
         f"What does the {terms.outcome} depend on?": variances,
     }
     return Section({question: answers for question, answers in questions.items() if answers}, parts)
@@ -160,12 +166,10 @@ def _against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, M
     ]
 
 
-def _divergence(compared: pd.DataFrame, terms: Terms) -> list[Answer]:
-    names = [str(name) for name in dict.fromkeys(compared["treatment"])]
-    rates = {name: divergence_rate(compared, name, comparisons=len(names)) for name in names}
+def _divergence(rates: Mapping[str, DivergenceRate], trials: int, terms: Terms) -> list[Answer]:
     some = {name: rate for name, rate in rates.items() if rate.diverged}
     if rates and not some:
-        return [Answer(_EVERYWHERE, f"No trial diverged, of {sum(rate.trials for rate in rates.values())}.")]
+        return [Answer(_EVERYWHERE, f"No trial diverged, of {trials}.")]
     most = sorted(some, key=lambda name: (-some[name].workloads.value, -some[name].diverged))
     return [Answer(name, divergence_rate_verdict(name, some[name], terms), i > 0) for i, name in enumerate(most)]
 

@@ -44,17 +44,24 @@ class DivergenceRate(NamedTuple):
     comparisons: int = 1
 
 
-def divergence_rate(cells: pd.DataFrame, treatment: str, comparisons: int = 1) -> DivergenceRate:
+def divergence_rate(
+    cells: pd.DataFrame, treatment: str, comparisons: int = 1, *, trials: pd.DataFrame | None = None
+) -> DivergenceRate:
     """Return how often a treatment diverges, by the unit of analysis, the workload.
 
     Args:
         cells: as from `cells.cells`.
         treatment: a label in them; one that they lack has no workload.
         comparisons: of how many treatments the intervals are to hold at once.
+        trials: of these cells, as from `cells.trial_outcomes`; where given, a trial that stands in two workloads is
+            counted once among the trials.
     """
     own = cells[cells["treatment"] == treatment]
     on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own), comparisons)
-    return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()), comparisons)
+    if trials is None:
+        return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()), comparisons)
+    each = trials[trials["treatment"] == treatment].drop_duplicates("trial_id")
+    return DivergenceRate(on, int((each["status"] == "diverged").sum()), len(each), comparisons)
 
 
 class DivergencePrediction(NamedTuple):
