@@ -63,7 +63,7 @@ def plan(
     """
     from initbench.cli.cells import plan_data
     from initbench.cli.power import plan_power, power_sentences
-    from initbench.cli.request import SMOKE, read_request
+    from initbench.cli.request import read_request
     from initbench.errors import InitbenchError
     from initbench.ledger import Ledger
 
@@ -77,11 +77,11 @@ def plan(
         sought = 0.01 if difference is None else difference
         summary["power"] = plan_power(request.plan, folder, pilot, seed_deviation, sought, request.suite.compare)
     if json:
-        print_json(summary)
+        print_json(summary | {"notes": request.notes} if request.notes else summary)
     else:
         _print(summary)
-        if smoke:
-            console().print(f"note: {SMOKE}", style="yellow", markup=False)
+        for note in request.notes:
+            console().print(f"note: {note}", style="yellow", markup=False)
         for line in power_sentences(summary["power"]) if power else ():
             console().print(line, markup=False)
     if not summary["trials"]:

@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
 
-SMOKE = "a smoke run: a few trials of two steps each on random data; its results mean nothing"
+_SMOKE = "a smoke run: a few trials of two steps each on random data; its results mean nothing"
 
 
 class Request(NamedTuple):
-    """A suite, its plan, and the plug-in files that workers need."""
+    """A suite, its plan, the plug-in files that workers need, and what the user should know before."""
 
     suite: Suite
     plan: Plan
     plugins: tuple[PluginFile, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_request(
@@ -50,5 +51,14 @@ def read_request(
         from initbench.suite.smoke import smoke as small
         from initbench.suite.smoke import smoke_suite
 
-        return Request(smoke_suite(suite), small(planned), files)
+        return Request(smoke_suite(suite), small(planned), files, (_SMOKE, *_left_out(planned)))
     return Request(suite, planned, files)
+
+
+def _left_out(plan: Plan) -> list[str]:
+    """Return what a smoke run cannot try: without its files it is not known which random data stand for a dataset."""
+    return [
+        f"the smoke run leaves out {', '.join(dict.fromkeys(trial.dataset.name for trial in found.trials))}, "
+        f"of which it is not known what it asks of a model: {found.reason}"
+        for found in plan.undescribed
+    ]

@@ -59,7 +59,7 @@ def run(
     The same command again continues where the last one stopped.
     """
     from initbench.cli.progress import Display
-    from initbench.cli.request import SMOKE, read_request
+    from initbench.cli.request import read_request
     from initbench.execution.driver import run_suite
     from initbench.tracking.uri import default_tracking_uri
 
@@ -71,8 +71,9 @@ def run(
         raise request.suite.document.error(waiting.key, str(waiting.reason)) from waiting.reason
     folder = out / request.suite.name
     display = Display(request.plan, to_stderr=json)
+    for note in request.notes:
+        display.note(note)
     if smoke:
-        display.note(SMOKE)
         tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server that real results go to
     try:
         outcome = run_suite(

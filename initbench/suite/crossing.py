@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import UnknownNameError
@@ -19,9 +20,22 @@ if TYPE_CHECKING:
 MOST_TRIALS = 100_000
 
 
+@dataclass(frozen=True)
+class Crossed:
+    """One combination of a component's arguments.
+
+    Attributes:
+        arguments: by name.
+        places: where the initializers among them stand that are items of a list.
+    """
+
+    arguments: dict[str, Any]
+    places: dict[str, Key]
+
+
 def cross_arguments(
     document: Document, component: Component[Any], arguments: Mapping[str, Any], key: Key
-) -> list[dict[str, Any]]:
+) -> list[Crossed]:
     """Return every combination of a component's arguments; those of an initializer among them are crossed too.
 
     Args:
@@ -33,35 +47,51 @@ def cross_arguments(
     Raises:
         SuiteError: a list is empty or has a value twice, or there are too many combinations.
     """
-    return cross(document, arguments, key, component.takes_a_list, component.initializer_arguments)
+    return [
+        Crossed(
+            {name: value for name, (_, value) in combination.items()},
+            {name: place for name, (place, _) in combination.items() if name in component.initializer_arguments},
+        )
+        for combination in _combinations(
+            document, arguments, key, component.takes_a_list, component.initializer_arguments
+        )
+    ]
 
 
 def cross(
-    document: Document,
-    arguments: Mapping[str, Any],
-    key: Key,
-    takes_a_list: Callable[[str], bool],
-    initializers: Collection[str] = (),
+    document: Document, values: Mapping[str, Any], key: Key, takes_a_list: Callable[[str], bool]
 ) -> list[dict[str, Any]]:
     """Return every combination of the listed values; a list of a list-typed argument is one value unless nested.
 
     Args:
         document: for messages.
-        arguments: by name.
+        values: by name.
         key: where they stand.
         takes_a_list: says whether a list is one value of the argument of this name.
-        initializers: the names of the arguments that are initializers.
 
     Raises:
         SuiteError: see `cross_arguments`.
     """
+    return [
+        {name: value for name, (_, value) in combination.items()}
+        for combination in _combinations(document, values, key, takes_a_list)
+    ]
+
+
+def _combinations(
+    document: Document,
+    arguments: Mapping[str, Any],
+    key: Key,
+    takes_a_list: Callable[[str], bool],
+    initializers: Collection[str] = (),
+) -> list[dict[str, tuple[Key, Any]]]:
+    """Return every combination, each value with the key where it stands."""
     axes = []
     for name, value in arguments.items():
         values = _values(document, value, (*key, name), takes_a_list=takes_a_list(name))
         if name in initializers:
-            axes.append([(name, made) for place, item in values for made in _inside(document, item, place)])
-        else:
-            axes.append([(name, item) for _, item in values])
+            values = [(place, made) for place, item in values for made in _inside(document, item, place)]
+        axes.append([(name, item) for item in values])
     if math.prod(map(len, axes)) > MOST_TRIALS:
         raise document.error(key, f"comes to more than {MOST_TRIALS} combinations")
     return [dict(combination) for combination in itertools.product(*axes)]
@@ -90,4 +120,4 @@ def _inside(document: Document, value: Any, key: Key) -> Iterator[Any]:
         return
     arguments = {name: item for name, item in value.items() if name != "name"}
     for crossed in cross_arguments(document, component, arguments, key):
-        yield {"name": value["name"], **crossed}
+        yield {"name": value["name"], **crossed.arguments}

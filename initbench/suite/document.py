@@ -16,6 +16,7 @@ from initbench.errors import SuiteError
 from initbench.validation import read_text, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initbench.errors import ArgumentError
@@ -73,15 +74,18 @@ class Document:
             value = value[part]
         return True
 
-    def argument_error(self, key: Key, error: ArgumentError) -> SuiteError:
+    def argument_error(self, key: Key, error: ArgumentError, places: Mapping[str, Key] | None = None) -> SuiteError:
         """Return what a component says of its arguments as an error of this document.
 
         Args:
             key: where the component stands.
             error: of an argument; of one of an initializer that is itself an argument, ``base.gain``.
+            places: where arguments stand that are items of a list; the others stand below `key` by their names.
         """
-        within = error.argument.split(".") if error.argument else ()
-        return self.error((*key, *within), error.problem)
+        if not error.argument:
+            return self.error(key, error.problem)
+        name, *within = error.argument.split(".")
+        return self.error((*(places or {}).get(name, (*key, name)), *within), error.problem)
 
     def replace(self, key: Key, value: Any, option: str) -> None:
         """Put a value of the command line in the place of what the file has.

@@ -138,7 +138,13 @@ def suite_of(document: Document) -> Suite:
 
 
 def checked_spec(
-    document: Document, component: Component[Any], arguments: Mapping[str, Any], key: Key, *, call: bool = True
+    document: Document,
+    component: Component[Any],
+    arguments: Mapping[str, Any],
+    key: Key,
+    places: Mapping[str, Key] | None = None,
+    *,
+    call: bool = True,
 ) -> ComponentSpec:
     """Return a component with its arguments checked and its defaults filled in.
 
@@ -147,6 +153,7 @@ def checked_spec(
         component: what is registered.
         arguments: as a suite or a spec has them.
         key: where the component stands.
+        places: where arguments stand that are items of a list.
         call: whether the factory is asked too.
 
     Raises:
@@ -157,7 +164,7 @@ def checked_spec(
         if call:
             component.call(resolved)
     except ArgumentError as error:
-        raise document.argument_error(key, error) from error
+        raise document.argument_error(key, error, places) from error
     return ComponentSpec(**component.spec(resolved))
 
 
@@ -177,9 +184,10 @@ def _section(
     for index, entry in enumerate(entries):
         key = entry_key(document, section, index)
         component = _lookup(document, registry, entry.name, key)
-        for arguments in cross_arguments(document, component, entry.arguments, key):
+        for crossed in cross_arguments(document, component, entry.arguments, key):
+            arguments = crossed.arguments
             scheme = _asked_scheme(document, component, arguments, key) if registry is ARCHITECTURES else None
-            spec = checked_spec(document, component, arguments, key, call=call)
+            spec = checked_spec(document, component, arguments, key, crossed.places, call=call)
             if registry is INITIALIZERS:
                 scheme = needed_scheme(spec)
             same = (spec.model_dump_json(), scheme)

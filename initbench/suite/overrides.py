@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.errors import SuiteError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES
 from initbench.suite.document import parse_value
-from initbench.suite.schema import entry_key
+from initbench.suite.schema import DEFAULT_PROBES
 from initbench.validation import nearest
 
 if TYPE_CHECKING:
@@ -80,8 +80,13 @@ class _Entries:
     def __init__(self, document: Document, section: str, option: str) -> None:
         self.document, self.section, self.option = document, section, option
         listed = document.data.get(section)
-        entries = listed if isinstance(listed, list) else [listed]
-        self.keys = {entry_key(document, section, index): _name(entry) for index, entry in enumerate(entries)}
+        if section == "probes" and section not in document.data:  # a suite that names none has the default ones
+            listed = [*DEFAULT_PROBES]
+        self.listed = listed
+        entries = dict(enumerate(listed)) if isinstance(listed, list) else {None: listed}
+        self.keys: dict[Key, str | None] = {
+            (section,) if index is None else (section, index): _name(entry) for index, entry in entries.items()
+        }
 
     def set(self, path: Sequence[str], value: Any) -> None:
         """Set an argument in every entry that has it.
@@ -98,22 +103,27 @@ class _Entries:
         if named is not None:
             path = dotted.removeprefix(f"{named}.").split(".")
         known: set[str] = set()
-        changed = False
+        having: dict[Key, Component[Any]] = {}
+        understood = not self.keys
         for key, name in self.keys.items():
             component = _component(_SECTIONS[self.section], name)
             if component is None or named not in {None, name}:
                 continue
+            understood = True
             arguments = [a.name for a in component.arguments] + ["scheme"] * (self.section == "architectures")
             known.update(arguments)
             if path[0] in arguments:
-                self._set(key, component, path, value)
-                changed = True
-        if known and not changed:
+                having[key] = component
+        if understood and not having:  # of entries that are malformed the schema says what is wrong
             problem = f"{named} has no argument {path[0]!r}"
             if named is None:
                 problem = f"nothing in {self.section} has the name or an argument {path[0]!r}"
                 known.update(names)
             raise SuiteError(problem + nearest(path[0], known), self.option)
+        if having:
+            self.document.data.setdefault(self.section, self.listed)
+        for key, component in having.items():
+            self._set(key, component, path, value)
 
     def _set(self, key: Key, component: Component[Any], path: Sequence[str], value: Any) -> None:
         """Set an argument of one component, or of one among its arguments, which may be several in a list."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
+DEFAULT_PROBES = ("gradient_quotient", "gradient_norm")
 _ONE_OR_SEVERAL = {"dataset", "compare"}
 
 
@@ -125,7 +126,7 @@ class SuiteFile(BaseModel):
     recipe: dict[str, Any] = {}
     rules: list[Rule] = []
     exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = []
-    probes: list[NamedEntry] = [Entry(name="gradient_quotient"), Entry(name="gradient_norm")]
+    probes: list[NamedEntry] = [Entry(name=name) for name in DEFAULT_PROBES]
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), BeforeValidator(_counted)] = [0]
     resources: Resources = Resources()
 

@@ -45,13 +45,14 @@ def smoke(plan: Plan) -> Plan:
     depth, at its smallest depth), initializer, dataset and recipe, those that rules made included.
 
     Args:
-        plan: of the whole suite; what is excluded or incompatible there does not run here either.
+        plan: of the whole suite; what is excluded or incompatible there does not run here either, nor what is on a
+            dataset whose files are absent where these say what it asks of a model.
     """
     small: dict[str, TrialSpec] = {}
     for trial in plan.trials:
         reduced = _reduced(trial, plan.trials[0].seed)
         small.setdefault(reduced.id, reduced)  # what told two trials apart may be gone, such as the number of epochs
-    return replace(plan, trials=_cover(list(small.values())), unselected=())
+    return replace(plan, trials=_cover(list(small.values())), unselected=(), undescribed=())
 
 
 def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:

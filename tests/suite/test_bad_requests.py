@@ -53,6 +53,13 @@ CLOSED = "http://127.0.0.1:1"
             "--set initializers.metainit.base.std=2: metainit has no base.std",
         ),
         (
+            ["--set", "initializers.metainit.base=[delta_orthogonal, kaimng]"],
+            (
+                "--set initializers.metainit.base=[delta_orthogonal, kaimng]: initializers[1].base[1]: "
+                "must be a registered name: unknown initializer 'kaimng' (did you mean 'kaiming'?)"
+            ),
+        ),
+        (
             ["--set", "initializers.metainit=2"],
             (
                 "--set initializers.metainit=2: say which argument of metainit it is: "

@@ -1,11 +1,14 @@
 """What `--set` changes: a key, or an argument in every entry that has it."""
 
+import copy
+
 import pytest
 
 from initbench.errors import SuiteError
 from initbench.suite.document import Document, parse
+from initbench.suite.load import suite_of
 from initbench.suite.overrides import override
-from suites import planned, the_trial
+from suites import BASE, plan_of, planned, the_trial
 
 THREE = {
     "architectures": ["plain", {"name": "mlp", "depth": [2, 3]}, {"name": "wrn", "depth": 16, "width": 4}],
@@ -87,6 +90,35 @@ def test_every_dataset_and_probe():
     assert changed("probes.batches=1", probes=["weight_norm", "gradient_norm"]) == {
         "probes": ["weight_norm", {"name": "gradient_norm", "batches": 1}]
     }
+
+
+def test_the_default_probes_are_set_too():
+    data = {key: value for key, value in BASE.items() if key != "probes"}
+    document = Document("s.yaml", "", copy.deepcopy(data))
+    override(document, "probes.batches=3")
+    trial = plan_of(suite_of(document)).trials[0]
+    assert [(probe.name, probe.arguments["batches"]) for probe in trial.probes] == [
+        ("gradient_quotient", 3),
+        ("gradient_norm", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "assignment", "hint"),
+    [
+        ({}, "probes.batchez=1", " (did you mean 'batches'?)"),
+        ({"probes": []}, "probes.batches=1", ""),
+        ({"initializers": ["pytorch_default"]}, "initializers.gain=1", " (valid: pytorch_default)"),
+    ],
+    ids=["default probes", "no probe", "no arguments"],
+)
+def test_an_override_that_sets_nothing_is_refused(data, assignment, hint):
+    section, _, name = assignment.partition("=")[0].partition(".")
+    document = Document("s.yaml", "", copy.deepcopy(data))
+    with pytest.raises(SuiteError) as refused:
+        override(document, assignment)
+    assert document.data == data
+    assert refused.value.problem == f"nothing in {section} has the name or an argument {name!r}{hint}"
 
 
 def test_what_is_set_is_told_from_what_the_file_says():

@@ -402,6 +402,41 @@ def test_plan_of(suite, tmp_path, capsys, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
 
 
+ABSENT = """\
+import initbench
+from initbench.data.content import content_hash
+
+def describe(root: str = "nowhere"):
+    found = content_hash(root, ["a.pt"], "put a.pt there")
+    return initbench.Description(inputs=initbench.Inputs((1, 8, 8)), outputs=10, content=found)
+
+@initbench.register_dataset("absent", describe=describe)
+def absent(root: str = "nowhere"):
+    raise NotImplementedError
+"""
+
+
+def test_a_dataset_whose_files_are_absent_is_left_out(suite, tmp_path, capsys, monkeypatch):  # noqa: ARG001
+    """Not planned at full size; where nothing else is left, nothing can run."""
+    (tmp_path / "absent.py").write_text(ABSENT)
+    options = ("suite.yaml", "--smoke", "--plugin", "absent.py", "--only", "architecture=mlp")
+    both = ("--set", "dataset=[digits,absent]", "--set", "recipe.crop=0")
+    out = initbench_run(capsys, monkeypatch, "plan", *options, *both)
+    notes = [line for line in out.splitlines() if line.startswith("note: the smoke run leaves out absent, ")]
+    assert len(notes) == 1
+    assert "put a.pt there" in notes[0]
+    assert "not known yet" not in out
+    data = json.loads(initbench_run(capsys, monkeypatch, "plan", *options, *both, "--json"))
+    assert len(data["cells"]) == data["trials"] == data["missing"]
+    assert all(cell["trials"] for cell in data["cells"])
+    assert f"note: {data['notes'][1]}" == notes[0]
+    out = initbench_run(capsys, monkeypatch, "run", *options, *both, "--executor", "in-process")
+    assert out.splitlines()[1] == notes[0]
+    with pytest.raises(SystemExit):
+        initbench_run(capsys, monkeypatch, "plan", *options, "--set", "dataset=absent")
+    assert "no trial can run" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_number_of_seeds_is_refused(command, refused):
     message = "--seeds is not for --smoke, which runs one seed"
