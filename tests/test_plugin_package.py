@@ -60,10 +60,10 @@ import initbench
 
 
 @initbench.register_architecture("zoo_net")
-def zoo_net(width: int = 4, *, input_shape: tuple[int, int, int] = (1, 8, 8), num_classes: int = 10) -> nn.Module:
+def zoo_net(width: int = 4, *, inputs: initbench.Inputs, outputs: int) -> nn.Module:
     """Two linear layers."""
     return nn.Sequential(
-        nn.Flatten(), nn.Linear(math.prod(input_shape), width), nn.Tanh(), nn.Linear(width, num_classes)
+        nn.Flatten(), nn.Linear(math.prod(inputs.shape), width), nn.Tanh(), nn.Linear(width, outputs)
     )
 
 

@@ -41,7 +41,7 @@ class Argument:
 
 # What suites, `create_model` and `initialize` take beside a component's own arguments.
 _RESERVED = {
-    "architecture": {"seed"},
+    "architecture": {"input_shape", "num_classes", "seed"},
     "initializer": {
         "batches",
         "input_shape",

@@ -158,7 +158,7 @@ def test_an_installed_package_ends_in_a_report(package, tmp_path):
     records = list(Ledger(package / "runs" / "zoo_methods").records())
     assert [record.status for record in records] == ["finished"] * 4
     comparison = pd.read_csv(package / "runs" / "zoo_methods" / "report" / "comparison.csv")
-    assert {"kaiming", "zoo_methods"} == set(comparison["initializer"])
+    assert {"kaiming", "zoo_methods"} == set(comparison["treatment"])
 
     follow_the_how_tos(package)
     install(python, package)
