@@ -216,7 +216,9 @@ def test_a_trial_that_diverged_in_its_first_epoch_is_the_worst_after_it(metric, 
     """R² may be below 0, so that 0 would be better than what the others had learned."""
     task = task_of(R_SQUARED, metric, name="regression")
     records = [
-        make_scored(make_spec(own, seed=seed), task, None if i == 4 else 0.5, metrics={metric.name: -2.0 if i < 4 else None})
+        make_scored(
+            make_spec(own, seed=seed), task, None if i == 4 else 0.5, metrics={metric.name: -2.0 if i < 4 else None}
+        )
         for i, own in enumerate(FIVE)
         for seed in range(3)
     ]

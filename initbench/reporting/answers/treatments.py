@@ -115,7 +115,9 @@ def treatment_answers(
     if left := left_out(whole, terms):
         parts.append(Remark(left))
     if without := sorted(set(trials["treatment"]) - set(compared["treatment"]), key=natural) if len(compared) else []:
-        parts.append(Remark(f"In no statistic, because no trial has an outcome: {terms.treatment}s {', '.join(without)}."))
+        parts.append(
+            Remark(f"In no statistic, because no trial has an outcome: {terms.treatment}s {', '.join(without)}.")
+        )
     details = [answer._replace(is_detail=bool(over) or i > 0) for i, answer in enumerate(by_workload)]
     details += [
         Answer(
