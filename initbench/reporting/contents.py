@@ -83,11 +83,12 @@ def contents(source: Source, trials: pd.DataFrame, comparison: pd.DataFrame) -> 
     results = measure(trials, records, terms)
     correlation = correlation_frame(results, terms)
     relations = _relations(correlation, terms)
-    described, unscalar = described_metrics(records), measurement_tables(records, trials)
+    unscalar = measurement_tables(records, trials)
     workloads = []
     for workload, table in comparison.groupby("workload", sort=False):
         own_trials = trials[trials["workload"] == workload]
         members = [by_id[i] for i in own_trials["trial_id"]]
+        described = described_metrics(members)  # another task may have another metric of one name
         own = {field: values for field, values in _recipe_values(members).items() if field not in shared}
         workloads.append(
             {

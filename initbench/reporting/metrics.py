@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from initbench.errors import InitbenchError
 from initbench.metric import Metric
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
 
     It is the key in the record's metrics, ``test_error``; where two tasks have this key with another meaning, the
     task's name is added.
+
+    Raises:
+        InitbenchError: records of one task do not agree which outcomes are better.
     """
+    _check_directions(records)
     different = {(outcome_key(record), outcome_metric(record)) for record in records if has_outcome(record)}
     meanings = Counter(key for key, _ in different)
     return [
@@ -65,6 +70,27 @@ def described_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
             if key not in found:
                 found[key] = _plain(Metric.from_json(data))
     return found
+
+
+def metrics_by_task(records: Sequence[TrialRecord], key: str) -> dict[Metric, set[str]]:
+    """Return each metric that records have under a key, and its tasks: two tasks may have different ones."""
+    found: dict[Metric, set[str]] = defaultdict(set)
+    for record in records:
+        if key in record.task.get("metrics", {}):
+            found[_plain(Metric.from_json(record.task["metrics"][key]))].add(record.task["name"])
+    return dict(sorted(found.items(), key=lambda item: min(item[1])))
+
+
+def _check_directions(records: Sequence[TrialRecord]) -> None:
+    directions: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for record in records:
+        if has_outcome(record):
+            own = directions[record.task["name"], outcome_key(record)]
+            own.setdefault(outcome_metric(record).better, record.spec["suite"])
+    for (task, key), own in directions.items():
+        if len(own) > 1:
+            said = "; ".join(f"{better} in {suite}" for better, suite in sorted(own.items()))
+            raise InitbenchError(f"the ledgers do not agree which {key} of {task} is better: {said}")
 
 
 def outcome_key(record: TrialRecord) -> str:

@@ -13,7 +13,7 @@ from initbench.metric import Metric
 from initbench.reporting.comparison import early_columns
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ
-from initbench.reporting.metrics import described_metrics
+from initbench.reporting.metrics import metrics_by_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +61,7 @@ def trial_table(
     """
     floors = {record.id: _floor(record) for record in records}
     frame = trials.assign(epsilon_floor=[floors[i] for i in trials["trial_id"]])
+    outcomes = _outcomes(frame, records, metrics)
     frame["trial_id"] = frame["trial_id"].str[:_ID_LENGTH]
     if f"{GQ}.saturated" in frame:
         frame[f"{GQ}.saturated"] = frame[f"{GQ}.saturated"].astype(object).map({True: "yes", False: "no"})
@@ -72,7 +73,7 @@ def trial_table(
     head = {"treatment": (capitalized(terms.treatment), "text")}
     chosen = {
         column: words
-        for column, words in (_FIRST | head | _outcomes(frame, records, metrics) | _GQ | probes | _LAST).items()
+        for column, words in (_FIRST | head | outcomes | _GQ | probes | _LAST).items()
         if column in frame and frame[column].notna().any()
     }
     if len(set(frame["suite"])) == 1:
@@ -88,17 +89,34 @@ def trial_table(
 def _outcomes(
     frame: pd.DataFrame, records: Sequence[TrialRecord], metrics: Mapping[str, Metric]
 ) -> dict[str, tuple[str, Any]]:
-    """Return the columns of each outcome, of what it is in training, and of what it was after the first epoch."""
-    described = described_metrics(records)
+    """Return the columns of each outcome, of what it is in training, and of what it was after the first epoch.
+
+    Where tasks have different metrics of one name, each is given a column of its own in the frame.
+    """
+    tasks = {record.id: record.task.get("name") for record in records}
+    of = frame["trial_id"].map(tasks)
     found: dict[str, tuple[str, Any]] = {}
+
+    def add(column: str, key: str, heading: str, metric: Metric, rows: pd.Series[bool]) -> None:
+        if column != key and key in frame:
+            frame[column] = frame[key].where(rows)
+        known = {words for words, _ in found.values()}
+        task = f" ({', '.join(sorted(set(of[rows].dropna())))})" if heading in known else ""
+        found[column] = (heading + task, _kind(metric))
+
+    early = early_columns(frame)
     for name, metric in metrics.items():
-        # Where two tasks have an outcome of one name, the frame's column has both.
-        key = name if name in frame else name.partition(" (")[0]
-        found[key] = (capitalized(metric.title), _kind(metric))
-        found[f"train_{key.removeprefix(f'{metric.split}_')}"] = (f"Training {metric.quantity}", _kind(metric))
-    for name in early_columns(frame):
-        metric = described.get(name, Metric(name, "higher"))
-        found[name] = (capitalized(metric.title), _kind(metric))
+        key, _, task = name.partition(" (")  # with its task where two have an outcome of one name
+        suffix = f" ({task}" if task else ""
+        rows = frame["metric"] == name
+        trained = f"train_{key.removeprefix(f'{metric.split}_')}"
+        add(name, key, capitalized(metric.title), metric, rows)
+        add(trained + suffix, trained, f"Training {metric.quantity}", metric, rows)
+    for key in early:
+        meanings = metrics_by_task(records, key) or {Metric(key, "higher"): set()}
+        for metric, names in meanings.items():
+            column = key if len(meanings) == 1 else f"{key} ({', '.join(sorted(names))})"
+            add(column, key, capitalized(metric.title), metric, of.isin(names))
     return found
 
 

@@ -131,7 +131,10 @@ def _part(factor: str, specs: Sequence[Spec], compare: Sequence[str], short: Map
     if kind == "scheme":
         return [f"scheme={spec['scheme']}" for spec in specs]
     if not argument:
-        ignored = [set_by_rules(spec, kind) - _arguments(compare, kind) for spec in specs]
+        # Of an initializer alone what a rule sets is left out: a tuner of other steps on one network is the same
+        # treatment there, which would have gaps everywhere else if it were not.
+        own = _arguments(compare, kind)
+        ignored = [set_by_rules(spec, kind) - own if kind == "initializer" else set() for spec in specs]
         labels = component_labels(
             [_component(spec, kind) for spec in specs], ignored, ALWAYS if kind == "architecture" else ()
         )
@@ -173,19 +176,18 @@ def _workloads(
             always,
         )
 
-    architectures = [
-        label if without else with_scheme(label, spec["scheme"])
-        for label, spec, without in zip(
-            labels("architecture", [_within("architecture", keys) for keys in ignored], ALWAYS),
-            specs,
-            scheme_in_treatment,
-            strict=True,
-        )
+    architectures = labels("architecture", [_within("architecture", keys) for keys in ignored], ALWAYS)
+    schemes = [
+        "standard" if compared else spec["scheme"] for spec, compared in zip(specs, scheme_in_treatment, strict=True)
     ]
+    if "architecture" in compare:
+        networks = ["" if scheme == "standard" else f"scheme {scheme}" for scheme in schemes]
+    else:
+        networks = architectures = [with_scheme(*own) for own in zip(architectures, schemes, strict=True)]
     datasets = labels("dataset", [_within("dataset", keys) for keys in ignored])
     recipes = [label.strip("[]") for label in labels("recipe", [_within("recipe", keys) for keys in ignored])]
     initializers = labels("initializer", [set_by_rules(spec, "initializer") for spec in specs])
-    parts = [architectures, _where_several(datasets), recipes, _where_several(initializers)]
+    parts = [networks, _where_several(datasets), recipes, _where_several(initializers)]
     workloads = [" · ".join(part for part in own if part) for own in zip(*parts, strict=True)]
     named = [workload or dataset or "all trials" for workload, dataset in zip(workloads, datasets, strict=True)]
     return architectures, named

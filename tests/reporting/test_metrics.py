@@ -30,6 +30,7 @@ from ledgers import (
 )
 from reports import compared, comparison
 
+from initbench.errors import InitbenchError
 from initbench.metric import Metric
 from initbench.reporting.answers.probe_results import measure
 from initbench.reporting.answers.treatments import rank
@@ -38,6 +39,7 @@ from initbench.reporting.metrics import outcome_metrics
 from initbench.reporting.report import write_report
 from initbench.reporting.statistics.cells import cells
 from initbench.reporting.statistics.cost import cost_to_target
+from initbench.reporting.trial_table import trial_table
 
 DEPTHS = (10, 16, 22, 28, 34)
 FIVE = (KAIMING, DELTA_1, DELTA_2, METAINIT, {"name": "xavier"})
@@ -391,3 +393,53 @@ def test_datasets_of_two_metrics_are_never_ranked_against_one_another():
         "plain[depth=28, width=1] · digits",
         "plain[depth=28, width=1] · sines",
     }
+
+
+def test_metrics_of_one_key_have_columns_of_their_own(tmp_path):
+    """Classification's error is a share in percent, the other task's is not; so is what it is after the first epoch."""
+    absolute = Metric("error", better="lower", label="mean absolute error", show="{:.3f}", primary=True).on("test")
+    early = Metric("first_epoch_accuracy", "higher", "first-epoch closeness", show="{:.1f}")
+    task = task_of(absolute, early, name="regression")
+    records = [make_record(make_spec(KAIMING, seed=seed), 0.05) for seed in range(3)]
+    for seed in range(3):
+        spec = make_spec(KAIMING, seed=seed, dataset={"name": "sines"}, task="regression")
+        numbers = {"first_epoch_accuracy": 7.5, "train_error": 2.5}
+        records.append(make_scored(spec, task, 3.2, metrics=numbers))
+    found = compared(records)
+    table = trial_table(found.trials, records, found.metrics, found.terms)
+    kinds = {column["heading"]: column["kind"] for column in table["columns"]}
+    values = {name: {row[i] for row in table["rows"]} for i, name in enumerate(kinds)}
+    for heading, unit, value in (
+        ("Test error", "%", 0.05),
+        ("Test mean absolute error", "", 3.2),
+        ("Training error", "%", 0.01),
+        ("Training mean absolute error", "", 2.5),
+        ("First-epoch accuracy", "%", 0.5),
+        ("First-epoch closeness", "", 7.5),
+    ):
+        assert kinds[heading]["unit"] == unit
+        assert values[heading] == {value, None}
+    write_ledger(tmp_path, records)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    assert '<th scope="col">First-epoch<br>closeness</th>' in text
+    assert "<td>7.5</td>" in text
+
+
+def test_metrics_of_one_title_are_told_apart_by_their_tasks():
+    plain = task_of(Metric("error", better="lower", show="{:.3f}", primary=True).on("test"), name="regression")
+    records = [make_record(make_spec(KAIMING), 0.05)]
+    records.append(make_scored(make_spec(KAIMING, dataset={"name": "sines"}, task="regression"), plain, 3.2))
+    found = compared(records)
+    columns = trial_table(found.trials, records, found.metrics, found.terms)["columns"]
+    headings = [column["heading"] for column in columns]
+    assert len(set(headings)) == len(headings)
+    assert {"Test error", "Test error (regression)"} <= set(headings)
+
+
+def test_ledgers_that_do_not_agree_what_is_better_are_refused():
+    records = []
+    for suite, better in (("a", "higher"), ("b", "lower")):
+        task = task_of(Metric("score", better=better, primary=True).on("test"), name="chess")
+        records.append(make_scored(make_spec(KAIMING, dataset={"name": suite}, suite=suite, task="chess"), task, 1.0))
+    with pytest.raises(InitbenchError, match="do not agree which test_score of chess is better: higher in a; lower in"):
+        results_frame(records)
