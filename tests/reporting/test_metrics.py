@@ -22,6 +22,7 @@ from ledgers import (
     PLAIN,
     R_SQUARED,
     REGRESSION,
+    make_measured,
     make_record,
     make_scored,
     make_spec,
@@ -465,3 +466,15 @@ def test_ledgers_that_do_not_agree_what_is_better_are_refused():
         records.append(make_scored(make_spec(KAIMING, dataset={"name": suite}, suite=suite, task="chess"), task, 1.0))
     with pytest.raises(InitbenchError, match="do not agree which test_score of chess is better: higher in a; lower in"):
         results_frame(records)
+
+
+def test_the_methods_of_what_was_measured_only_say_nothing_of_outcomes(tmp_path):
+    records = [make_measured(make_spec(own, seed=seed)) for own in (KAIMING, METAINIT) for seed in range(3)]
+    write_ledger(tmp_path, records)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    [methods] = re.findall(r"2 initializers \(.*?PyTorch [^<]*", text, re.DOTALL)
+    assert "(a cell) was measured with 3 seeds." in methods
+    assert "Models were not trained, but measured at initialization." in methods
+    assert "statistics are given with such values" not in methods
+    for word in ("utcome", "diverge", "Probes were tested", "Intervals", "was trained"):
+        assert word not in methods, word

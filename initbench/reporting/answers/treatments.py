@@ -189,6 +189,5 @@ def left_out(whole: Complete, terms: Terms, reason: str = "ran everywhere") -> s
     if not left:
         return ""
     return (
-        f"Left out where workloads are put together, because not every {terms.treatment} {reason}: "
-        f"{'; '.join(left)}."
+        f"Left out where workloads are put together, because not every {terms.treatment} {reason}: {'; '.join(left)}."
     )
