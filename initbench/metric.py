@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_MINUS_ZERO = re.compile(r"-[0.,]*(e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,12 @@ class Metric:
 
     def oriented(self, value: float) -> float:
         """Return a number that is lower where the value is better: the value, or its negative; and back again."""
-        return value if self.better == "lower" else -value
+        return value if self.better == "lower" else 0.0 - value  # of 0 no -0
 
     def number(self, value: float) -> str:
-        """Return a value as people read it, without its unit: ``2.50``."""
-        return self.show.format(self.scale * value)
+        """Return a value as people read it, without its unit: ``2.50``; one that rounds to 0 has no sign."""
+        number = self.show.format(self.scale * value)
+        return number[1:] if _MINUS_ZERO.fullmatch(number) else number
 
     def text(self, value: float, half_width: float = math.nan) -> str:
         """Return a value as people read it: ``2.50 %``, ``2.50 ± 0.30 %``, or an en dash where it is NaN."""
@@ -89,19 +93,20 @@ class Metric:
 
     def difference(self, value: float) -> str:
         """Return a difference of two values as people read it: ``87.20 points``."""
-        number = self.number(value)
-        if number.startswith("-") and not number.strip("-0."):  # a rounded -0 is a 0
-            number = number[1:]
-        return f"{number} {self.points}".rstrip()
+        return f"{self.number(value)} {self.points}".rstrip()
+
+    def amount(self, value: float) -> str:
+        """Return a difference as it stands before the metric's title, which may have the unit: ``0.050`` bits."""
+        return self.number(value) if self.points in self.title.split() else self.difference(value)
 
     def signed(self, value: float) -> str:
         """Return a difference with its sign and without its unit, for tables: ``+1.30``."""
         if math.isnan(value):
             return "–"
-        sign = "-" if math.copysign(1, value) < 0 else "+"
         if math.isinf(value):
             return "-∞" if value < 0 else "∞"
-        return sign + self.number(abs(value))
+        number = self.number(value)
+        return number if number.startswith("-") else f"+{number}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the metric as a record holds it."""

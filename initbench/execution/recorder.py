@@ -50,7 +50,7 @@ class Labels:
         self._labels = dict(zip(specs, trial_labels(list(specs.values())), strict=True))
 
     def of(self, record: TrialRecord) -> dict[str, str]:
-        """Return the labels of a record: ``architecture``, ``initializer`` and ``dataset``."""
+        """Return the labels of a record, see `initbench.tracking.contents.trial_labels`."""
         return self._labels[record.id]
 
 

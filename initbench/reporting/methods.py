@@ -53,7 +53,8 @@ def methods(
     )
     networks = [f"{counted(len(architectures), 'architecture')} ({_listed(architectures)})"] if architectures else []
     setting = " and ".join([*networks, _listed(_datasets(records))])
-    trained = f"was trained with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
+    recipes = [own for own in (record.spec["recipe"] for record in records) if own.get("epochs") or own.get("steps")]
+    ran_with = f"was {'trained' if recipes else 'measured'} with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
     diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
     intervals = (
         f"Intervals are 95 % intervals: of means by Student's t, from {MINIMUM_SEEDS} values on; of rates by Wilson; "
@@ -63,21 +64,26 @@ def methods(
     several = f"{terms.treatment}s"
     sentences = [
         f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
-        f"Each combination of architecture, dataset, recipe and {terms.treatment} (a cell) {trained}.",
+        f"Each combination of architecture, dataset, recipe and {terms.treatment} (a cell) {ran_with}.",
         f"At equal seeds all {several} see the same data in the same order, so comparisons are paired by seed.",
-        _trained([record.spec["recipe"] for record in records]),
-        f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
-        "A cell's outcome is the median over its seeds.",
-        f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
-        f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
+        f"Models were trained {_recipe(recipes)}."
+        if recipes
+        else "Models were not trained, but measured at initialization.",
     ]
+    if recipes:  # else there are no outcomes
+        sentences += [
+            f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
+            "A cell's outcome is the median over its seeds.",
+            f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
+            f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
+        ]
     if ranked:
         sentences.append(
             f"Over workloads, the combinations of {_workload(terms)}, {terms.treatment}s were compared "
             "by Friedman's test, corrected for unequal variances (Huynh and Feldt, 1976), and pairs of mean ranks by "
             "Holm; workloads, not seeds, are the sample."
         )
-    if any(record.probes for record in records):
+    if recipes and any(record.probes for record in records):
         sentences.append(
             f"Probes were tested against outcomes by permuting the {terms.treatment}s' labels jointly over all "
             "workloads; the statistic is the mean of Spearman's ρ over workloads, corrected by Holm for all probes and "
@@ -90,8 +96,8 @@ def methods(
         measured = "; ".join(f"{name} with {text}" for name, text in quotients.items())
         sentences.append(
             "The gradient quotient (Dauphin and Schoenholz, 2019) was measured before the first training step "
-            f"({measured}); where most of the gradient is smaller than ε it is saturated, and statistics are "
-            "given with such values and without them."
+            f"({measured}); where most of the gradient is smaller than ε it is saturated"
+            + (", and statistics are given with such values and without them." if recipes else ".")
         )
     sentences.append(
         f"Trials ran on {_listed(sorted({_device(record) for record in records}))} with Python "
@@ -104,13 +110,6 @@ def _workload(terms: Terms) -> str:
     if terms.treatment == "initializer":
         return "architecture, scheme, dataset and recipe"
     return "all that is not compared"
-
-
-def _trained(recipes: Sequence[Mapping[str, Any]]) -> str:
-    trained = [recipe for recipe in recipes if recipe.get("epochs") or recipe.get("steps")]
-    if not trained:
-        return "Models were not trained, but measured at initialization."
-    return f"Models were trained {_recipe(trained)}."
 
 
 def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:

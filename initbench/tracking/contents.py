@@ -45,22 +45,28 @@ def record_digest(record: TrialRecord) -> str:
 
 
 def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return the labels of each trial among the others: ``architecture``, ``initializer`` and ``dataset``.
+    """Return the labels of each trial among the others: ``architecture``, ``initializer``, ``dataset`` and ``place``.
+
+    The place is what runs are named by: the architecture, and the dataset where there are several.
 
     Args:
         specs: every `TrialSpec` of the suite, as plain data; a label shows the arguments that vary among them.
     """
     datasets = component_labels([spec["dataset"] for spec in specs])
     labels = zip(architecture_labels(specs), initializer_labels(specs), datasets, strict=True)
-    return [{"architecture": a, "initializer": i, "dataset": d} for a, i, d in labels]
+    several = len(set(datasets)) > 1
+    return [
+        {"architecture": a, "initializer": i, "dataset": d, "place": f"{a} · {d}" if several else a}
+        for a, i, d in labels
+    ]
 
 
 def run_name(record: TrialRecord, labels: Mapping[str, str]) -> str:
-    """Return the run's name: ``kaiming · wrn[depth=28, width=1] · seed 0``.
+    """Return the run's name: ``kaiming · wrn[depth=28, width=1] · seed 0``, with the dataset where there are several.
 
     The initializer is what is compared, so it comes first: the UI cuts names after some twenty characters.
     """
-    return f"{labels['initializer']} · {labels['architecture']} · seed {record.spec['seed']}"
+    return f"{labels['initializer']} · {labels['place']} · seed {record.spec['seed']}"
 
 
 def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
@@ -68,7 +74,7 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
 
     Args:
         record: the trial.
-        labels: ``architecture`` and ``initializer``, and ``dataset`` where several are told apart.
+        labels: as from `trial_labels`.
     """
     spec = record.spec
     arguments = spec["architecture"]["arguments"]
@@ -87,7 +93,7 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
         result |= {"task": record.task["name"], "metric": record.task["primary"]}
     if record.error:
         result["error"] = _text(f"{record.error.get('type')}: {record.error.get('message')}")
-    return result | {key: _text(label) for key, label in labels.items()}
+    return result | {key: _text(labels[key]) for key in ("architecture", "initializer", "dataset")}
 
 
 def parameters(record: TrialRecord) -> dict[str, str]:

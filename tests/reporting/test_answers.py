@@ -181,6 +181,20 @@ def test_an_unknown_cost_is_said():
     assert first.sentence == "Not known: the records do not say what initializers spent."
 
 
+def test_an_initializer_of_unknown_cost_is_not_said_to_have_run_nowhere():
+    records = []
+    for depth in (10, 16):
+        for own, cost in ((METAINIT, (10, 30)), (KAIMING, (0, 0)), ({"name": "xavier"}, None)):
+            for seed in SEEDS:
+                record = curve(make_record(make_spec(own, PLAIN | {"depth": depth}, seed), 0.1), [0.1], cost or (0, 0))
+                records.append(record if cost else replace(record, initialization={}))
+    [remark] = [own.text for own in costs_of(records).parts if isinstance(own, Remark)]
+    assert remark == (
+        "Left out where workloads are put together, because not every initializer ran everywhere with a cost that the "
+        "records tell: initializers xavier."
+    )
+
+
 def probes_of(records):
     found = compared(records)
     return measure(found.trials, records, found.terms)

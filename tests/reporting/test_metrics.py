@@ -22,6 +22,7 @@ from ledgers import (
     PLAIN,
     R_SQUARED,
     REGRESSION,
+    make_measured,
     make_record,
     make_scored,
     make_spec,
@@ -39,6 +40,8 @@ from initbench.reporting.metrics import outcome_metrics
 from initbench.reporting.report import write_report
 from initbench.reporting.statistics.cells import cells
 from initbench.reporting.statistics.cost import cost_to_target
+from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.paired import in_direction
 from initbench.reporting.trial_table import trial_table
 
 DEPTHS = (10, 16, 22, 28, 34)
@@ -163,7 +166,7 @@ def test_bits_per_byte_read_with_their_unit(tmp_path):
     assert re.search(
         r"kaiming has the lowest median test bits per byte, 1\.\d{3}\N{NO-BREAK SPACE}bits; next", sentences
     )
-    assert re.search(r"kaiming has 0\.1\d\d bits less test bits per byte than .*? bits, n = 3 seeds\)", sentences)
+    assert re.search(r"kaiming has 0\.1\d\d less test bits per byte than .*? bits, n = 3 seeds\)", sentences)
     assert list(tables["comparison"]["rank"]) == [1, 2, 3, 4, 5] * len(DEPTHS)
     assert "test bits per byte (bits)" in text  # the axis
     assert "(percentage points)" not in text
@@ -351,6 +354,26 @@ def test_a_report_needs_no_plugin_and_no_registry(tmp_path):
         assert shown in text, shown
 
 
+def test_no_number_is_minus_zero():
+    for metric, zero in ((R_SQUARED, "0.000"), (ERROR, "0.00"), (Metric("m", "lower", show="{:.0e}"), "0e+00")):
+        for value in (-0.0, -1e-9) if metric.name != "m" else (-0.0,):
+            assert metric.number(value) == zero
+            assert metric.signed(value) == f"+{zero}"
+            assert metric.difference(value).split()[0] == zero
+            assert not metric.text(value).startswith("-")
+        assert metric.signed(-0.5).startswith("-")
+        assert metric.number(-math.inf).endswith("-inf")
+    tie = pd.DataFrame({"difference": [0.0], "low": [0.0], "high": [0.0], "median": [0.0]})
+    assert not np.signbit(in_direction(tie, R_SQUARED).to_numpy()).any()
+    assert not np.signbit(Estimate(0.0, 0.0, 0.0, 3).in_direction(R_SQUARED)[:3]).any()
+    assert math.copysign(1, R_SQUARED.oriented(0.0)) == 1
+
+
+def test_a_unit_that_the_title_has_is_not_said_twice():
+    assert BITS.amount(0.05) == "0.050"
+    assert ERROR.amount(0.05) == "5.00 points"
+
+
 def test_a_metric_of_bits_is_what_its_json_says():
     for metric in (BITS, R_SQUARED, ERROR):
         assert Metric.from_json(metric.to_json() | {"later": 1}) == metric
@@ -443,3 +466,15 @@ def test_ledgers_that_do_not_agree_what_is_better_are_refused():
         records.append(make_scored(make_spec(KAIMING, dataset={"name": suite}, suite=suite, task="chess"), task, 1.0))
     with pytest.raises(InitbenchError, match="do not agree which test_score of chess is better: higher in a; lower in"):
         results_frame(records)
+
+
+def test_the_methods_of_what_was_measured_only_say_nothing_of_outcomes(tmp_path):
+    records = [make_measured(make_spec(own, seed=seed)) for own in (KAIMING, METAINIT) for seed in range(3)]
+    write_ledger(tmp_path, records)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    [methods] = re.findall(r"2 initializers \(.*?PyTorch [^<]*", text, re.DOTALL)
+    assert "(a cell) was measured with 3 seeds." in methods
+    assert "Models were not trained, but measured at initialization." in methods
+    assert "statistics are given with such values" not in methods
+    for word in ("utcome", "diverge", "Probes were tested", "Intervals", "was trained"):
+        assert word not in methods, word

@@ -44,6 +44,16 @@ def test_labels_show_what_varies_among_the_specs():
     ]
 
 
+def test_runs_on_several_datasets_have_names_of_their_own():
+    one = make_record(seed=3)
+    other = {"name": "fashion_mnist", "arguments": {}}
+    records = [one, replace(one, spec={**one.spec, "dataset": other})]
+    labels = contents.trial_labels([record.spec for record in records])
+    names = [contents.run_name(record, own) for record, own in zip(records, labels, strict=True)]
+    assert [name.split(" · ")[2:] for name in names] == [["digits", "seed 3"], ["fashion_mnist", "seed 3"]]
+    assert "place" not in contents.tags(records[0], labels[0])
+
+
 def test_an_architecture_without_depth_has_no_tag_for_it():
     record = make_record()
     arguments = {"pretrained": False}

@@ -66,7 +66,9 @@ def cost_answers(
         )
         alt = f"{note} {answers[-1]}"
         parts.append(Figure("profile-cost", "Performance profile: compute to a target", alt, drawing, note))
-        if left := left_out(without_gaps, terms):
+        unknown = spent["initialization_steps"].isna().any()
+        reason = "ran everywhere with a cost that the records tell" if unknown else "ran everywhere"
+        if left := left_out(without_gaps, terms, reason):
             parts.append(Remark(left))
     parts.append(_table(spent, costs, targets, metrics, terms))
     return Section({"What does initialization cost?": [Answer("over all workloads", text) for text in answers]}, parts)

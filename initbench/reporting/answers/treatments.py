@@ -176,13 +176,18 @@ def _divergence(rates: Mapping[str, DivergenceRate], trials: int, terms: Terms) 
     return [Answer(name, divergence_rate_verdict(name, some[name], terms), i > 0) for i, name in enumerate(most)]
 
 
-def left_out(whole: Complete, terms: Terms) -> str:
-    """Return what a comparison over workloads lacks, as a sentence, empty where nothing was left out."""
+def left_out(whole: Complete, terms: Terms, reason: str = "ran everywhere") -> str:
+    """Return what a comparison over workloads lacks, as a sentence, empty where nothing was left out.
+
+    Args:
+        whole: what is left of a table without gaps.
+        terms: of the comparison.
+        reason: what not every treatment did, so that there are gaps.
+    """
     left = [f"workloads {', '.join(whole.workloads)}"] if whole.workloads else []
     left += [f"{terms.treatment}s {', '.join(whole.treatments)}"] if whole.treatments else []
     if not left:
         return ""
     return (
-        f"Left out where workloads are put together, because not every {terms.treatment} ran everywhere: "
-        f"{'; '.join(left)}."
+        f"Left out where workloads are put together, because not every {terms.treatment} {reason}: {'; '.join(left)}."
     )

@@ -176,13 +176,13 @@ def _difference(
         lacking = (
             "an interval takes 3" if found.n < MINIMUM_SEEDS else "it is the same each time, which gives no interval"
         )
-        mean = f"{metric.difference(found.value)} of {metric.title}, " if found.n >= MINIMUM_SEEDS else ""
+        mean = f"{metric.amount(found.value)} of {metric.title}, " if found.n >= MINIMUM_SEEDS else ""
         return f"{NOT_ENOUGH} that {first} and {second} differ: {mean}{n}; {lacking}."
     if found.low > 0 or found.high < 0:
         size = found if found.low > 0 else Estimate(-found.value, -found.high, -found.low, found.n)
         ends = difference_words(size.clipped(-most, most), metric, comparisons)
         than = "more" if found.low > 0 else "less"
-        return f"{first} has {metric.difference(size.value)} {than} {metric.title} than {second} ({ends}, {n})."
+        return f"{first} has {metric.amount(size.value)} {than} {metric.title} than {second} ({ends}, {n})."
     needed = seeds_needed(found.value, values_deviation(found, comparisons), comparisons)
     enough = (
         f"a difference of this size takes about {needed} {unit}s"
@@ -191,6 +191,6 @@ def _difference(
     )
     ends = difference_words(found.clipped(-most, most), metric, comparisons)
     return (
-        f"{NOT_ENOUGH} that {first} and {second} differ: {metric.difference(found.value)} of {metric.title} "
+        f"{NOT_ENOUGH} that {first} and {second} differ: {metric.amount(found.value)} of {metric.title} "
         f"({ends}, {n}); {enough}."
     )

@@ -44,7 +44,9 @@ class Estimate(NamedTuple):
 
     def in_direction(self, metric: Metric) -> Estimate:
         """Return a difference of a metric's values, of one of oriented values (`Metric.oriented`), or the reverse."""
-        return self if metric.better == "lower" else self._replace(value=-self.value, low=-self.high, high=-self.low)
+        if metric.better == "lower":
+            return self
+        return self._replace(value=0.0 - self.value, low=0.0 - self.high, high=0.0 - self.low)  # of 0 no -0
 
     def clipped(self, low: float, high: float) -> Estimate:
         """Return the estimate with the interval's ends within bounds that the quantity cannot leave."""

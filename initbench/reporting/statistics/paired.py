@@ -91,8 +91,9 @@ def in_direction(by_workload: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return the rows of a `PairedComparison` of oriented outcomes with differences in the metric's own direction."""
     if metric.better == "lower":
         return by_workload
-    ends = {"low": -by_workload["high"], "high": -by_workload["low"]}
-    return by_workload.assign(difference=-by_workload["difference"], median=-by_workload["median"], **ends)
+    # Subtracted from 0, so that a tie is 0 and not -0.
+    ends = {"low": 0.0 - by_workload["high"], "high": 0.0 - by_workload["low"]}
+    return by_workload.assign(difference=0.0 - by_workload["difference"], median=0.0 - by_workload["median"], **ends)
 
 
 def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -> Estimate:
