@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.labels import architecture_labels, component_labels, initializer_labels, is_component
+from initbench.suite.labels import is_component
 from initbench.suite.spec import TrialSpec
+from initbench.tracking.contents import trial_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,11 +50,10 @@ def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
 
     Where files of its dataset are absent, a cell and its trials have no ids: ``cell`` is None, ``trials`` is empty.
     """
-    drafts = [trial for found in plan.undescribed for trial in found.trials]
-    shown = [*plan.trials, *drafts]
-    every = [*shown, *plan.unselected]
+    every = _every(plan)
+    shown = every[: len(every) - len(plan.unselected)]
     labels = _labels(every)
-    crossed = _crossed_fields(every)
+    crossed = crossed_fields(every)
     members: dict[str, list[int]] = defaultdict(list)
     for index, trial in enumerate(shown):
         members[_cell(trial)].append(index)
@@ -81,14 +81,10 @@ def _cell(trial: TrialDraft) -> str:
 
 
 def _labels(trials: Sequence[TrialDraft]) -> list[dict[str, str]]:
-    """Return the labels of each trial among the others."""
-    data = [trial.model_dump(mode="json") for trial in trials]
-    datasets = component_labels([spec["dataset"] for spec in data])
-    labels = zip(architecture_labels(data), initializer_labels(data), datasets, strict=True)
-    return [{"architecture": a, "initializer": i, "dataset": d} for a, i, d in labels]
+    return trial_labels([trial.model_dump(mode="json") for trial in trials])
 
 
-def _crossed_fields(trials: Sequence[TrialDraft]) -> list[str]:
+def crossed_fields(trials: Sequence[TrialDraft]) -> list[str]:
     """Return the fields of the recipe that vary among the trials where no rule has set them."""
     values: dict[str, set[Any]] = defaultdict(set)
     for trial in trials:
@@ -105,9 +101,20 @@ def _value(trial: TrialDraft, key: str) -> Any:
 
 
 def _incompatible(plan: Plan) -> list[dict[str, str]]:
-    """Return the labels of each pair: of the architecture, and of the initializer or dataset that it is not for."""
-    labels = _labels([pair.spec for pair in plan.incompatible])
+    """Return the labels of each pair: of the architecture, and of the initializer or dataset that it is not for.
+
+    They are told apart from those that run, too.
+    """
+    pairs = [pair.spec for pair in plan.incompatible]
+    labels = _labels([*pairs, *_every(plan)])[: len(pairs)]
     return [
-        {"architecture": found["architecture"], pair.other: found[pair.other], "reason": pair.reason}
+        {"architecture": found["architecture"]}
+        | ({} if pair.other is None else {pair.other: found[pair.other]})
+        | {"reason": pair.reason}
         for found, pair in zip(labels, plan.incompatible, strict=True)
     ]
+
+
+def _every(plan: Plan) -> list[TrialDraft]:
+    """Return the trials that run, those that wait for files, and those that were not selected."""
+    return [*plan.trials, *(trial for found in plan.undescribed for trial in found.trials), *plan.unselected]

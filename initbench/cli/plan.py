@@ -64,7 +64,7 @@ def plan(
     from initbench.cli.cells import plan_data
     from initbench.cli.power import plan_power, power_sentences
     from initbench.cli.request import read_request
-    from initbench.errors import InitbenchError
+    from initbench.errors import InitbenchError, SuiteError
     from initbench.ledger import Ledger
 
     if not power and (pilot is not None or seed_deviation is not None or difference is not None):
@@ -85,13 +85,14 @@ def plan(
         for line in power_sentences(summary["power"]) if power else ():
             console().print(line, markup=False)
     if not summary["trials"]:
-        raise request.suite.document.error((), "no trial can run")
+        raise SuiteError("no trial can run", request.suite.document.path)
 
 
 def _print(summary: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from initbench.reporting.formatting import counted
     from initbench.suite.treatments import DEFAULT_COMPARE
 
     out = console()
@@ -117,19 +118,24 @@ def _print(summary: dict[str, Any]) -> None:
     for line in _incompatible_lines(summary["incompatible"]):
         out.print(line, style="yellow", markup=False)
     for found in summary["undescribed"]:
-        line = f"the ids of {found['trials']} trials on {found['dataset']} are not known yet: {found['reason']}"
+        waiting = counted(found["trials"], "trial")
+        line = f"the ids of {waiting} on {found['dataset']} are not known yet: {found['reason']}"
         out.print(line, style="yellow", markup=False)
     total, missing = summary["trials"], summary["missing"]
     excluded = f", {summary['excluded']} excluded" if summary["excluded"] else ""
-    out.print(f"{total} trials in {len(cells)} cells: {missing} to run, {total - missing} have a result{excluded}")
+    trials = f"{counted(total, 'trial')} in {counted(len(cells), 'cell')}"
+    have = f"{total - missing} {'has' if total - missing == 1 else 'have'} a result"
+    out.print(f"{trials}: {missing} to run, {have}{excluded}")
 
 
 def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
     """Return each reason once, with the pairs that have it."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for pair in pairs:
-        other = f"with {pair['initializer']}" if "initializer" in pair else f"on {pair['dataset']}"
-        by_reason[pair["reason"]].append(f"{pair['architecture']} {other}")
+        others = [
+            f" {word} {pair[kind]}" for kind, word in (("initializer", "with"), ("dataset", "on")) if kind in pair
+        ]
+        by_reason[pair["reason"]].append(pair["architecture"] + "".join(others))
     lines = []
     for reason, found in by_reason.items():
         more = f"; and {len(found) - _MOST_PAIRS} more" if len(found) > _MOST_PAIRS else ""

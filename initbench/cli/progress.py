@@ -13,8 +13,11 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from initbench.cli.cells import crossed_fields
 from initbench.execution.recorder import Labels, Progress
 from initbench.metric import Metric
+from initbench.reporting.formatting import counted
+from initbench.validation import show
 
 if TYPE_CHECKING:
     from initbench.execution.driver import RunSummary
@@ -81,7 +84,10 @@ class Display(Progress):
 
     def __init__(self, plan: Plan, *, to_stderr: bool = False) -> None:
         self.console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True)
-        self.labels = Labels((*plan.trials, *plan.unselected))
+        every = (*plan.trials, *plan.unselected)
+        self.labels = Labels(every)
+        self.several_datasets = len({trial.dataset.model_dump_json() for trial in every}) > 1
+        self.crossed = crossed_fields(every)
         self.total = len(plan.trials)
         self.counts: Counter[str] = Counter()
         self.have = 0
@@ -93,8 +99,8 @@ class Display(Progress):
         """Start to draw."""
         self.have = self.total - len(missing)
         self.time_left = TimeLeft(missing)
-        kept = f", {self.have} have a result already" if self.have else ""
-        self.console.print(f"{len(missing)} trials to run{kept}")
+        kept = f", {self.have} {'has' if self.have == 1 else 'have'} a result already" if self.have else ""
+        self.console.print(f"{counted(len(missing), 'trial')} to run{kept}")
         if not self.console.is_terminal:
             return
         self.bar = Bar(
@@ -153,9 +159,12 @@ class Display(Progress):
         """Say what the run came to and where to look."""
         counts = ", ".join(f"{result.statuses[s]} {s}" for s in _COUNTS if result.statuses.get(s))
         if result.ran:
-            self.console.print(f"{self.total} trials: {counts}; {result.ran} ran now, in {duration(result.seconds)}")
+            self.console.print(
+                f"{counted(self.total, 'trial')}: {counts}; {result.ran} ran now, in {duration(result.seconds)}"
+            )
         else:
-            self.console.print(f"nothing to run: all {self.total} trials have a result ({counts})")
+            have = f"all {self.total} trials have" if self.total > 1 else "the one trial has"
+            self.console.print(f"nothing to run: {have} a result ({counts})")
         if result.statuses.get("failed"):
             self.console.print("failed trials are tried again by the same command; the report has their errors")
         self.console.print(f"report: {result.report}", markup=False)
@@ -171,8 +180,11 @@ class Display(Progress):
         return self.bar.get_renderable()
 
     def _name(self, record: TrialRecord) -> str:
-        labels = self.labels.of(record)
-        return f"{labels['architecture']} · {labels['initializer']} · seed {record.spec['seed']}"
+        """Return what tells a trial from the others."""
+        labels, recipe = self.labels.of(record), record.spec["recipe"]
+        parts = [labels["architecture"], labels["initializer"], *[labels["dataset"]] * self.several_datasets]
+        parts += [f"{name}={show(recipe[name])}" for name in self.crossed]
+        return " · ".join([*parts, f"seed {record.spec['seed']}"])
 
 
 def outcome(record: TrialRecord) -> str:

@@ -10,11 +10,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from initbench.errors import DataError, InitbenchError
+from initbench.errors import DataError, InitbenchError, SuiteError
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
 from initbench.execution.recorder import Progress, Recorder, SuiteFiles
 from initbench.ledger import Ledger
+from initbench.reporting.formatting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,8 +95,7 @@ def run_suite(
     ledger = Ledger(folder)
     uri = resolve_tracking_uri(folder, tracking_uri)
     if not plan.trials:
-        path = suite.document.path
-        raise InitbenchError(f"{path}: no trial can run; `initbench plan {path}` says why")
+        raise SuiteError(": ".join(filter(None, ["no trial can run", plan.reasons])), suite.document.path)
     check_tracking_uri(uri)
     with ledger.lock():
         records = {record.id: record for record in ledger.records()}
@@ -103,7 +103,7 @@ def run_suite(
         if missing:
             check_data(suite, missing)
             _tell_of_emulation(suite, missing, progress)
-        _tell_what_is_there(suite, plan, records, progress)
+        _tell_what_is_there(plan, records, progress)
         files = SuiteFiles(_text(suite), suite.resolved())
         planned = (*plan.trials, *plan.unselected)
         recorder = Recorder(files, planned, missing, records, ledger, uri, progress)
@@ -210,15 +210,17 @@ def _tell_of_emulation(suite: Suite, missing: Iterable[TrialSpec], progress: Pro
         )
 
 
-def _tell_what_is_there(suite: Suite, plan: Plan, records: dict[str, TrialRecord], progress: Progress) -> None:
+def _tell_what_is_there(plan: Plan, records: dict[str, TrialRecord], progress: Progress) -> None:
     planned = {trial.id for trial in (*plan.trials, *plan.unselected)}
     others = len([i for i in records if i not in planned])
     if others:
-        progress.note(f"the ledger also has {others} trials that this suite does not plan; the report shows them too")
-    if plan.incompatible:
+        them = "it" if others == 1 else "them"
         progress.note(
-            f"{len(plan.incompatible)} pairs are incompatible; `initbench plan {suite.document.path}` says why"
+            f"the ledger also has {counted(others, 'trial')} that this suite does not plan; the report shows {them} too"
         )
+    if plan.incompatible:
+        are = "is" if len(plan.incompatible) == 1 else "are"
+        progress.note(f"{counted(len(plan.incompatible), 'pair')} {are} incompatible: {plan.reasons}")
     # Where the resources are those of a cluster, this process need not have the device that the trials had.
     here = environment("cpu")
     found = [differences(r.environment, here) for r in records.values() if r.environment.get("device") == "cpu"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from initbench.errors import ArgumentError
 from initbench.outputs import tensor_of
 from initbench.plugins import first_line
 from initbench.registry import INITIALIZERS
-from initbench.suite.spec import ComponentSpec, DatasetSpec
+from initbench.suite.spec import ComponentSpec
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -16,10 +16,25 @@ if TYPE_CHECKING:
     from initbench.inputs import Inputs
     from initbench.suite.document import Document
     from initbench.suite.load import Choice
+    from initbench.suite.spec import DatasetSpec, TrialDraft
     from initbench.training.recipe import Recipe
     from initbench.training.refusals import ModelTraits
 
 _SAMPLES = 2
+Other = Literal["initializer", "dataset"]
+
+
+class Refusal(NamedTuple):
+    """Why a trial cannot run.
+
+    Attributes:
+        reason: in one line.
+        other: what the architecture does not go with; None where its scheme or the recipe is refused, whatever the
+            initializer and the dataset.
+    """
+
+    reason: str
+    other: Other | None
 
 
 class Compatibility:
@@ -31,29 +46,30 @@ class Compatibility:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self._tried: dict[tuple[int, int, str], str | ModelTraits] = {}
-        self._recipes: dict[tuple[int, int, str, Recipe], str | None] = {}
+        self._tried: dict[tuple[int, int, str], Refusal | ModelTraits] = {}
+        self._recipes: dict[tuple[int, int, str, Recipe], Refusal | None] = {}
         self._refused: dict[tuple[str, str, float], str | None] = {}
 
-    def task(self, task: str, architecture: Choice) -> str | None:
+    def task(self, task: str, architecture: Choice) -> Refusal | None:
         """Return why an architecture cannot be trained on a task, None where it serves it."""
         serves = architecture.component.traits.tasks
         if task in serves:
             return None
-        return f"{architecture.spec.name} serves {' and '.join(serves)}, the data are for {task}"
+        return Refusal(f"{architecture.spec.name} serves {' and '.join(serves)}, the data are for {task}", "dataset")
 
-    def declared(
-        self, architecture: Choice, initializer: ComponentSpec, needed: str | None, scheme: str, recipe: Recipe
-    ) -> str | None:
+    def declared(self, trial: TrialDraft, architecture: Choice, needed: str | None) -> Refusal | None:
         """Return why a trial cannot run by what its parts declare, None where nothing speaks against it.
 
         Args:
-            architecture: what is trained.
-            initializer: the trial's, after rules.
-            needed: the scheme that it needs.
-            scheme: the trial's.
-            recipe: the trial's.
+            trial: after rules.
+            architecture: its architecture.
+            needed: the scheme that its initializer needs.
         """
+        reason = self._declared(trial, architecture, needed)
+        return None if reason is None else Refusal(reason, "initializer")
+
+    def _declared(self, trial: TrialDraft, architecture: Choice, needed: str | None) -> str | None:
+        initializer, scheme, recipe = trial.initializer, trial.scheme, trial.recipe
         if needed is not None and scheme != needed:
             return f"{initializer.name} needs scheme {needed}, the suite says {scheme}"
         offered = architecture.component.traits.schemes
@@ -64,26 +80,33 @@ class Compatibility:
             self._refused[key] = _refusal(initializer, recipe.optimizer, recipe.lr)
         return self._refused[key]
 
-    def tried(self, dataset: DatasetSpec, architecture: Choice, scheme: str, recipe: Recipe) -> str | None:
+    def tried(self, trial: TrialDraft, dataset: DatasetSpec, architecture: Choice) -> Refusal | None:
         """Return why a trial cannot run, as its model and its recipe show; None where it can.
 
         Raises:
             SuiteError: the architecture refuses an argument that the suite gives.
         """
         from initbench.tasks import find_task
-        from initbench.training.refusals import refusals
+        from initbench.training.refusals import data_refusal, model_refusal
 
+        scheme, recipe = trial.scheme, trial.recipe
         key = (id(architecture), id(dataset), scheme)
         if key not in self._tried:
             self._tried[key] = self._try(dataset, architecture, scheme)
         model = self._tried[key]
-        if isinstance(model, str):
-            return model
+        if isinstance(model, Refusal):
+            # Where the initializer brings the scheme, another one may do.
+            return Refusal(model.reason, "initializer") if trial.scheme_named_by == ("initializer",) else model
         if (*key, recipe) not in self._recipes:
-            self._recipes[*key, recipe] = refusals(recipe, find_task(dataset.task), dataset.inputs, model)
+            refused = None
+            if (reason := data_refusal(recipe, find_task(dataset.task), dataset.inputs)) is not None:
+                refused = Refusal(reason, "dataset")
+            elif (reason := model_refusal(recipe, model)) is not None:
+                refused = Refusal(reason, None)
+            self._recipes[*key, recipe] = refused
         return self._recipes[*key, recipe]
 
-    def _try(self, dataset: DatasetSpec, architecture: Choice, scheme: str) -> str | ModelTraits:
+    def _try(self, dataset: DatasetSpec, architecture: Choice, scheme: str) -> Refusal | ModelTraits:
         """Build the model and run it on two samples; return why that cannot be, or what a recipe may ask of it.
 
         On the CPU: on the meta device it would cost nothing, but the first operation there imports PyTorch's compiler,
@@ -104,16 +127,16 @@ class Compatibility:
                 result = tensor_of(model.eval()(_zeros(inputs)))
         except ArgumentError as error:
             # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
-            if scheme != "standard" and not isinstance(self._try(dataset, architecture, "standard"), str):
-                return f"{name}: {error}"
+            if scheme != "standard" and not isinstance(self._try(dataset, architecture, "standard"), Refusal):
+                return Refusal(f"{name}: {error}", None)
             if self._given(architecture, error.argument):
                 raise self.document.argument_error(architecture.key, error) from error
-            return f"{name} cannot be built for inputs of {inputs}: {error}"
+            return Refusal(f"{name} cannot be built for inputs of {inputs}: {error}", "dataset")
         except Exception as error:  # noqa: BLE001  # a model may raise anything at a shape that it is not made for
-            return f"{name} refuses inputs of {inputs}: {first_line(error) or type(error).__name__}"
+            return Refusal(f"{name} refuses inputs of {inputs}: {first_line(error) or type(error).__name__}", "dataset")
         if not isinstance(result, torch.Tensor) or result.shape != expected:
             got = tuple(result.shape) if isinstance(result, torch.Tensor) else type(result).__name__
-            return f"{name} must give outputs of {expected} for two samples, gives {got}"
+            return Refusal(f"{name} must give outputs of {expected} for two samples, gives {got}", "dataset")
         return ModelTraits.of(model)
 
     def _given(self, architecture: Choice, argument: str | None) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from initbench.errors import DataError, SuiteError
-from initbench.suite.compatibility import Compatibility
+from initbench.suite.compatibility import Compatibility, Other, Refusal
 from initbench.suite.crossing import MOST_TRIALS
 from initbench.suite.load import needed_scheme
 from initbench.suite.match import Matcher, Seen, parse_only, properties
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from initbench.suite.document import Key
     from initbench.suite.load import Choice, Suite
 
+_MOST_REASONS = 5
+_KINDS = {
+    "architectures": "architecture",
+    "initializers": "initializer",
+    "dataset": "dataset",
+    "recipe": "recipe",
+    "seeds": "seed",
+}
+"""What conditions call the sections of a suite, see `initbench.suite.match.kind_of`."""
+
 
 @dataclass(frozen=True)
 class Incompatible:
@@ -32,12 +42,12 @@ class Incompatible:
         spec: the first of its trials.
         reason: why, in one line.
         other: what the architecture does not go with: the trial's ``initializer``, or its ``dataset``, whatever the
-            initializer.
+            initializer; None where its scheme or the recipe is refused, whatever both.
     """
 
     spec: TrialDraft
     reason: str
-    other: Literal["initializer", "dataset"] = "initializer"
+    other: Other | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,13 @@ class Plan:
     excluded: int
     unselected: tuple[TrialSpec, ...]
     undescribed: tuple[Undescribed, ...] = ()
+
+    @property
+    def reasons(self) -> str:
+        """Why pairs cannot run, each reason once, in one line; empty where all can."""
+        reasons = [*dict.fromkeys(pair.reason for pair in self.incompatible)]
+        more = len(reasons) - _MOST_REASONS
+        return "; ".join([*reasons[:_MOST_REASONS], *[f"and {more} more"] * (more > 0)])
 
     def missing(self, statuses: Mapping[str, str]) -> tuple[TrialSpec, ...]:
         """Return the trials without a result; a failed one is tried again.
@@ -156,13 +173,7 @@ class _Planner:
         self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
     ) -> None:
         """Take in one trial, whatever becomes of it."""
-        draft = self._draft(seed, dataset, architecture, recipe, initializer)
-        self.seen.add(properties(draft))
-        draft = self.rules.apply(draft, recipe)
-        needed = initializer.scheme
-        if draft.initializer is not initializer.spec:  # a rule may have changed what it starts from
-            needed = needed_scheme(draft.initializer)
-            draft = draft.model_copy(update=_scheme(architecture, needed))
+        draft, needed = self._ruled(seed, dataset, architecture, recipe, initializer)
         found = properties(draft)
         self.seen.add(found)
         met, meets = ([condition(found) for condition in asked] for asked in (self.exclude, self.filters))
@@ -170,13 +181,10 @@ class _Planner:
             self.excluded += 1
             return
         selected = all(meets)
-        problem = self._incompatible(draft, dataset, architecture, needed)
-        if problem is not None:
+        refusal = self._refusal(draft, dataset, architecture, needed)
+        if refusal is not None:
             if selected:
-                reason, other = problem
-                of = draft.initializer.model_dump_json() if other == "initializer" else ""
-                pair = (id(dataset), id(architecture), draft.scheme, of, reason)
-                self.incompatible.setdefault(pair, Incompatible(draft, reason, other))
+                self._refuse(draft, dataset, architecture, refusal)
         elif isinstance(dataset.described, DataError):
             drafts = self.undescribed.setdefault(id(dataset), [])
             if selected:
@@ -184,22 +192,33 @@ class _Planner:
         else:
             self.once.add(draft.on(dataset.described), (dataset.choice, architecture, initializer), selected=selected)
 
-    def _incompatible(
+    def _ruled(
+        self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
+    ) -> tuple[TrialDraft, str | None]:
+        """Return one trial after the rules, and the scheme that its initializer needs then."""
+        draft = self._draft(seed, dataset, architecture, recipe, initializer)
+        self.seen.add(properties(draft))
+        draft = self.rules.apply(draft, recipe)
+        if draft.initializer is initializer.spec:
+            return draft, initializer.scheme
+        needed = needed_scheme(draft.initializer)  # a rule may have changed what it starts from
+        return draft.model_copy(update=_scheme(architecture, needed)), needed
+
+    def _refusal(
         self, draft: TrialDraft, dataset: _Dataset, architecture: Choice, needed: str | None
-    ) -> tuple[str, Literal["initializer", "dataset"]] | None:
-        """Return why a trial cannot run, and what its architecture does not go with."""
-        reason = self.compatibility.task(dataset.task, architecture)
-        if reason is not None:
-            return reason, "dataset"
-        reason = self.compatibility.declared(architecture, draft.initializer, needed, draft.scheme, draft.recipe)
-        if reason is not None:
-            return reason, "initializer"
-        if isinstance(dataset.described, DataError):
-            return None
-        reason = self.compatibility.tried(dataset.described, architecture, draft.scheme, draft.recipe)
-        if reason is None:
-            return None
-        return reason, "initializer" if draft.scheme_named_by == ("initializer",) else "dataset"
+    ) -> Refusal | None:
+        """Return why a trial cannot run."""
+        refusal = self.compatibility.task(dataset.task, architecture)
+        refusal = refusal or self.compatibility.declared(draft, architecture, needed)
+        if refusal is not None or isinstance(dataset.described, DataError):
+            return refusal
+        return self.compatibility.tried(draft, dataset.described, architecture)
+
+    def _refuse(self, draft: TrialDraft, dataset: _Dataset, architecture: Choice, refusal: Refusal) -> None:
+        """Take in a pair that cannot run, once for each reason: the other trials of it are the same pair."""
+        parts: dict[Any, Any] = {"initializer": draft.initializer.model_dump_json(), "dataset": id(dataset)}
+        pair = (id(architecture), draft.scheme, parts.get(refusal.other), refusal.reason)
+        self.incompatible.setdefault(pair, Incompatible(draft, refusal.reason, refusal.other))
 
     def _draft(
         self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
@@ -246,7 +265,7 @@ def _scheme(architecture: Choice, needed: str | None) -> dict[str, Any]:
 
 def _check_conditions(suite: Suite, rules: list[Matcher], exclude: list[Matcher], seen: Seen) -> None:
     """Refuse conditions that are never met: they are misspelled."""
-    changed = {str(key[0]).rstrip("s") for key in suite.document.overrides}
+    changed = {_KINDS[str(key[0])] for key in suite.document.overrides if key[0] in _KINDS}
     conditions: list[tuple[Key, Matcher]] = [(("rules", index, "when"), rule) for index, rule in enumerate(rules)]
     conditions += [(("exclude", index), condition) for index, condition in enumerate(exclude)]
     for key, matcher in conditions:

@@ -38,14 +38,13 @@ class ModelTraits:
         return cls(bool(find_blocks(model)), any(isinstance(module, _BatchNorm) for module in model.modules()))
 
 
-def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
-    """Return why a recipe cannot train a model on a task, in one line that begins with the field; None where it can.
+def data_refusal(recipe: Recipe, task: Task, inputs: Inputs) -> str | None:
+    """Return why a recipe cannot train any model on these data, beginning with the field; None where it can.
 
     Args:
         recipe: how the model would be trained.
         task: what would be learned.
         inputs: one sample.
-        model: what is known of the model.
     """
     if not recipe.trains:
         return None
@@ -57,6 +56,18 @@ def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> 
             return f"{field} is for images, the inputs are {inputs}"
     if recipe.mixup and inputs.vocabulary is not None:
         return f"mixup is for inputs that are numbers, they are {inputs}"
+    return None
+
+
+def model_refusal(recipe: Recipe, model: ModelTraits) -> str | None:
+    """Return why a recipe cannot train a model on any data, beginning with the field; None where it can.
+
+    Args:
+        recipe: how the model would be trained.
+        model: what is known of the model.
+    """
+    if not recipe.trains:
+        return None
     if recipe.activation_checkpointing and not model.has_blocks:
         return "activation_checkpointing needs blocks, modules of layers in an nn.Sequential or nn.ModuleList"
     if recipe.accumulate > 1 and recipe.batch_norm == "whole_batch" and model.has_batch_norm:
@@ -65,3 +76,8 @@ def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> 
             "write batch_norm: micro_batch if it is meant"
         )
     return None
+
+
+def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
+    """Return why a recipe cannot train a model on a task, in one line that begins with the field; None where it can."""
+    return data_refusal(recipe, task, inputs) or model_refusal(recipe, model)

@@ -80,6 +80,36 @@ def test_without_a_terminal_each_finished_trial_is_one_line(clock):
     assert lines[3].startswith("[3/3] failed    wrn[depth=28, width=1] · kaiming · seed 0")
 
 
+def test_a_line_says_what_tells_its_trial_from_the_others():
+    plain = make_spec(KAIMING, PLAIN, 0)
+    other = plain.dataset.model_copy(update={"name": "gaussian"})
+    specs = (
+        plain,
+        plain.model_copy(update={"dataset": other}),
+        plain.model_copy(update={"recipe": plain.recipe.model_copy(update={"lr": 0.25})}),
+    )
+    display = Display(Plan(specs, (), 0, ()))
+    out = shown(display, terminal=False)
+    display.begin(specs)
+    for spec in specs:
+        display.finished(make_record(spec, test_error=0.125, status="finished"))
+    names = [line.partition("finished  ")[2].split("  ")[0] for line in out.getvalue().splitlines()[1:]]
+    lr = f"lr={plain.recipe.lr}"
+    assert names == [
+        f"plain[depth=28, width=1] · kaiming · {plain.dataset.name} · {lr} · seed 0",
+        f"plain[depth=28, width=1] · kaiming · gaussian · {lr} · seed 0",
+        f"plain[depth=28, width=1] · kaiming · {plain.dataset.name} · lr=0.25 · seed 0",
+    ]
+
+
+def test_one_trial_is_one():
+    specs = trials((PLAIN, 0), (PLAIN, 1))
+    display = Display(Plan(specs, (), 0, ()))
+    out = shown(display, terminal=False)
+    display.begin(specs[:1])
+    assert out.getvalue() == "1 trial to run, 1 has a result already\n"
+
+
 def test_the_display_leaves_the_standard_output_alone(clock):  # noqa: ARG001  # it must not wait
     """It begins while an executor keeps the libraries silent, and ends after that."""
     specs = trials((PLAIN, 0))

@@ -155,6 +155,7 @@ def test_activation_checkpointing_needs_blocks():
     ]
     [pair] = result.incompatible
     assert pair.reason.startswith("activation_checkpointing needs blocks")
+    assert pair.other is None
 
 
 def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
@@ -168,6 +169,8 @@ def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
     ]
     reason = "wrn: norm must be none for scheme fixup, got batch"
     assert [(pair.reason, pair.other) for pair in result.incompatible] == [(reason, "initializer")]
+    asked = planned(architectures=[network | {"scheme": "fixup"}], initializers=["kaiming", "fixup"])
+    assert [(pair.reason, pair.other) for pair in asked.incompatible] == [(reason, None)]
     assert only_reason(architectures=[{"name": "wrn", "depth": 10, "width": 1}], initializers=["fixup"]) == reason
     with pytest.raises(SuiteError) as refused:
         planned(architectures=[{"name": "wrn", "depth": 11}], initializers=["fixup"])
@@ -256,7 +259,7 @@ def test_tokens_are_tried_as_tokens_and_outputs_by_the_task():
 def test_what_a_task_cannot_honour_is_incompatible():
     result = planned(dataset=["digits", "rows"], architectures=["mlp", "line"], recipe={"mixup": 1.0})
     assert [t.dataset.name for t in result.trials] == ["digits"]
-    assert "mixup is not for task numbers" in {pair.reason for pair in result.incompatible}
+    assert ("mixup is not for task numbers", "dataset") in {(pair.reason, pair.other) for pair in result.incompatible}
 
 
 def test_a_task_that_nothing_registers():

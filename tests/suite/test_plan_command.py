@@ -101,12 +101,55 @@ def test_a_suite_in_which_nothing_can_run(show, capsys):
             show(text, *options)
         out, err = capsys.readouterr()
         assert stop.value.code == 2
-        assert err == "initbench: suite.yaml:1: no trial can run\n"
+        assert err == "initbench: suite.yaml: no trial can run\n"
         if options:
             found = json.loads(out)
             assert (found["trials"], len(found["incompatible"])) == (0, 6)
         else:
             assert [out.count(f"mlp has no scheme {scheme}") for scheme in ("skipinit", "fixup")] == [1, 1]
+
+
+def test_run_says_why_nothing_can_run(refused):
+    """Here, as other options than those of `run` may come to another plan."""
+    options = ("--executor", "in-process", "--set", "architectures.scheme=[fixup, skipinit]")
+    message = refused("run", "suite.yaml", *options, "--only", "architecture=mlp", suite_yaml=VALID)
+    assert message == (
+        "suite.yaml: no trial can run: mlp has no scheme fixup (it has standard); "
+        "mlp has no scheme skipinit (it has standard)"
+    )
+
+
+def test_what_one_pair_of_many_is(show):
+    """It is told apart from those that run, and named by what it does not go with alone."""
+    text = edited(
+        ("norm: none}", "norm: [none, batch]}"),
+        ("- {name: mlp, width: 8}\n", "- {name: wrn, depth: 10, width: 1, norm: [none, batch], scheme: fixup}\n"),
+        ("architecture: mlp,", "architecture: plain,"),
+        ("epochs: 1", "epochs: 1, accumulate: 2"),
+    )
+    out = show(text)
+    assert "incompatible: wrn[depth=10, width=1, norm=batch] + fixup: wrn: norm must be none for scheme fixup" in out
+    assert (
+        "incompatible: plain[depth=10, width=1, norm=batch]; plain[depth=16, width=1, norm=batch]: accumulate " in out
+    )
+    assert "on digits" not in out
+    pairs = json.loads(show(text, "--json"))["incompatible"]
+    assert pairs[0].keys() == {"architecture", "reason"}
+
+
+def test_a_dataset_that_a_pair_is_not_for_is_named(show):
+    text = edited(
+        ("dataset: digits", "dataset: [{name: digits, image_size: [8, 32]}]"),
+        ("{name: mlp, width: 8}", "timm/crossvit_9_240"),
+        ("exclude: [{architecture: mlp, initializer: metainit}]\n", ""),
+    )
+    assert "incompatible: timm/crossvit_9_240 on digits[image_size=8]: timm/crossvit_9_240 refuses" in show(text)
+
+
+def test_one_is_one(show):
+    text = edited(("seeds: 2", "seeds: 1"))
+    out = show(text, "--only", "architecture=mlp")
+    assert "1 trial in 1 cell: 1 to run, 0 have a result" in out
 
 
 def test_what_is_compared_is_said(show):
