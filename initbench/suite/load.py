@@ -209,7 +209,7 @@ def _check_factors(document: Document, compare: Sequence[str], components: Mappi
     for index, factor in enumerate(compare):
         key = entry_key(document, "compare", index)
         if factor not in known:
-            raise document.error(key, f"nothing in the suite has {factor!r}{nearest(factor, known)}")
+            raise document.error(key, f"no trial has {factor}{nearest(factor, known)}")
         if factor in compare[:index]:
             raise document.error(key, f"{factor} stands twice")
 

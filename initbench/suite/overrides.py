@@ -145,7 +145,8 @@ class _Entries:
             if found is not None and path[1] in {a.name for a in found.arguments}
         }
         if name not in component.initializer_arguments or not having:
-            raise SuiteError(f"{component.name} has no {'.'.join(path)}", self.option)
+            known = {a.name for found in inner.values() if found is not None for a in found.arguments}
+            raise SuiteError(f"{component.name} has no {'.'.join(path)}{nearest(path[1], known)}", self.option)
         for place, found in having.items():
             self._set(place, found, path[1:], value)
 

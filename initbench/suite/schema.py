@@ -33,6 +33,13 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+def _factors(value: Any) -> Any:
+    """Read one factor as a list of it."""
+    if not isinstance(value, str | list):
+        raise ValueError(f"must be a factor or a list of factors, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
+    return _listed(value)
+
+
 def _counted(value: Any) -> Any:
     """Read ``seeds: 5`` as the seeds 0 to 4."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -122,7 +129,7 @@ class SuiteFile(BaseModel):
     dataset: Annotated[list[NamedEntry], Field(min_length=1), BeforeValidator(_listed)]
     architectures: Annotated[list[NamedEntry], Field(min_length=1)]
     initializers: Annotated[list[NamedEntry], Field(min_length=1)]
-    compare: Annotated[list[str], Field(min_length=1), BeforeValidator(_listed)] = [*DEFAULT_COMPARE]
+    compare: Annotated[list[str], Field(min_length=1), BeforeValidator(_factors)] = [*DEFAULT_COMPARE]
     recipe: dict[str, Any] = {}
     rules: list[Rule] = []
     exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = []

@@ -18,7 +18,9 @@ RECIPE_VERSION = 1
 class Recipe(BaseModel):
     """How a model is trained; every field is part of a trial's id.
 
-    A field that would change nothing but the id is refused, with an `ArgumentError` that names it.
+    A field that would change nothing but the id is refused, with an `ArgumentError` that names it. Not so with
+    `epochs` 0: fields of the training are taken as they are, so that the recipe of a sweep can be measured alone; they
+    stay part of the id although nothing comes of them.
 
     Attributes:
         epochs: passes over the training split. 0 trains nothing: the network is measured at initialization alone.
@@ -134,7 +136,7 @@ class Recipe(BaseModel):
                 "warmup_epochs",
             )
         if self.schedule == "inverse_square_root" and not (self.warmup_steps or self.warmup_epochs):
-            raise ArgumentError("or warmup_epochs must be above 0 with schedule: inverse_square_root", "warmup_steps")
+            raise ArgumentError("inverse_square_root needs warmup_steps or warmup_epochs above 0", "schedule")
         return self
 
     @model_validator(mode="after")

@@ -50,7 +50,11 @@ CLOSED = "http://127.0.0.1:1"
         ),
         (
             ["--set", "initializers.metainit.base.std=2"],
-            "--set initializers.metainit.base.std=2: metainit has no base.std",
+            ("--set initializers.metainit.base.std=2: metainit has no base.std (valid: embedding_std, gain)"),
+        ),
+        (
+            ["--set", "initializers.metainit.base.gian=2"],
+            "--set initializers.metainit.base.gian=2: metainit has no base.gian (did you mean 'gain'?)",
         ),
         (
             ["--set", "initializers.metainit.base=[delta_orthogonal, kaimng]"],
@@ -79,7 +83,7 @@ CLOSED = "http://127.0.0.1:1"
         ),
         (
             ["--set", "compare=initializr"],
-            "--set compare=initializr: compare: nothing in the suite has 'initializr' (did you mean 'initializer'?)",
+            "--set compare=initializr: compare: no trial has initializr (did you mean 'initializer'?)",
         ),
         (
             ["--set", "recipe.lr=[1"],
