@@ -81,7 +81,7 @@ def plan(
     else:
         _print(summary)
         for note in request.notes:
-            console().print(f"note: {note}", style="yellow", markup=False)
+            console().print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
         for line in power_sentences(summary["power"]) if power else ():
             console().print(line, markup=False)
     if not summary["trials"]:
