@@ -52,7 +52,11 @@ def trials_of(suite_text: str, phase: str = "final") -> tuple[dict[str, Any], di
     numbered = _Numbered()
     trials = {numbered.key(spec): spec.model_copy(update={"phase": phase}) for spec in planned.trials}
     numbered = _Numbered()
-    pairs = {numbered.key(getattr(item, "trial", None) or item.spec): item.reason for item in planned.incompatible}
+    pairs: dict[str, str] = {}
+    for item in planned.incompatible:
+        key, network = numbered.key(item.spec), numbered.network(item.spec)
+        # A network that cannot run at all is one pair; before 0.2 it was one for each initializer.
+        pairs[key if any(numbered.network(spec) == network for spec in planned.trials) else network] = item.reason
     return trials, pairs
 
 
@@ -70,11 +74,15 @@ class _Numbered:
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
 
+    @staticmethod
+    def network(spec: Any) -> str:
+        """Return the architecture with its depth, and the scheme."""
+        depth = spec.architecture.arguments.get("depth")
+        return spec.architecture.name + (f"-{depth}" if depth is not None else "") + f" {spec.scheme}"
+
     def key(self, spec: Any) -> str:
         """Return a trial's key; the second of the same description ends in #2."""
-        depth = spec.architecture.arguments.get("depth")
-        name = spec.architecture.name + (f"-{depth}" if depth is not None else "")
-        key = f"{name} {spec.scheme} {spec.initializer.name} seed={spec.seed}"
+        key = f"{self.network(spec)} {spec.initializer.name} seed={spec.seed}"
         self.seen[key] += 1
         return key if self.seen[key] == 1 else f"{key} #{self.seen[key]}"
 
