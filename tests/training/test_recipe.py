@@ -18,7 +18,7 @@ WARM = {"schedule": "inverse_square_root"}
         ("steps", {"steps": 100, "epochs": 0}),
         ("warmup_steps", {"warmup_steps": 5, "warmup_epochs": 1.0}),
         ("warmup_steps", {"steps": 5, "warmup_steps": 5}),
-        ("warmup_steps", WARM),
+        ("schedule", WARM),
         ("warmup_epochs", {"epochs": 2, "warmup_epochs": 2.0}),
         ("warmup_epochs", {"schedule": "step", "milestones": (2,), "warmup_epochs": 3.0}),
         ("milestones", {"schedule": "step"}),
