@@ -23,6 +23,7 @@ probes: [gradient_quotient, signal_by_depth]
 exclude: [{architecture: mlp, initializer: warm}]
 seeds: 3
 """
+pytestmark = pytest.mark.slow
 WITHOUT_THE_PLUGIN = """
 import sys, initbench
 from initbench.reporting.report import write_report
