@@ -8,6 +8,9 @@ from torch import nn
 from initbench.architectures.create import create_model
 from initbench.data.dataset import Dataset, Split, Splits
 from initbench.inputs import Inputs
+from initbench.metric import Metric
+from initbench.tasks import Task
+from initbench.training.evaluate import split_totals
 
 DISTRIBUTIONS = [
     "delta_orthogonal",
@@ -109,3 +112,29 @@ def random_dataset(shape, classes, sizes):
         Split(torch.randn(n, *shape, generator=random), torch.randint(classes, (n,), generator=random)) for n in sizes
     ]
     return Dataset("random", "classification", Inputs(shape), classes, Splits(*splits))
+
+
+def evaluate(model, split, task, batch_size, **options) -> dict[str, float]:
+    """A task's metrics of a model on a split, as a training run takes them."""
+    return task.values(split_totals(model, split, task, batch_size, **options), len(split))
+
+
+class LeastSquares(Task):
+    """A number for each sample; the mean of the squared differences."""
+
+    metrics = (Metric("squared_error", "lower", primary=True),)
+
+    def loss(self, outputs, targets):
+        return (outputs.squeeze(1) - targets).square().mean()
+
+    def totals(self, outputs, targets):
+        return {"squared_error": (outputs.squeeze(1) - targets).square().sum()}
+
+    def values(self, totals, samples):
+        return {"squared_error": totals["squared_error"] / samples}
+
+    def constant_predictor(self, targets, outputs):
+        return targets.mean().expand(outputs)
+
+    def random_targets(self, outputs, samples, generator):  # noqa: ARG002 - it has one output
+        return torch.randn(samples, generator=generator)

@@ -75,17 +75,3 @@ def split_totals(
             module.training = training
     # The batches' totals leave the device together, and are added in float64.
     return dict(zip(names, torch.stack(sums).cpu().sum(0).tolist(), strict=True))
-
-
-def evaluate(
-    model: nn.Module,
-    split: Split,
-    task: Task,
-    batch_size: int,
-    *,
-    channels_last: bool = False,
-    precision: Precision = "fp32",
-) -> dict[str, float]:
-    """Return a task's metrics of a model on a split, by name; arguments as of `split_totals`."""
-    totals = split_totals(model, split, task, batch_size, channels_last=channels_last, precision=precision)
-    return task.values(totals, len(split))

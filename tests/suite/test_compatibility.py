@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from cases import LeastSquares
 from torch import nn
 
 import initbench
@@ -180,25 +181,8 @@ def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
 # --- tasks
 
 
-class Mean(initbench.Task):
+class Mean(LeastSquares):
     """A number for each sample."""
-
-    metrics = (initbench.Metric("squared_error", "lower", primary=True),)
-
-    def loss(self, outputs, targets):
-        return (outputs.squeeze(1) - targets).square().mean()
-
-    def totals(self, outputs, targets):
-        return {"squared_error": (outputs.squeeze(1) - targets).square().sum()}
-
-    def values(self, totals, samples):
-        return {"squared_error": totals["squared_error"] / samples}
-
-    def constant_predictor(self, targets, outputs):
-        return targets.mean().expand(outputs)
-
-    def random_targets(self, outputs, samples, generator):  # noqa: ARG002
-        return torch.randn(samples, generator=generator)
 
 
 class Next(Mean):

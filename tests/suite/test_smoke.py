@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from cases import LeastSquares
 
 import initbench
 from initbench.cli import main
@@ -168,25 +169,8 @@ def test_the_data_have_the_shape_and_no_file_is_read(dataset, shape, classes, tm
     assert list(tmp_path.iterdir()) == []
 
 
-class Counting(initbench.Task):
+class Counting(LeastSquares):
     """The sum of the tokens of a text, by squared error."""
-
-    metrics = (initbench.Metric("squared_error", "lower", primary=True),)
-
-    def loss(self, outputs, targets):
-        return (outputs.squeeze(1) - targets).square().mean()
-
-    def totals(self, outputs, targets):
-        return {"squared_error": (outputs.squeeze(1) - targets).square().sum()}
-
-    def values(self, totals, samples):
-        return {"squared_error": totals["squared_error"] / samples}
-
-    def constant_predictor(self, targets, outputs):
-        return targets.mean().expand(outputs)
-
-    def random_targets(self, outputs, samples, generator):  # noqa: ARG002
-        return torch.randn(samples, generator=generator)
 
 
 @pytest.mark.parametrize(

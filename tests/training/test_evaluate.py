@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from cases import evaluate
 from torch import nn
 
 from initbench.architectures.create import create_model
 from initbench.data.dataset import Split
 from initbench.inputs import Inputs
 from initbench.tasks import Task, find_task
-from initbench.training.evaluate import evaluate, evaluation_batch_size, split_totals
+from initbench.training.evaluate import evaluation_batch_size, split_totals
 
 TASK = find_task("classification")
 

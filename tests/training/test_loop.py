@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cases import random_dataset
+from cases import evaluate, random_dataset
 from torch.nn import functional
 
 from initbench.architectures.create import create_model
@@ -18,7 +18,6 @@ from initbench.errors import DataError
 from initbench.initializers.initialize import initialize
 from initbench.tasks import find_task
 from initbench.training import run
-from initbench.training.evaluate import evaluate
 from initbench.training.loop import train
 from initbench.training.loss import batch_loss
 from initbench.training.recipe import Recipe

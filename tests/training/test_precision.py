@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from cases import random_dataset
+from cases import evaluate, random_dataset
 from torch.nn import functional
 
 from initbench.architectures.create import create_model
@@ -13,7 +13,6 @@ from initbench.inputs import Inputs
 from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec, cell_id
 from initbench.tasks import find_task
 from initbench.training import precision
-from initbench.training.evaluate import evaluate
 from initbench.training.loop import train
 from initbench.training.precision import bf16_is_emulated
 from initbench.training.recipe import Recipe
