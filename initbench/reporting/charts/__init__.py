@@ -1,0 +1,1 @@
+"""Drawings: each takes a frame and gives a `Figure`."""

@@ -1,0 +1,1 @@
+"""A drawing with its words."""
