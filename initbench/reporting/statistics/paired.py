@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.cells import trial_outcomes
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate, share_estimate
 from initbench.reporting.statistics.power import number_needed
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
+from initbench.reporting.cells import trial_outcomes
 from initbench.reporting.statistics.association import SPEARMAN
-from initbench.reporting.statistics.cells import trial_outcomes
 from initbench.reporting.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, values_deviation
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from initbench.reporting.statistics.power import friedman_workloads
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -60,6 +62,13 @@ class RankComparison(NamedTuple):
         """
         apart = (self.pairs["pvalue"] < ALPHA) & (self.pairs["low"] > 0)
         return self.pairs[apart & (self.pairs["first"] == str(next(iter(self.mean_ranks.index), "")))]
+
+    @property
+    def needed(self) -> int | None:
+        """How many workloads let Friedman's test find differences of the size seen (`power.friedman_workloads`)."""
+        if self.workloads == 0 or math.isnan(self.statistic):
+            return None
+        return friedman_workloads(self.statistic, len(self.mean_ranks), self.workloads, self.epsilon)
 
     @property
     def needed_for_one_rank(self) -> int | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
-from initbench.reporting.statistics.cells import complete, table, trial_outcomes
+from initbench.reporting.cells import complete, table, trial_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
