@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from statistics import median_low
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from initbench.reporting.cells import cells, table, trial_outcomes
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.frame import natural
 from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric
-from initbench.reporting.cells import cells, table, trial_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,67 @@ if TYPE_CHECKING:
 
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
+
+
+class Spending(NamedTuple):
+    """What a treatment's initializer spent before training, over its workloads.
+
+    Attributes:
+        treatment: its label.
+        least: training steps of the same cost, on the workload with the fewest.
+        most: on that with the most.
+        least_times: the least of its ratios to the workload's training steps, NaN where these are nowhere known.
+        most_times: the largest.
+    """
+
+    treatment: str
+    least: float
+    most: float
+    least_times: float
+    most_times: float
+
+
+class Spent(NamedTuple):
+    """What initializers spent before training.
+
+    Attributes:
+        spending: the treatments that spent anything, the most first.
+        nothing: those that are known to have spent nothing.
+        unknown: those of which no record says what they spent.
+    """
+
+    spending: list[Spending]
+    nothing: list[str]
+    unknown: list[str]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of any."""
+        return bool(self.spending or self.nothing)
+
+
+def spent(costs: pd.DataFrame) -> Spent:
+    """Return what initializers spent, by treatment.
+
+    Args:
+        costs: one row per workload and treatment: ``treatment``, ``initialization_steps`` (NaN where not known) and
+            ``training_steps`` (NaN where none finished).
+    """
+    spending: list[Spending] = []
+    nothing: list[str] = []
+    unknown: list[str] = []
+    for treatment, own in costs.groupby("treatment", sort=False):
+        steps = own["initialization_steps"].dropna()
+        if not len(steps):
+            unknown.append(str(treatment))
+        elif steps.max() == 0:
+            nothing.append(str(treatment))
+        else:
+            times = (own["initialization_steps"] / own["training_steps"].where(own["training_steps"] > 0)).dropna()
+            ends = (float(times.min()), float(times.max())) if len(times) else (math.nan, math.nan)
+            spending.append(Spending(str(treatment), float(steps.min()), float(steps.max()), *ends))
+    spending.sort(key=lambda one: -one.most)
+    return Spent(spending, nothing, unknown)
 
 
 def cost_to_target(record: TrialRecord, target: float) -> float:
