@@ -16,21 +16,21 @@ _DOTS_PER_INCH = 300
 
 def to_svg(specification: Mapping[str, Any]) -> str:
     """Return a drawing as SVG; equal specifications give equal text."""
-    import vl_convert  # noqa: PLC0415  # not before something is drawn
+    import vl_convert  # not before something is drawn
 
     return str(vl_convert.vegalite_to_svg(_text(specification), vl_version=_VERSION))
 
 
 def to_pdf(specification: Mapping[str, Any]) -> bytes:
     """Return a drawing as a page of PDF in which a pixel is a point, with the fonts that it uses."""
-    import vl_convert  # noqa: PLC0415
+    import vl_convert
 
     return bytes(vl_convert.vegalite_to_pdf(_text(specification), vl_version=_VERSION))
 
 
 def to_png(specification: Mapping[str, Any]) -> bytes:
     """Return a drawing as PNG at 300 dots per inch, where 72 pixels of the specification are an inch."""
-    import vl_convert  # noqa: PLC0415
+    import vl_convert
 
     return bytes(vl_convert.vegalite_to_png(_text(specification), vl_version=_VERSION, ppi=_DOTS_PER_INCH))
 
