@@ -33,7 +33,7 @@ def workload_words(
     sentences = [
         *_best(standing, metric, terms, display, subject),
         *_untrained(standing, metric, terms, display, subject),
-        *_diverged(standing, display, subject),
+        *_diverged(standing, terms, display, subject),
     ]
     if standing.saturated:
         whose = named([display(name) for name in standing.saturated])
@@ -41,6 +41,7 @@ def workload_words(
             said(
                 "GQ is saturated for {whose}: the gradient has vanished, GQ says nothing of curvature.",
                 "GQ is saturated for {whose}: the gradient has vanished.",
+                f"GQ is saturated for {counted(len(standing.saturated), terms.treatment)}: the gradient has vanished.",
                 names={"whose": whose},
                 subject=subject,
             )
@@ -117,7 +118,7 @@ def _untrained(
     ]
 
 
-def _diverged(standing: Standing, display: Callable[[str], str], subject: str) -> list[Sentence]:
+def _diverged(standing: Standing, terms: Terms, display: Callable[[str], str], subject: str) -> list[Sentence]:
     """Return one sentence for those that diverged at equally many of their seeds, the most often first."""
     together: dict[tuple[int, int], list[str]] = {}
     for name, counts in standing.diverged.items():
@@ -132,5 +133,6 @@ def _diverged(standing: Standing, display: Callable[[str], str], subject: str) -
             if diverged == seeds
             else f"{diverged} of {seeds} seeds"
         )
-        sentences.append(said(f"{{who}} {verb} at {at}.", names={"who": named(names)}, subject=subject))
+        several = f"{counted(len(names), terms.treatment)} {verb} at {at}."
+        sentences.append(said(f"{{who}} {verb} at {at}.", several, names={"who": named(names)}, subject=subject))
     return sentences
