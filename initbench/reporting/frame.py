@@ -30,6 +30,7 @@ GQ = "probe.gradient_quotient"
 CURVE_POINTS = 60
 _IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
 _PAIRING = ["treatment", "workload", "cell", "architecture_label", "metric"]
+_OUTCOME = ["outcome", "chance", "chance_standard_error"]
 _TEXTS = {"scheme_named_by", "part", "rest"}
 _TRAINING = ["diverged_at_step", "steps", "parameters"]  # of every training, whatever its task
 
@@ -48,6 +49,8 @@ def load_results(path: str | Path, compare: Sequence[str] | None = None) -> pd.D
     - ``architecture.<arg>``, ``initializer.<arg>``, ``recipe.<arg>``;
     - ``outcome``: the value of the task's primary metric; missing for a failed trial, for one that was not trained (0
       epochs), and for a diverged one, which counts as the worst outcome;
+    - ``chance``, ``chance_standard_error``: of the outcome for the best model that ignores its inputs; missing where
+      the record does not say it;
     - metrics by their names: errors and accuracies as fractions, missing for a failed trial;
     - ``probe.<name>`` of every measurement that is a scalar, and ``probe.<name>.saturated`` where it can saturate;
     - durations, ending in ``_seconds``.
@@ -153,6 +156,7 @@ def results_frame(
             "architecture_label": place.architecture,
             "metric": names[place.trial],
             "outcome": _outcome(record),
+            **_chance(record),
         }
         if every_standing:
             row |= {"scheme_named_by": place.scheme_named_by, "part": place.part, "rest": place.rest}
@@ -190,8 +194,14 @@ def _outcome(record: TrialRecord) -> float | None:
     return value if record.status == "finished" else None
 
 
+def _chance(record: TrialRecord) -> dict[str, float | None]:
+    """Return the outcome's chance level and its standard error."""
+    metric = record.task.get("metrics", {}).get(outcome_key(record), {})
+    return {"chance": metric.get("chance"), "chance_standard_error": metric.get("chance_standard_error")}
+
+
 def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
-    found = {key for row in rows for key in row} - {*_IDENTITY, *_PAIRING, "outcome", *_TRAINING}
+    found = {key for row in rows for key in row} - {*_IDENTITY, *_PAIRING, *_OUTCOME, *_TRAINING}
     sections = [
         *sorted(key for key in found if key.startswith("architecture.")),
         *sorted(key for key in found if key.startswith("initializer.")),
@@ -200,7 +210,7 @@ def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
     probes = sorted(key for key in found if key.startswith("probe."))
     durations = sorted(key for key in found if key.endswith("_seconds"))
     metrics = sorted(found.difference(sections, probes, durations))
-    return [*_IDENTITY, *_PAIRING, *sections, "outcome", *metrics, *_TRAINING, *probes, *durations]
+    return [*_IDENTITY, *_PAIRING, *sections, *_OUTCOME, *metrics, *_TRAINING, *probes, *durations]
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:

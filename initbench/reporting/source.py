@@ -131,3 +131,20 @@ def _outcome(record: TrialRecord) -> tuple[Any, ...]:
 
 def _measured(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key != "conditions"}
+
+
+def read_source(
+    folders: str | Path | Source | Sequence[str | Path | Source], compare: Sequence[str] | None = None
+) -> Source:
+    """Return one source of one or several suites' folders, or of sources read before.
+
+    Args:
+        folders: of suites, or sources.
+        compare: the factors that make the treatment; by default those of the suites.
+
+    Raises:
+        InitbenchError: a folder has no trial records that can be read; or the suites do not compare the same.
+    """
+    given = [folders] if isinstance(folders, str | Path | Source) else folders
+    sources = [item if isinstance(item, Source) else read_folder(item, compare) for item in given]
+    return join(sources if compare is None else [replace(source, compare=tuple(compare)) for source in sources])

@@ -1,0 +1,168 @@
+"""Short names of treatments and workloads: what varies among them, for tables, charts and sentences.
+
+Labels (`suite.labels`) tell everything apart that ever could be confused, ``plain[depth=28, width=1] · clip_norm=1.0``.
+A reader of one report needs what varies in it: ``plain-28``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_OPENING, _CLOSING = "[({", "])}"
+_PART = " · "
+
+
+class Name(NamedTuple):
+    """A short name.
+
+    Attributes:
+        short: ``delta_orthogonal``.
+        detail: what else tells it apart, ``gain 2``; may be empty.
+    """
+
+    short: str
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both, as a sentence has them: ``delta_orthogonal (gain 2)``."""
+        return f"{self.short} ({self.detail})" if self.detail else self.short
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a report.
+
+    Attributes:
+        treatments: label → name.
+        workloads: label → name.
+        noun: what a workload is called: ``network`` where they differ in nothing else, else ``workload``.
+    """
+
+    treatments: Mapping[str, Name]
+    workloads: Mapping[str, Name]
+    noun: str = "workload"
+
+    def treatment(self, label: str) -> str:
+        """Return a treatment as a sentence names it: without its detail where it is told apart without."""
+        return _told_apart(label, self.treatments)
+
+    def workload(self, label: str) -> str:
+        """Return a workload as a sentence names it, likewise."""
+        return _told_apart(label, self.workloads)
+
+    def workloads_of(self, count: int) -> str:
+        """Return ``1 network`` or ``2 networks``."""
+        return f"{count} {self.noun}{'s' if count != 1 else ''}"
+
+
+def short_names(treatments: Iterable[str], workloads: Iterable[str], architectures: Iterable[str] = ()) -> Names:
+    """Return the short names of all treatments and workloads of a report.
+
+    Args:
+        treatments: labels, as in the results frame.
+        workloads: likewise.
+        architectures: likewise; a workload that begins with one is called a network where nothing else tells it apart.
+    """
+    places = list(dict.fromkeys(workloads))
+    own = {label: _treatment(label) for label in dict.fromkeys(treatments)}
+    short, parts = _workloads(places)
+    networks = set(architectures)
+    are_networks = not any(parts.values()) and all(_split(label, _PART)[0] in networks for label in places)
+    noun = "network" if are_networks else "workload"
+    return Names(_unique(own), _unique(short), noun)
+
+
+def _told_apart(label: str, names: Mapping[str, Name]) -> str:
+    name = names[label]
+    return name.short if sum(other.short == name.short for other in names.values()) == 1 else name.text
+
+
+def _unique(names: dict[str, Name]) -> dict[str, Name]:
+    """Return the names, the label in place of one that others have too."""
+    counts = Counter(names.values())
+    return {label: name if counts[name] == 1 else Name(label) for label, name in names.items()}
+
+
+def _treatment(label: str) -> Name:
+    first, *others = _split(label, ", ")
+    short, details = _component(first)
+    return Name(short, ", ".join([*details, *(other.replace("=", " ", 1) for other in others)]))
+
+
+def _component(label: str) -> tuple[str, list[str]]:
+    """Return the name of ``metainit[steps=100](delta_orthogonal[gain=2])``, and what varies: its arguments, its base."""
+    begin = min((at for sign in _OPENING if (at := label.find(sign)) > 0), default=len(label))
+    details = []
+    for group in _groups(label[begin:]):
+        sign, inside = group[0], group[1:-1]
+        if sign == "(":
+            bases = [_component(base) for base in _split(inside, ", ")]
+            details.append("from " + ", ".join(" ".join([name, *own]) for name, own in bases))
+        else:
+            details += [part.replace("=", " ", 1) for part in _split(inside, ", ")]
+    return label[:begin].strip(), details
+
+
+def _workloads(labels: list[str]) -> tuple[dict[str, Name], dict[str, list[str]]]:
+    """Return the short names, and what else than their architectures tells workloads apart."""
+    split = {label: _split(label, _PART) for label in labels}
+    heads = {label: _architecture(parts[0]) for label, parts in split.items()}
+    values: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for name, arguments, _ in heads.values():
+        for key, value in arguments.items():
+            values[name, key].add(value)
+    shared = set.intersection(*(set(parts[1:]) for parts in split.values())) if split else set()
+    others = {label: [part for part in parts[1:] if part not in shared] for label, parts in split.items()}
+    # A condition that goes with the architecture, as a rule's does, tells nothing apart that its name does not.
+    bare = Counter((name, *sorted(arguments.items()), suffix) for name, arguments, suffix in heads.values())
+    found = {}
+    for label, (name, arguments, suffix) in heads.items():
+        rest = dict(arguments)
+        depth = rest.pop("depth", None)
+        varying = [f"{key} {value}" for key, value in rest.items() if len(values[name, key]) > 1]
+        if bare[name, *sorted(arguments.items()), suffix] == 1:
+            others[label] = []
+        details = [*varying, *([suffix] if suffix else []), *(part.replace("=", " ", 1) for part in others[label])]
+        found[label] = Name(f"{name}-{depth}" if depth is not None else name, ", ".join(details))
+    return found, others
+
+
+def _architecture(part: str) -> tuple[str, dict[str, str], str]:
+    """Return the name, the arguments and what follows of ``plain[depth=28, width=1] fixup``."""
+    begin = part.find("[")
+    if begin < 0:
+        return part, {}, ""
+    [inside, *_] = _groups(part[begin:])
+    pairs = (text.partition("=") for text in _split(inside[1:-1], ", "))
+    return part[:begin], {key: value for key, _, value in pairs}, part[begin + len(inside) :].strip(" +,")
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Return the parts of a text between separators that stand in no brackets."""
+    parts, depth, start = [], 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign in _OPENING) - (sign in _CLOSING)
+        if depth == 0 and at >= start and text.startswith(separator, at):
+            parts.append(text[start:at])
+            start = at + len(separator)
+    return [*parts, text[start:]]
+
+
+def _groups(text: str) -> list[str]:
+    """Return the bracketed groups of a text, each with its brackets."""
+    groups, depth, start = [], 0, 0
+    for at, sign in enumerate(text):
+        if sign in _OPENING:
+            start = at if depth == 0 else start
+            depth += 1
+        elif sign in _CLOSING and depth:
+            depth -= 1
+            if depth == 0:
+                groups.append(text[start : at + 1])
+    return groups

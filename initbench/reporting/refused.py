@@ -1,0 +1,1 @@
+"""The pairs that cannot run."""

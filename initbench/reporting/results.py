@@ -1,0 +1,128 @@
+"""The results of one suite or several: what every analysis of a report takes, each part of it computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initbench.reporting.cells import cells
+from initbench.reporting.charts.style import colours
+from initbench.reporting.frame import results_frame
+from initbench.reporting.metrics import described_metrics, outcome_metrics, trial_metrics
+from initbench.reporting.names import Names, short_names
+from initbench.reporting.refused import refused_cells
+from initbench.reporting.source import Source, read_source
+from initbench.reporting.terms import Terms, terms_of
+from initbench.reporting.trials import comparable_trials, workload_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from initbench.ledger import TrialRecord
+    from initbench.metric import Metric
+
+
+@dataclass(frozen=True)
+class Results:
+    """Trial records, and what analyses make of them.
+
+    Attributes:
+        source: the records, and where they come from.
+    """
+
+    source: Source
+
+    @property
+    def records(self) -> list[TrialRecord]:
+        """The trials' records, as `frame.slim` leaves them."""
+        return self.source.records
+
+    @cached_property
+    def by_id(self) -> dict[str, TrialRecord]:
+        """The records by trial id."""
+        return {record.id: record for record in self.records}
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row per trial: what `load_results` returns."""
+        return results_frame(self.records, self.source.compare)
+
+    @cached_property
+    def trials(self) -> pd.DataFrame:
+        """The trials that are compared, in each workload in which they stand (`trials.comparable_trials`)."""
+        every = results_frame(self.records, self.source.compare, every_standing=True)
+        return comparable_trials(every, outcome_metrics(self.records))
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """One row per treatment and workload (`cells.cells`)."""
+        return cells(self.trials)
+
+    @cached_property
+    def judged(self) -> pd.DataFrame:
+        """The cells that have an outcome."""
+        return self.cells[self.cells["outcome"].notna()]
+
+    @cached_property
+    def refused(self) -> pd.DataFrame:
+        """The pairs of treatment and workload that cannot run, with the reason (`refused.refused_cells`)."""
+        return refused_cells(self.records, self.source.incompatible, self.source.compare)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The outcomes by name."""
+        return trial_metrics(self.trials, self.records)
+
+    @cached_property
+    def metric_of(self) -> dict[str, Metric]:
+        """The outcome of each workload."""
+        return workload_metrics(self.trials, self.metrics)
+
+    @cached_property
+    def described(self) -> dict[str, Metric]:
+        """Every metric that the records describe, by its key."""
+        return described_metrics(self.records)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What the report is about, in words."""
+        return terms_of(self.source.compare, self.metrics)
+
+    @cached_property
+    def names(self) -> Names:
+        """Short names of treatments and workloads."""
+        trials = self.trials
+        return short_names(trials["treatment"], trials["workload"], trials["architecture_label"].dropna())
+
+    @cached_property
+    def colours(self) -> dict[str, str]:
+        """A colour for each treatment."""
+        return colours(list(self.trials["treatment"]))
+
+
+def read_results(
+    folders: str | Path | Source | Sequence[str | Path | Source], compare: Sequence[str] | None = None
+) -> Results:
+    """Return the results of one or several suites' folders.
+
+    Args:
+        folders: ``runs/<suite name>``, or several; or sources that were read before.
+        compare: the factors that make the treatment; by default those of the suites.
+
+    Raises:
+        InitbenchError: a folder has no trial records that can be read; or the suites do not compare the same.
+    """
+    return Results(read_source(folders, compare))
+
+
+def as_results(results: Results | str | Path) -> Results:
+    """Return results as they are, those of a suite's folder where a path is given.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read.
+    """
+    return results if isinstance(results, Results) else read_results(results)

@@ -1,0 +1,89 @@
+"""Tables: what stands in a section of a report, and is written whole beside the page."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from initbench.reporting.formatting import FILTERS
+from initbench.reporting.metrics import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pandas as pd
+
+    from initbench.metric import Metric
+
+
+class Column(NamedTuple):
+    """A column of a table as the page shows it.
+
+    Attributes:
+        heading: its lines.
+        form: the name of the `formatting.FILTERS` that writes its values; ``outcome`` and ``difference`` are written by
+            the row's metric.
+        value: the frame's column.
+        low: that of the lower end of an interval, which then follows in parentheses; empty for none.
+        high: that of the upper end.
+    """
+
+    heading: str
+    form: str
+    value: str
+    low: str = ""
+    high: str = ""
+
+    def cell(self, row: Mapping[str, Any], metric: Metric) -> str:
+        """Return what stands in a row: ``+1.30 (+0.40 to +2.20)``.
+
+        Args:
+            row: of the frame.
+            metric: of the row.
+        """
+        written: dict[str, Callable[..., str]] = {
+            "outcome": partial(outcome_text, metric=metric),
+            "difference": metric.signed,
+        }
+        write = written[self.form] if self.form in written else FILTERS[self.form]
+        value = write(row[self.value])
+        if not self.low or math.isnan(row[self.low]):
+            return value
+        return f"{value} ({write(row[self.low])} to {write(row[self.high])})"
+
+
+def outcome_text(value: float, metric: Metric) -> str:
+    """Return a value of a metric, ``diverged`` where it is not finite."""
+    return "diverged" if math.isinf(value) else metric.text(value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: shown in the page, and written whole as ``<name>.csv`` beside it.
+
+    Attributes:
+        name: unique in a report.
+        title: what stands above it.
+        frame: its rows; fractions are fractions.
+        columns: what the page shows of them.
+        note: what stands below the title, may be empty.
+        metrics: by the name that a row's ``metric`` has; the only one where rows have none.
+    """
+
+    name: str
+    title: str
+    frame: pd.DataFrame
+    columns: Sequence[Column] = ()
+    note: str = ""
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The cells as the page shows them, by row."""
+        rows = [{str(key): value for key, value in row.items()} for row in self.frame.to_dict("records")]
+        only = next(iter(self.metrics.values())) if len(self.metrics) == 1 else UNKNOWN
+        return [
+            [column.cell(row, self.metrics.get(row.get("metric", ""), only)) for column in self.columns] for row in rows
+        ]

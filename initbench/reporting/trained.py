@@ -1,0 +1,43 @@
+"""Whether a network has learned anything: whether its outcome is better than chance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+STANDARD_ERRORS = 2.576
+"""The two-sided 99 % quantile of the normal distribution."""
+JUDGED = ("oriented", "oriented_chance", "chance_standard_error", "oriented_best")
+"""The columns of trials that `is_trained` takes, in its order."""
+SHARE = 0.02
+"""Of the distance from chance to the best value that there can be."""
+
+
+def is_trained(
+    outcome: ArrayLike, chance: ArrayLike, standard_error: ArrayLike, best: ArrayLike
+) -> NDArray[np.float64]:
+    """Return 1 where an outcome is better than chance, 0 where it is not, NaN where that is not known.
+
+    With all values turned so that lower is better (`Metric.oriented`), the outcome o has to be below the chance level c
+    by more than 2.576 of c's standard errors and by more than 2 % of the distance c - b to the best value b. Where b is
+    not known, or the standard error, the other condition decides alone.
+
+    Args:
+        outcome: shape (n,) or a number; +∞ for a diverged trial, which is not trained; NaN where there is none.
+        chance: c, likewise; NaN where it is not known.
+        standard_error: of c; NaN where it is not known, as of a split of one sample.
+        best: b; NaN where no best value is known.
+
+    Returns:
+        The shape that the arguments have together.
+    """
+    o, c, error, b = (np.asarray(x, dtype=float) for x in (outcome, chance, standard_error, best))
+    gain = c - o
+    above_noise = np.isnan(error) | (gain > STANDARD_ERRORS * error)
+    above_share = np.isnan(b) | (gain > SHARE * (c - b))
+    unknown = np.isnan(o) | np.isnan(c) | (np.isnan(error) & np.isnan(b))
+    return np.where(unknown, np.nan, (above_noise & above_share).astype(float))

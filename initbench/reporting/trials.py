@@ -1,0 +1,99 @@
+"""The trials that are compared: each under the label of its treatment, within its workload."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initbench.reporting.metrics import EARLY, UNKNOWN
+from initbench.reporting.trained import JUDGED, is_trained
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from initbench.metric import Metric
+
+
+def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Return the trials that are compared, each under a treatment's label that names one cell of its workload.
+
+    Search trials are left out. A trial that was run twice with other probes has the same outcome and is counted once.
+    Where several cells of a workload have the same label (a rule was edited between two runs), what tells them apart is
+    added in braces, so that trials that are no replicates are never pooled: ``kaiming {clip_norm=0.5}``.
+
+    Where the trials of a workload have several metrics (datasets of several tasks are compared), the metric is a part
+    of the workload: values of one are never ranked among those of another.
+
+    Columns are added. ``oriented``, which the statistics take, is the outcome as `Metric.oriented` turns it, so that
+    lower is better; +∞ for a diverged trial, and missing for one without a result; ``oriented_chance``
+    and ``oriented_best`` are the chance level and the best value that there can be, likewise. ``is_trained`` says
+    whether the outcome is better than chance (`trained.is_trained`): 1, 0, or missing where that is not known.
+
+    Args:
+        frame: as from `load_results`, or `frame.results_frame` with every standing.
+        metrics: as from `metrics.outcome_metrics`.
+    """
+    trials = frame[frame["phase"] == "final"]
+    places = ["cell", "seed", "workload"]  # whose scheme the suite and an initializer name may stand in two workloads
+    known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
+    trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index().copy()
+    trials["workload"] = _by_metric(trials, metrics)
+    for _, same in trials.groupby(["workload", "treatment"], sort=False):
+        if len(set(same["cell"])) > 1:
+            texts = [f" {{{text}}}" for text in _differences(same)]
+            for column in {"treatment", "part"} & set(trials.columns):
+                trials.loc[same.index, column] = [f"{own}{text}" for own, text in zip(same[column], texts, strict=True)]
+    signs = trials["metric"].map({name: metric.oriented(1.0) for name, metric in metrics.items()}).astype(float)
+    bests = {name: metric.oriented(metric.best) for name, metric in metrics.items() if metric.best is not None}
+    trials["oriented"] = (signs * trials["outcome"]).where(trials["status"] != "diverged", np.inf)
+    trials["oriented_chance"] = signs * trials["chance"]
+    trials["oriented_best"] = trials["metric"].map(bests).astype(float)
+    return trials.assign(is_trained=is_trained(*(trials[column] for column in JUDGED)))
+
+
+def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Series[str]:
+    """Return each trial's workload, with the metric's title (its name where titles are equal) where it has several."""
+    several = trials.groupby("workload")["metric"].transform("nunique") > 1
+    # A failed trial has no metric; those of its treatment tell which it would have had.
+    own = trials["metric"].fillna(trials.groupby(["workload", "treatment"])["metric"].transform("first"))
+    shared = Counter(metric.title for metric in metrics.values())
+    words = {name: metric.title if shared[metric.title] == 1 else name for name, metric in metrics.items()}
+    return trials["workload"].where(~several | own.isna(), trials["workload"] + " · " + own.map(words).astype(str))
+
+
+def workload_metrics(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return the metric of each workload; where all its trials have failed, that of the others if it is one.
+
+    Args:
+        trials: as from `comparable_trials`.
+        metrics: as from `metrics.outcome_metrics`.
+    """
+    names = trials["metric"].dropna()
+    other = metrics[names.iloc[0]] if len(set(names)) == 1 else UNKNOWN
+    known = trials.loc[names.index].drop_duplicates("workload").set_index("workload")["metric"]
+    return {name: metrics[known[name]] if name in known else other for name in trials["workload"].unique()}
+
+
+def early_columns(trials: pd.DataFrame) -> list[str]:
+    """Return the columns of the metrics after the first epoch."""
+    return [column for column in trials.columns if column.startswith(EARLY)]
+
+
+def _differences(trials: pd.DataFrame) -> list[str]:
+    """Return for each trial the arguments that tell its cell from the others, with its hash if they do not."""
+    arguments = [c for c in trials.columns if c.startswith(("architecture.", "initializer.", "recipe."))]
+    varied = [c for c in arguments if len(set(trials[c].astype(str))) > 1]
+    texts = [
+        ", ".join(f"{column.partition('.')[2]}={value}" for column, value in zip(varied, values, strict=True))
+        for values in trials[varied].astype(str).to_numpy().tolist()
+    ]
+    # Arguments that do not tell all cells apart (another version of a component) need the hash as well.
+    pairs = set(zip(texts, trials["cell"], strict=True))
+    ambiguous = len(pairs) > len(set(texts))
+    return [
+        f"{text or 'cell'} {cell[:6]}" if ambiguous else text for text, cell in zip(texts, trials["cell"], strict=True)
+    ]
