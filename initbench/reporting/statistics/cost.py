@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from statistics import median_low
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from initbench.reporting.cells import cells, table, trial_outcomes
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.frame import natural
 from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric
-from initbench.reporting.statistics.cells import cells, table, trial_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,67 @@ if TYPE_CHECKING:
 
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
+
+
+class Spending(NamedTuple):
+    """What a treatment's initializer spent before training, over its workloads.
+
+    Attributes:
+        treatment: its label.
+        least: training steps of the same cost, on the workload with the fewest.
+        most: on that with the most.
+        least_times: the least of its ratios to the workload's training steps, NaN where these are nowhere known.
+        most_times: the largest.
+    """
+
+    treatment: str
+    least: float
+    most: float
+    least_times: float
+    most_times: float
+
+
+class Spent(NamedTuple):
+    """What initializers spent before training.
+
+    Attributes:
+        spending: the treatments that spent anything, the most first.
+        nothing: those that are known to have spent nothing.
+        unknown: those of which no record says what they spent.
+    """
+
+    spending: list[Spending]
+    nothing: list[str]
+    unknown: list[str]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of any."""
+        return bool(self.spending or self.nothing)
+
+
+def spent(costs: pd.DataFrame) -> Spent:
+    """Return what initializers spent, by treatment.
+
+    Args:
+        costs: one row per workload and treatment: ``treatment``, ``initialization_steps`` (NaN where not known) and
+            ``training_steps`` (NaN where none finished).
+    """
+    spending: list[Spending] = []
+    nothing: list[str] = []
+    unknown: list[str] = []
+    for treatment, own in costs.groupby("treatment", sort=False):
+        steps = own["initialization_steps"].dropna()
+        if not len(steps):
+            unknown.append(str(treatment))
+        elif steps.max() == 0:
+            nothing.append(str(treatment))
+        else:
+            times = (own["initialization_steps"] / own["training_steps"].where(own["training_steps"] > 0)).dropna()
+            ends = (float(times.min()), float(times.max())) if len(times) else (math.nan, math.nan)
+            spending.append(Spending(str(treatment), float(steps.min()), float(steps.max()), *ends))
+    spending.sort(key=lambda one: -one.most)
+    return Spent(spending, nothing, unknown)
 
 
 def cost_to_target(record: TrialRecord, target: float) -> float:
@@ -46,24 +108,26 @@ def costs_to_target(
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 
-    The target of a workload is the median over its treatments of their outcomes (`cells.cells`: the median over seeds
-    at the end), without those of +∞. A cell's cost is the median over its seeds of `cost_to_target`, so that
+    The target of a workload is an outcome that one of its cells reached: that of the middle one of the cells that train
+    (`cells.cells`: by the median over seeds at the end), of two middle ones the better. So at least half of these cells
+    reach it, and where some treatments train and others do not, those that do not have no part in it. A cell's cost is the median over its seeds of `cost_to_target`, so that
     it is +∞ where at least half of them miss.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
+        trials: as from `trials.comparable_trials`.
         records: with histories, by trial id.
-        metrics: of each workload, as from `comparison.workload_metrics`.
+        metrics: of each workload, as from `trials.workload_metrics`.
 
     Returns:
         The costs in training steps, workloads × treatments, +∞ for a miss, NaN for a cell that was not run or whose
         initializer's cost is not known; and the targets by workload, in the metric's own
-        direction, NaN where no outcome is finite, which all miss.
+        direction, NaN where nothing trains, which all miss.
     """
     compared = cells(trials)
-    finite = compared[np.isfinite(compared["outcome"])]
+    compared = compared[compared["outcome"].notna()]
+    trained = compared[compared["state"] == "trained"]
     workloads = sorted(set(compared["workload"]), key=natural)
-    targets = finite.groupby("workload")["outcome"].median().reindex(workloads).rename("target")
+    targets = trained.groupby("workload")["outcome"].agg(median_low).reindex(workloads).rename("target")
     results = trial_outcomes(trials)
     for workload in workloads:
         targets[workload] = metrics[workload].oriented(targets[workload])

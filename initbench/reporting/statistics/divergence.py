@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from initbench.reporting.statistics.association import aligned
+from initbench.reporting.statistics.decisions import is_rejected
 from initbench.reporting.statistics.exchange import units
 from initbench.reporting.statistics.intervals import Estimate, wilson_estimate
 from initbench.reporting.statistics.jackknife import jackknife
@@ -42,6 +43,11 @@ class DivergenceRate(NamedTuple):
     diverged: int
     trials: int
     comparisons: int = 1
+
+    @property
+    def diverged_workloads(self) -> int:
+        """Number of its workloads on which one seed or more diverged."""
+        return round(self.workloads.value * self.workloads.n) if self.workloads.n else 0
 
 
 def divergence_rate(
@@ -78,6 +84,19 @@ class DivergencePrediction(NamedTuple):
     pvalue: float
     pairs: int
     reason: str
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether there is a test; below 5 treatments there is none, and the area says nothing."""
+        return not math.isnan(self.pvalue)
+
+    def foretells(self, pvalue: float | None = None) -> bool:
+        """Return whether the probe tells which cells diverge: the test rejects and the interval agrees.
+
+        Args:
+            pvalue: after a correction for several probes; its own by default.
+        """
+        return is_rejected(self.pvalue if pvalue is None else pvalue, self.auroc, 0.5)
 
 
 def predict_divergence(

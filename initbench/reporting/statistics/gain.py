@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from initbench.reporting.statistics.association import aligned
+from initbench.reporting.statistics.decisions import is_rejected
 from initbench.reporting.statistics.exchange import units
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate
 from initbench.reporting.statistics.permutation import TESTABLE, label_permutations, share_as_extreme
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from initbench.reporting.statistics.exchange import Parts
 
 PERMUTATIONS = 999
+MINIMUM_ARCHITECTURES = 3
 
 
 class Gain(NamedTuple):
@@ -45,6 +47,30 @@ class Gain(NamedTuple):
     predictors: list[str]
     cells: int
     reason: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a gain."""
+        return not math.isnan(self.without)
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether there is a test."""
+        return not math.isnan(self.pvalue)
+
+    @property
+    def has_too_few_architectures(self) -> bool:
+        """Whether there is none because one is left out at a time, and there are too few."""
+        return self.gain.n < MINIMUM_ARCHITECTURES
+
+    def adds(self, pvalue: float | None = None) -> bool:
+        """Return whether the probe adds anything: the test rejects, and the interval agrees.
+
+        Args:
+            pvalue: after a correction for several probes; its own by default.
+        """
+        own = self.pvalue if pvalue is None else pvalue
+        return is_rejected(own, self.gain) and self.gain.value > 0
 
 
 def gain(
@@ -94,7 +120,7 @@ def gain(
         none = Estimate(math.nan, math.nan, math.nan, left_out)
         return Gain(math.nan, math.nan, none, math.nan, predictors, cells, reason)
 
-    if left_out < 3:
+    if left_out < MINIMUM_ARCHITECTURES:
         return nothing(f"{left_out} architecture{'s' if left_out != 1 else ''}; one is left out at a time, from 3 on")
     if least < 2 * (len(predictors) + 2):
         needed = 2 * (len(predictors) + 2)

@@ -42,6 +42,18 @@ class Estimate(NamedTuple):
         """Half the width of the interval, NaN where there is none; of a clipped one it means nothing."""
         return (self.high - self.low) / 2
 
+    def side(self, no_effect: float = 0.0) -> int:
+        """Return on which side of the value of no effect the interval lies: 1 above it, -1 below, 0 where it holds it.
+
+        It is 0 also where there is no interval: then nothing is told.
+
+        Args:
+            no_effect: such as 0 for a difference and 0.5 for a probability of improvement.
+        """
+        if not self.has_interval or self.low <= no_effect <= self.high:
+            return 0
+        return 1 if self.low > no_effect else -1
+
     def in_direction(self, metric: Metric) -> Estimate:
         """Return a difference of a metric's values, of one of oriented values (`Metric.oriented`), or the reverse."""
         if metric.better == "lower":

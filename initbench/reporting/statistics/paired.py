@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.cells import trial_outcomes
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate, share_estimate
+from initbench.reporting.statistics.power import number_needed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,47 @@ class PairedComparison(NamedTuple):
     difference: Estimate
     probability_of_improvement: Estimate
     comparisons: int = 1
+
+    @property
+    def workloads(self) -> int:
+        """Number of workloads that have both."""
+        return len(self.by_workload)
+
+    @property
+    def judged(self) -> Estimate:
+        """The difference that is judged: over workloads, or over the seeds of the one where there is one alone."""
+        return self.on(str(self.by_workload["workload"].iloc[0])) if self.workloads == 1 else self.difference
+
+    @property
+    def is_over_seeds(self) -> bool:
+        """Whether n of the difference that is judged counts the seeds of one workload."""
+        return self.workloads == 1
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether there is a mean difference; none where a trial diverged."""
+        return not math.isnan(self.difference.value)
+
+    @property
+    def side(self) -> int:
+        """-1 where the treatment is told to be better, 1 where it is told to be worse, 0 where neither is told.
+
+        By the difference; where a trial diverged, so that there is none, by the probability of improvement.
+        """
+        return self.judged.side() if self.has_mean else -self.probability_of_improvement.side(0.5)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it can be told which of the two is better."""
+        return self.side != 0
+
+    @property
+    def needed(self) -> int | None:
+        """How many workloads (seeds, `is_over_seeds`) find a difference of the size seen with a chance of 80 %.
+
+        None where 10,000 are not enough or there is no interval.
+        """
+        return number_needed(self.judged, self.comparisons)
 
     def on(self, workload: str) -> Estimate:
         """Return the difference on one workload, as from `paired_estimate`; n is 0 where it has not both."""

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from initbench.reporting.statistics.association import aligned, standardized_ranks
+from initbench.reporting.statistics.decisions import is_rejected
 from initbench.reporting.statistics.exchange import units
+from initbench.reporting.statistics.power import correlation_treatments
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from initbench.reporting.statistics.exchange import Parts
+    from initbench.reporting.statistics.intervals import Estimate
 
 PERMUTATIONS = 9999
 TESTABLE = 40  # with fewer even the extreme order and its mirror image, 2 of them, are more than 5 %
@@ -44,6 +47,28 @@ class PermutationTest(NamedTuple):
     treatments: int
     workloads: int
     reason: str
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether there is a test; below 5 treatments there is none, and the statistic says nothing."""
+        return not math.isnan(self.pvalue)
+
+    def tells(self, interval: Estimate, pvalue: float | None = None) -> bool:
+        """Return whether probe and outcome are related: the test rejects and the interval agrees.
+
+        Args:
+            interval: of the statistic, as from `pooled.crossed`.
+            pvalue: after a correction for several probes; its own by default.
+        """
+        return is_rejected(self.pvalue if pvalue is None else pvalue, interval)
+
+    def needed(self, comparisons: int = 1) -> int | None:
+        """Return how many treatments find a statistic of the size seen (`power.correlation_treatments`).
+
+        Args:
+            comparisons: the probes that are corrected for.
+        """
+        return correlation_treatments(self.statistic, comparisons, self.treatments)
 
 
 def permutation_test(

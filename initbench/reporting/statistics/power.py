@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
+from initbench.reporting.cells import trial_outcomes
 from initbench.reporting.statistics.association import SPEARMAN
-from initbench.reporting.statistics.cells import trial_outcomes
-from initbench.reporting.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS
+from initbench.reporting.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, values_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from initbench.reporting.statistics.intervals import Estimate
 
 ALPHA = 1 - CONFIDENCE
 POWER = 0.8
@@ -133,6 +135,21 @@ def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int 
         middle = (low + high) // 2
         low, high = (low, middle) if power(difference, spread, middle, comparisons) >= POWER else (middle, high)
     return high
+
+
+def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
+    """Return how many values find a mean of the size seen, at the spread seen, with a chance of 80 %.
+
+    The spread is recovered from the interval, which is a known multiple of it.
+
+    Args:
+        estimate: of `intervals.mean_estimate`, not clipped: a difference over seeds, or over workloads.
+        comparisons: with which it was made.
+
+    Returns:
+        The number, or None where 10,000 are not enough or there is no interval.
+    """
+    return seeds_needed(estimate.value, values_deviation(estimate, comparisons), comparisons)
 
 
 def friedman_workloads(statistic: float, treatments: int, workloads: int, epsilon: float = 1.0) -> int | None:

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
+
+from initbench.reporting.statistics.intervals import Estimate, wilson_estimate
+
+
+class Fastest(NamedTuple):
+    """What is the best of the most workloads.
+
+    Attributes:
+        names: of the treatments that are it equally often; empty where none ever is.
+        wins: on how many workloads each of them is.
+        share: of the workloads, with Wilson's interval, simultaneous over the treatments: the one that is first most
+            often was picked from the same workloads.
+    """
+
+    names: list[str]
+    wins: int
+    share: Estimate
 
 
 def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
@@ -28,6 +47,18 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
     np.divide(values, least, out=ratios, where=np.isfinite(values) & (least > 0))
     ratios[(values == least) & np.isfinite(values)] = 1.0
     return pd.DataFrame(ratios, index=costs.index, columns=costs.columns)
+
+
+def fastest(costs: pd.DataFrame) -> Fastest:
+    """Return which treatment has the least cost on the most workloads.
+
+    Args:
+        costs: as for `performance_ratios`; at least one workload and one treatment.
+    """
+    first = (performance_ratios(costs) == 1).sum()
+    wins = int(first.max())
+    names = [str(name) for name in first.index[first == wins]] if wins else []
+    return Fastest(names, wins, wilson_estimate(wins, len(costs), comparisons=len(first)))
 
 
 def performance_profiles(costs: pd.DataFrame) -> pd.DataFrame:

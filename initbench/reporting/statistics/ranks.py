@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from initbench.reporting.statistics.power import friedman_workloads
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -41,6 +43,37 @@ class RankComparison(NamedTuple):
     reason: str
     workloads: int
     epsilon: float = 1.0
+
+    @property
+    def is_told(self) -> bool:
+        """Whether Friedman's test rejects: some treatments differ."""
+        return self.pvalue < ALPHA
+
+    @property
+    def leaders(self) -> list[str]:
+        """The treatments with the least mean rank, more than one where they share it."""
+        return [str(name) for name, mean in self.mean_ranks.items() if mean == self.mean_ranks.iloc[0]]
+
+    @property
+    def behind(self) -> pd.DataFrame:
+        """The rows of `pairs` of the first treatment with those that are told to be behind it, the nearest first.
+
+        Both Holm's p-value and the simultaneous interval are to say so before anything is claimed.
+        """
+        apart = (self.pairs["pvalue"] < ALPHA) & (self.pairs["low"] > 0)
+        return self.pairs[apart & (self.pairs["first"] == str(next(iter(self.mean_ranks.index), "")))]
+
+    @property
+    def needed(self) -> int | None:
+        """How many workloads let Friedman's test find differences of the size seen (`power.friedman_workloads`)."""
+        if self.workloads == 0 or math.isnan(self.statistic):
+            return None
+        return friedman_workloads(self.statistic, len(self.mean_ranks), self.workloads, self.epsilon)
+
+    @property
+    def needed_for_one_rank(self) -> int | None:
+        """How many workloads tell a difference of one mean rank (`workloads_for_one_rank`); None below 2 treatments."""
+        return workloads_for_one_rank(len(self.mean_ranks)) if len(self.mean_ranks) > 1 else None
 
 
 def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
@@ -138,6 +171,18 @@ def _pairs(ranks: NDArray[np.float64], names: list[str]) -> pd.DataFrame:
 
 def _half_width(n: int, k: int) -> float:
     return float(stats.studentized_range.ppf(1 - ALPHA, k, np.inf)) * math.sqrt(k * (k + 1) / (12 * n))
+
+
+def workloads_for_one_rank(treatments: int) -> int:
+    """Return the least number of workloads with which the critical difference is no more than one mean rank.
+
+    q₀.₀₅ √(k (k + 1) / 12n) ≤ 1 for n ≥ q² k (k + 1) / 12, q the studentized range's quantile (Nemenyi; Demšar, JMLR 7
+    (2006) 1-30, section 3.2.2).
+
+    Args:
+        treatments: k, at least 2.
+    """
+    return max(MINIMUM_WORKLOADS, math.ceil(_half_width(1, treatments) ** 2))
 
 
 def _critical_difference(n: int, k: int) -> tuple[float, str]:

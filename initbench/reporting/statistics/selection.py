@@ -39,6 +39,11 @@ class Selection(NamedTuple):
     precision: Estimate
     learned: bool = False
 
+    @property
+    def diverged(self) -> int:
+        """Number of workloads on which every choice may have diverged."""
+        return int((self.by_workload["regret"] == math.inf).sum())
+
 
 def selection(
     probe: pd.DataFrame,

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import stats
 
-from initbench.reporting.statistics.cells import complete, table, trial_outcomes
+from initbench.reporting.cells import complete, table, trial_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+
+SMALLEST = 2  # workloads, treatments and seeds
 
 
 class VarianceSplit(NamedTuple):
@@ -36,6 +39,23 @@ class VarianceSplit(NamedTuple):
     shape: tuple[int, int, int]
     reason: str
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a split."""
+        return not self.reason
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether there is none because there are fewer than 2 workloads, treatments or seeds."""
+        return min(self.shape) < SMALLEST
+
+    @property
+    def largest(self) -> tuple[str, float]:
+        """The largest share, with its attribute's name: ``interaction``; of equal ones the first."""
+        shares = {name: float(getattr(self, name)) for name in ("treatment", "workload", "interaction", "seed")}
+        name = max(shares, key=shares.__getitem__)
+        return name, shares[name]
+
 
 def split_variance(trials: pd.DataFrame) -> VarianceSplit:
     """Return the split over the workloads, treatments and seeds of which every combination has a result.
@@ -52,7 +72,7 @@ def split_variance(trials: pd.DataFrame) -> VarianceSplit:
     wide = inside.pivot(index=["workload", "treatment"], columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
     wide = wide.dropna(axis="columns")
     shape = (cells.shape[0], cells.shape[1], wide.shape[1])
-    if min(shape) < 2:
+    if min(shape) < SMALLEST:
         reason = "a split takes 2 workloads, 2 treatments and 2 seeds; complete are {}, {} and {}".format(*shape)
         return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape, reason)
     keys = [(workload, treatment) for workload in cells.index for treatment in cells.columns]

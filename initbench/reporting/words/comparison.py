@@ -1,0 +1,305 @@
+"""What the statistics say of treatments, one sentence for each question.
+
+A sentence has one number and its interval. Where nothing can be told it says so, and what would tell; that is never
+evidence of no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from initbench.reporting.formatting import count, counted
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate
+from initbench.reporting.statistics.power import number_needed
+from initbench.reporting.words.fitting import said
+from initbench.reporting.words.sentence import Sentence, first_fitting
+from initbench.reporting.words.sizes import difference_words, needed_words, over_words, plain_words, share_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from initbench.metric import Metric
+    from initbench.reporting.cells import Complete
+    from initbench.reporting.statistics.divergence import DivergenceRate
+    from initbench.reporting.statistics.paired import PairedComparison
+    from initbench.reporting.statistics.ranks import RankComparison
+    from initbench.reporting.statistics.variance import VarianceSplit
+    from initbench.reporting.terms import Terms
+
+
+def pair_words(
+    first: str, second: str, difference: Estimate, metric: Metric, *, on: str = "", comparisons: int = 1
+) -> Sentence:
+    """Return which of two treatments is better on one workload, or how many seeds would tell.
+
+    Args:
+        first: the one, as a display text.
+        second: the other.
+        difference: first - second of oriented outcomes over seeds, as from `paired.paired_estimate`.
+        metric: of these outcomes.
+        on: the workload, as a display text; nothing is said of it where empty.
+        comparisons: with which the difference was made.
+    """
+    where = " on {workload}" if on else ""
+    names = {"first": first, "second": second, "workload": on}
+    if difference.n == 0:
+        text = f"{{first}} and {{second}} cannot be compared{where}: no seed has a result of both."
+        return said(text, names=names, is_open=True, subject=on)
+    if math.isnan(difference.value):
+        text = f"{{first}} and {{second}} have no mean difference{where}, for a trial diverged; compare their medians."
+        return said(text, names=names, is_open=True, subject=on)
+    return _pair(first, second, difference, metric, comparisons, "seed", where, on)
+
+
+def pair_over_workloads_words(
+    treatment: str, reference: str, comparison: PairedComparison, metric: Metric, *, place: str = "workload"
+) -> Sentence:
+    """Return which of two treatments is better over workloads, or how many of these would tell.
+
+    Where a trial diverged there is no mean difference, and the probability of improvement is said. With one workload
+    it is the sentence on its seeds.
+
+    Args:
+        treatment: the one, as a display text.
+        reference: the other.
+        comparison: of their oriented outcomes, as from `paired.compare_paired`.
+        metric: of these outcomes.
+        place: a workload in one word.
+    """
+    names = {"first": treatment, "second": reference}
+    if comparison.workloads == 0:
+        text = f"{{first}} and {{second}} cannot be compared: no {place} and seed has a result of both."
+        return said(text, names=names, is_open=True)
+    where = f" over {over_words(comparison.workloads, place)}"
+    if comparison.has_mean:
+        unit = "seed" if comparison.is_over_seeds else place
+        where = where.replace(" over one ", " on one ")
+        return _pair(treatment, reference, comparison.judged, metric, comparison.comparisons, unit, where)
+    if not comparison.is_told:
+        return said(
+            f"{{first}} and {{second}} cannot be told apart{where}, for trials diverged; more {place}s would tell.",
+            names=names,
+            is_open=True,
+        )
+    chance = comparison.probability_of_improvement
+    if comparison.side > 0:
+        names = {"first": reference, "second": treatment}
+        chance = Estimate(1 - chance.value, 1 - chance.high, 1 - chance.low, chance.n)
+    return said(
+        f"A run of {{first}} beats one of {{second}}{where} with probability {{size}}.",
+        "A run of {first} beats one of {second} with probability {size}.",
+        names=names,
+        bold=["first"],
+        size=plain_words(chance),
+    )
+
+
+def ranks_words(
+    ranks: RankComparison, terms: Terms, display: Callable[[str], str] = str, *, place: str = "workload"
+) -> Sentence:
+    """Return which treatment ranks best over workloads and is told to be ahead, or how many workloads would tell.
+
+    Args:
+        ranks: as from `ranks.compare_ranks`.
+        terms: of the comparison.
+        display: a treatment's label → its display text.
+        place: a workload in one word.
+    """
+    n, k = ranks.workloads, len(ranks.mean_ranks)
+    over = over_words(n, place)
+    if math.isnan(ranks.pvalue):
+        return _no_ranks(ranks, terms, place)
+    if not ranks.is_told:
+        needed = ranks.needed_for_one_rank
+        if needed is not None and needed > n:
+            text = f"No order over {over}: {n} are too few; about {count(needed)} would tell a difference of one rank."
+            return Sentence(text, (), True)
+        text = f"No order over {over} can be told; for differences of this size {needed_words(ranks.needed, place)}."
+        return Sentence(text, (), True)
+    leaders, behind = [display(name) for name in ranks.leaders], ranks.behind
+    if len(behind) == 0:
+        text = f"Some of {k} {terms.treatment}s rank better than others over {over}, but none is told to be first."
+        return Sentence(text, (), True)
+    nearest = behind.iloc[0]
+    shared = len(leaders) > 1
+    who = (
+        "{first} and {tied}"
+        if len(leaders) == 2
+        else "{first}"
+        if not shared
+        else f"{{first}} and {len(leaders) - 1} others"
+    )
+    first = "share the first rank" if shared else "ranks first"
+    most = "all others" if len(behind) == k - len(leaders) else f"{len(behind)} of {k - len(leaders)} others"
+    return said(
+        f"{who} {first} over {over}, ahead of {most}: of {{second}} by {{size}} ranks.",
+        f"{who} {first} over {over}, ahead of {{second}} by {{size}} ranks.",
+        f"{who} {first}, ahead of {{second}} by {{size}} ranks.",
+        names={"first": leaders[0], "tied": leaders[1] if shared else "", "second": display(str(nearest["second"]))},
+        bold=["first", "tied"],
+        size=plain_words(Estimate(nearest["difference"], nearest["low"], nearest["high"], n), "{:.1f}"),
+    )
+
+
+def divergence_words(
+    rates: Mapping[str, DivergenceRate],
+    trials: int,
+    display: Callable[[str], str] = str,
+    *,
+    place: str = "workload",
+) -> list[Sentence]:
+    """Return who diverges on how many workloads, the most often first; one sentence where nobody does.
+
+    Args:
+        rates: by treatment's label.
+        trials: how many have a result in all.
+        display: a treatment's label → its display text.
+        place: a workload in one word.
+    """
+    if not any(rate.trials for rate in rates.values()):
+        return [Sentence("No trial has a result, so nothing is known of divergence.", (), True)]
+    some = [label for label, rate in rates.items() if rate.diverged]
+    if not some:
+        return [Sentence(f"No trial diverged, of {trials}." if trials > 1 else "The trial did not diverge.")]
+    some.sort(key=lambda label: (-rates[label].workloads.value, -rates[label].diverged))
+    return [_divergence(display(label), rates[label], place) for label in some]
+
+
+def variance_words(split: VarianceSplit, terms: Terms, *, place: str = "workload") -> Sentence:
+    """Return what the outcome depends on most.
+
+    Args:
+        split: as from `variance.split_variance`.
+        terms: of the comparison; its metric is that of the outcomes that were split.
+        place: a workload in one word.
+    """
+    if split.is_too_small:
+        a, i, s = split.shape
+        have = f"{counted(a, place)}, {counted(i, terms.treatment)} and {counted(s, 'seed')}"
+        return Sentence(f"Cannot be told from {have}, all of them complete; it takes 2 of each.", (), True)
+    if not split.is_known:
+        return Sentence("Cannot be told: all outcomes are equal, so there is no variance to split.", (), True)
+    name, share = split.largest
+    where = {
+        "treatment": f"between {terms.treatment}s",
+        "workload": f"between {place}s",
+        "interaction": f"in which {terms.treatment} meets which {place}",
+        "seed": "between seeds",
+    }[name]
+    what = "ranks" if split.of_ranks else terms.outcome
+    much = "Most of the variance" if share > 0.5 else "The largest part of the variance"
+    percent = f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+    return Sentence(first_fitting(f"{much} of {what}, {percent}, is {where}.", f"{much}, {percent}, is {where}."))
+
+
+def left_out_words(
+    whole: Complete,
+    terms: Terms,
+    display: Callable[[str], str] = str,
+    display_workload: Callable[[str], str] = str,
+    *,
+    place: str = "workload",
+    reason: str = "ran everywhere",
+) -> str:
+    """Return what a comparison over workloads leaves out, as a remark that names all; empty where that is nothing.
+
+    Args:
+        whole: what is left of a table without gaps.
+        terms: of the comparison.
+        display: a treatment's label → its display text.
+        display_workload: a workload's, likewise.
+        place: a workload in one word.
+        reason: what not every treatment did, so that there are gaps.
+    """
+    left = [", ".join(display_workload(name) for name in whole.workloads)] if whole.workloads else []
+    left += [", ".join(display(name) for name in whole.treatments)] if whole.treatments else []
+    if not left:
+        return ""
+    return f"Left out over {place}s, because not every {terms.treatment} {reason} there: {'; '.join(left)}."
+
+
+def _no_ranks(ranks: RankComparison, terms: Terms, place: str) -> Sentence:
+    k = len(ranks.mean_ranks)
+    if ranks.workloads == 0 or k == 0:
+        return Sentence(f"No order over {place}s: on none of them has every {terms.treatment} a result.", (), True)
+    if k < 3:
+        text = "Ranks take 3 {0}s; 2 are compared by their difference." if k == 2 else "There is one {0} alone."
+        return Sentence(text.format(terms.treatment), (), True)
+    return Sentence(
+        f"No order over {place}s from one alone; at least {ranks.needed_for_one_rank} would tell.", (), True
+    )
+
+
+def _divergence(treatment: str, rate: DivergenceRate, place: str) -> Sentence:
+    on, n = rate.diverged_workloads, rate.workloads.n
+    where = f"all {n}" if on == n > 1 else f"{on} of {n}"
+    return (
+        said(
+            f"{{first}} diverges on {where} {place}s at one seed or more, {{size}}.",
+            f"{{first}} diverges on {where} {place}s, {{size}}.",
+            names={"first": treatment},
+            bold=["first"],
+            size=share_words(rate.workloads),
+            subject=treatment,
+        )
+        if n != 1
+        else said(
+            f"{{first}} diverges in {rate.diverged} of {counted(rate.trials, 'trial')} on the only {place}.",
+            names={"first": treatment},
+            bold=["first"],
+            subject=treatment,
+        )
+    )
+
+
+def _pair(
+    first: str,
+    second: str,
+    difference: Estimate,
+    metric: Metric,
+    comparisons: int,
+    unit: str,
+    where: str,
+    workload: str = "",
+) -> Sentence:
+    """Return the sentence on a mean difference first - second of oriented outcomes.
+
+    Args:
+        first: a display text.
+        second: another.
+        difference: over the units, as from `intervals.mean_estimate`.
+        metric: of the outcomes.
+        comparisons: with which it was made.
+        unit: what its n counts, in the singular.
+        where: behind the verb, with the field ``workload`` or none.
+        workload: what stands in this field.
+    """
+    names = {"first": first, "second": second, "workload": workload}
+    side = difference.side()
+    if side:
+        if side > 0:
+            names |= {"first": second, "second": first}
+        else:
+            difference = Estimate(-difference.value, -difference.high, -difference.low, difference.n)
+        return said(
+            f"{{first}} beats {{second}}{where} by {{size}}.",
+            "{first} beats {second} by {size}.",
+            names=names,
+            bold=["first"],
+            subject=workload,
+            size=difference_words(difference, metric),
+        )
+    if difference.n < MINIMUM_SEEDS:
+        enough = f"an interval takes {MINIMUM_SEEDS} {unit}s"
+    elif not difference.has_interval:
+        enough = f"their difference is the same at each {unit}"
+    else:
+        enough = needed_words(number_needed(difference, comparisons), unit)
+    return said(
+        f"{{first}} and {{second}} cannot be told apart{where}; {enough}.",
+        f"{{first}} and {{second}} cannot be told apart; {enough}.",
+        names=names,
+        is_open=True,
+        subject=workload,
+    )

@@ -1,0 +1,87 @@
+"""What initialization costs, and what gets to a target with the least compute, in sentences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from initbench.reporting.formatting import steps as steps_words
+from initbench.reporting.words.fitting import said
+from initbench.reporting.words.sentence import Sentence, named
+from initbench.reporting.words.sizes import share_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initbench.reporting.statistics.cost import Spending, Spent
+    from initbench.reporting.statistics.profiles import Fastest
+    from initbench.reporting.terms import Terms
+
+
+def spent_words(spent: Spent, terms: Terms, display: Callable[[str], str] = str) -> Sentence:
+    """Return what initialization costs in training steps, the most first: ``450 steps, 2.7 times the training``.
+
+    Args:
+        spent: as from `cost.spent`.
+        terms: of the comparison.
+        display: a treatment's label → its display text.
+    """
+    if not spent.is_known:
+        return Sentence("Not known: the records do not say what initializers spent.", is_open=True)
+    if not spent.spending:
+        if spent.unknown:
+            return said(
+                f"Of {{first}} it is not known; the other {terms.treatment}s cost nothing before training.",
+                names={"first": named([display(name) for name in spent.unknown])},
+                is_open=True,
+            )
+        return Sentence(f"No {terms.treatment} costs a forward or a backward pass before training.")
+    first, *more = spent.spending
+    names = {"first": display(first.treatment), "second": display(more[0].treatment) if more else ""}
+    rest = ""
+    if not more:
+        rest = " The others: nothing." if spent.nothing and not spent.unknown else ""
+    short = f"{{first}}: {_amount(first)}, the most of {len(spent.spending)} that cost anything." if more else ""
+    both = f"{{first}}: {_amount(first)}. {{second}}: {_amount(more[0])}." if len(more) == 1 else ""
+    alone = f"{{first}}: {_amount(first)}."
+    templates = [text for text in (both, short, alone + rest, alone) if text]
+    return said(*templates, names=names, bold=["first"])
+
+
+def fastest_words(fastest: Fastest, terms: Terms, display: Callable[[str], str] = str) -> Sentence:
+    """Return what reaches the targets with the least compute, its own passes included, on the most workloads.
+
+    Args:
+        fastest: as from `profiles.fastest`.
+        terms: of the comparison.
+        display: a treatment's label → its display text.
+    """
+    if not fastest.names:
+        return Sentence(f"No {terms.treatment} reaches the target of any workload.")
+    on = f"{fastest.wins} of {fastest.share.n} workloads"
+    if len(fastest.names) > 1:
+        names = {"first": named([display(name) for name in fastest.names])}
+        text = f"{{first}} each get to the target with the least compute on {on}, {{size}}."
+        return said(text, names=names, size=share_words(fastest.share))
+    return said(
+        f"{{first}} gets to the target with the least compute, its own passes included, on {on}, {{size}}.",
+        f"{{first}} gets to the target with the least compute on {on}, {{size}}.",
+        names={"first": display(fastest.names[0])},
+        bold=["first"],
+        size=share_words(fastest.share),
+    )
+
+
+def _amount(spending: Spending) -> str:
+    """Return ``450 steps, 2.7 times the training``."""
+    low, high = steps_words(spending.least), steps_words(spending.most)
+    plural = "" if high in {"1", "less than 1"} else "s"
+    own = f"{high} step{plural}" if low == high else f"{low} to {high} steps"
+    if math.isnan(spending.most_times):
+        return own
+    ends = [_times(spending.least_times), _times(spending.most_times)]
+    return f"{own}, {ends[0] if ends[0] == ends[1] else f'up to {ends[1]}'} the training"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f} times" if ratio >= 1 else f"{100 * ratio:.2g}\N{NO-BREAK SPACE}% of"

@@ -1,0 +1,106 @@
+"""Numbers with their intervals as a sentence has them: ``87.2 points (84.2 to 90.2)``."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from initbench.reporting.formatting import count
+from initbench.reporting.statistics.power import MAXIMUM_SEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initbench.metric import Metric
+    from initbench.reporting.statistics.intervals import Estimate
+
+_FIXED = re.compile(r"-?\d+(?:\.(\d+))?")
+_DIGITS = 2  # of the interval's half-width, that are worth telling
+
+
+def difference_words(estimate: Estimate, metric: Metric) -> str:
+    """Return ``87.2 points (84.2 to 90.2)``, or for a metric without unit ``0.12 in test R² (0.10 to 0.14)``.
+
+    Args:
+        estimate: of a difference, in the metric's own direction or of oriented values; with or without an interval.
+        metric: of the values.
+    """
+    texts = _numbers((estimate.value, estimate.low, estimate.high), estimate, metric)
+    most = metric.largest_difference
+    ends = _numbers(tuple(estimate.clipped(-most, most))[1:3], estimate, metric)
+    return interval_words(f"{texts[0]} {metric.points or f'in {metric.title}'}", *ends)
+
+
+def value_words(values: Sequence[float], metric: Metric) -> str:
+    """Return the range of a metric's values, ``2.50 to 3.06 %``, or the value where there is one.
+
+    Args:
+        values: in the metric's own direction, finite.
+        metric: of them.
+    """
+    low, high = metric.number(min(values)), metric.text(max(values))
+    return high if metric.text(min(values)) == high else f"{low} to {high}"
+
+
+def share_words(estimate: Estimate) -> str:
+    """Return a share of 1 in percent, ``50 % (9 to 91)``."""
+    value, low, high = (f"{100 * part:.0f}" if math.isfinite(part) else "" for part in estimate[:3])
+    return interval_words(f"{value}\N{NO-BREAK SPACE}%", low, high)
+
+
+def plain_words(estimate: Estimate, form: str = "{:.2f}") -> str:
+    """Return a number without unit, ``0.93 (0.80 to 1.00)``.
+
+    Args:
+        estimate: of any kind.
+        form: of its numbers, such as ``{:+.2f}`` for a correlation.
+    """
+    value, low, high = (form.format(part) if math.isfinite(part) else "" for part in estimate[:3])
+    return interval_words(value, low, high)
+
+
+def interval_words(value: str, low: str, high: str) -> str:
+    """Return ``value (low to high)``, or the value where there are no ends."""
+    return f"{value} ({low} to {high})" if low and high else value
+
+
+def needed_words(needed: int | None, unit: str) -> str:
+    """Return what would tell: ``about 67 seeds would``, or that a great many would not.
+
+    Args:
+        needed: as from `power.number_needed`.
+        unit: what is counted, in the singular.
+    """
+    if needed is None:
+        return f"even {MAXIMUM_SEEDS:,} {unit}s might not do"
+    return f"about {count(needed)} {unit}s would"
+
+
+def over_words(number: int, place: str) -> str:
+    """Return ``one workload``, ``both workloads`` or ``4 workloads``.
+
+    Args:
+        number: of them.
+        place: a workload in one word (`names.Names.noun`).
+    """
+    return f"one {place}" if number == 1 else f"both {place}s" if number == 2 else f"{number} {place}s"
+
+
+def _numbers(values: Sequence[float], estimate: Estimate, metric: Metric) -> list[str]:
+    """Return values with no more decimals than their interval is worth, and never more than the metric has.
+
+    An end that is not 0 never reads as 0 where the metric's own format tells it from 0.
+    """
+    texts = [metric.number(value) if math.isfinite(value) else "" for value in values]
+    found = [_FIXED.fullmatch(text) for text in texts if text]
+    width = abs(metric.scale) * estimate.half_width
+    if not all(found) or not 0 < width < math.inf:
+        return texts
+    most = max((len(match[1] or "") for match in found if match), default=0)
+    for decimals in range(max(0, _DIGITS - 1 - math.floor(math.log10(width))), most):
+        rounded = [f"{metric.scale * value:.{decimals}f}" if math.isfinite(value) else "" for value in values]
+        vanishes = any(text and not float(text) and float(own) for text, own in zip(rounded, texts, strict=True))
+        if not vanishes:
+            return [text.removeprefix("-") if text and not float(text) else text for text in rounded]
+    return texts
