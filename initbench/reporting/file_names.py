@@ -1,4 +1,4 @@
-"""Names of files for figures."""
+"""Names of files for what has a name of any characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def file_names(names: Sequence[str], prefix: str = "", taken: Sequence[str] = ()
     Long names are cut, and no two differ in upper and lower case alone.
 
     Args:
-        names: such as those of workloads.
+        names: such as those of groups.
         prefix: what each begins with.
         taken: names that are not given.
     """
