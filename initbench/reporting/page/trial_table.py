@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from initbench.metric import Metric
-from initbench.reporting.comparison import early_columns
+from initbench.reporting.trials import early_columns
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ
 from initbench.reporting.metrics import metrics_by_task
@@ -21,12 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from initbench.ledger import TrialRecord
-    from initbench.reporting.statistics.wording import Terms
+    from initbench.reporting.results import Results
 
 # column → heading and how its values are written, before those of the metrics and behind them.
 _FIRST: dict[str, tuple[str, Any]] = {
     "suite": ("Suite", "text"),
-    "workload": ("Architecture and conditions", "text"),
+    "workload": ("Workload", "text"),
     "treatment": ("Treatment", "text"),
     "seed": ("Seed", "count"),
     "status": ("Status", "text"),
@@ -45,24 +42,23 @@ _FILTERS = ("suite", "workload", "treatment", "status")
 _ID_LENGTH = 8
 
 
-def trial_table(
-    trials: pd.DataFrame, records: Sequence[TrialRecord], metrics: Mapping[str, Metric], terms: Terms
-) -> dict[str, Any]:
+def trial_table(results: Results) -> dict[str, Any]:
     """Return ``columns`` (heading, kind, and whether the page offers a choice of its values) and ``rows``.
 
     The kind of a metric's column is its scale, digits and unit. Columns in which no trial has a value are
     left out, and so is the suite's where there is one suite.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
-        records: as from `frame.read_records`.
-        metrics: the outcomes by name, as from `metrics.outcome_metrics`.
-        terms: of the comparison.
+        results: that it is of.
     """
+    trials, records, metrics, terms = results.trials, results.records, results.metrics, results.terms
+    names = results.names
     floors = {record.id: _floor(record) for record in records}
     frame = trials.assign(epsilon_floor=[floors[i] for i in trials["trial_id"]])
     outcomes = _outcomes(frame, records, metrics)
     frame["trial_id"] = frame["trial_id"].str[:_ID_LENGTH]
+    frame["workload"] = [names.workloads[label].text for label in frame["workload"]]
+    frame["treatment"] = [names.treatments[label].text for label in frame["treatment"]]
     if f"{GQ}.saturated" in frame:
         frame[f"{GQ}.saturated"] = frame[f"{GQ}.saturated"].astype(object).map({True: "yes", False: "no"})
     probes = {
@@ -123,12 +119,6 @@ def _outcomes(
 def _kind(metric: Metric) -> dict[str, Any]:
     digits = re.fullmatch(r"\{:\.(\d+)f\}", metric.show)
     return {"scale": metric.scale, "unit": metric.unit, "digits": int(digits[1]) if digits else None}
-
-
-def as_json(table: dict[str, Any]) -> Markup:
-    """Return the data as JSON for a ``<script>`` element: no text in it can end the element or begin another."""
-    text = json.dumps(table, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704  # escaped
 
 
 def _floor(record: TrialRecord) -> float:

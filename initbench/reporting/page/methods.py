@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.conditions import effective
 from initbench.reporting.formatting import counted, listed
 from initbench.reporting.frame import natural
@@ -13,35 +15,23 @@ from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pandas as pd
-
     from initbench.ledger import TrialRecord
-    from initbench.metric import Metric
-    from initbench.reporting.statistics.wording import Terms
+    from initbench.reporting.results import Results
+    from initbench.reporting.terms import Terms
 
 _LONGEST_LIST = 12
 _OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
 
 
-def methods(
-    records: Sequence[TrialRecord],
-    trials: pd.DataFrame,
-    quotients: Mapping[str, str],
-    metrics: Mapping[str, Metric],
-    terms: Terms,
-    *,
-    ranked: bool,
-) -> str:
+def methods(results: Results, quotients: Mapping[str, str]) -> str:
     """Return the paragraph.
 
     Args:
-        records: as from `frame.read_records`.
-        trials: as from `comparison.comparable_trials`.
+        results: that it is about.
         quotients: how each form of the gradient quotient was measured, as text.
-        metrics: the outcomes by name.
-        terms: of the comparison.
-        ranked: whether treatments were compared by Friedman's test.
     """
+    records, trials, metrics, terms = results.records, results.trials, results.metrics, results.terms
+    ranked = not math.isnan(rank(results).ranks.pvalue)
     each = trials.drop_duplicates("trial_id")
     statuses = Counter(each["status"])
     ran = len(each) - statuses["failed"]
@@ -74,6 +64,8 @@ def methods(
         sentences += [
             f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
             "A cell's outcome is the median over its seeds.",
+            "A cell did not train where that is not better than the chance level by more than 2.576 of its standard errors "
+            "and by more than 2 % of its distance from the best value; in ranks such cells are tied, above diverged ones.",
             f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
             f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
         ]
