@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from initbench.reporting.charts.legend import entries_of, kind_entries
-from initbench.reporting.charts.panel import Axis, Specification, panel, raw, where, words
+from initbench.reporting.charts.legend import Entry, entries_of, kind_entries
+from initbench.reporting.charts.panel import Axis, Specification, panel, raw, said, where
 from initbench.reporting.charts.style import BAND, DIVERGED, LINE, THIN_DASH, THIN_LINE, styles
 
 if TYPE_CHECKING:
@@ -59,8 +59,11 @@ def band_panel(
     worst: Mapping[str, Any] | None = None,
     *,
     apart: bool = False,
+    diverged: str = "diverged",
 ) -> Specification | None:
     """Return lines with bands; a line ends where the median diverged.
+
+    On a logarithmic axis a value of 0 is a hollow mark at the lower edge.
 
     Args:
         points: in the order of their lines.
@@ -69,21 +72,28 @@ def band_panel(
         up: the vertical axis.
         worst: where the triangle of what diverged stands, at the first point that a line lacks; None for none.
         apart: whether every point that diverged has a triangle: each is a network of its own.
+        diverged: what a triangle means.
 
     Returns:
         None where there is nothing to draw.
     """
+    points = [point for point in points if not math.isnan(point.value)]
     shown = {point.label for point in points}
     kinds = list(dict.fromkeys(point.kind for point in points))
     lines = {
         (name, kind): [p for p in points if (p.label, p.kind) == (name, kind)] for name in colours for kind in kinds
     }
-    marks = [mark for line in lines.values() for mark in _marks(line, colours, apart=apart, ends=worst is not None)]
+    marks = [mark for line in lines.values() for mark in _marks(line, colours, log=up.log)]
     if not any("value" in mark for mark in marks):
         return None
-    ended = [mark for mark in marks if mark.get("ended")]
-    _tell_apart(ended)
-    legend = entries_of(colours, shown) + kind_entries(kinds, DASHED, diverged=bool(ended))
+    ended = [] if worst is None else [m for line in lines.values() for m in _ended(line, colours, apart=apart)]
+    ended = _tell_apart(ended)
+    marks += ended
+    legend = entries_of(colours, shown) + kind_entries(kinds, DASHED)
+    if ended:
+        legend.append(Entry(diverged, shape=DIVERGED))
+    if any("zero" in mark for mark in marks):
+        legend.append(Entry("0", shape="hollow"))
     return panel(_layers(marks, across.channel("x"), up, worst), marks, legend)
 
 
@@ -115,23 +125,31 @@ def _layers(
             },
         }
     )
-    point = {"fill": raw("colour"), "shape": raw("shape"), "size": raw("size", "quantitative"), "description": words()}
+    point = {"fill": raw("colour"), "shape": raw("shape"), "size": raw("size", "quantitative"), "description": said()}
     filled = {"type": "point", "filled": True, "opacity": 1}
     layers.append({"transform": where("words"), "mark": filled, "encoding": {"x": x, "y": y, **point}})
-    if worst is not None and any(mark.get("ended") for mark in marks):
-        said = {"x": x, "y": dict(worst), **point, "description": words("end")}
-        layers.append({"transform": where("ended"), "mark": filled, "encoding": said})
+    if any("zero" in mark for mark in marks):
+        hollow = {"type": "point", "filled": False, "strokeWidth": 1.6, "opacity": 1}
+        encoding = {"x": x, "y": {"value": "height"}, **point, "stroke": point["fill"], "description": said("zero")}
+        layers.append({"transform": where("zero"), "mark": hollow, "encoding": encoding | {"fill": {"value": None}}})
+    if worst is not None and any("end" in mark for mark in marks):
+        encoding = {"x": x, "y": dict(worst), **point, "description": said("end")}
+        layers.append({"transform": where("end"), "mark": filled, "encoding": encoding})
     return layers
 
 
-def _marks(line: list[Point], colours: Mapping[str, str], *, apart: bool, ends: bool) -> list[dict[str, Any]]:
-    """Return a line's points as data; what is not finite is left out."""
+def _marks(line: list[Point], colours: Mapping[str, str], *, log: bool) -> list[dict[str, Any]]:
+    """Return a line's points as data; what diverged is left out."""
     finite = [point for point in line if math.isfinite(point.value)]
-    said = _spread(len(finite))
+    speaking = _spread(len(finite))
     marks: list[dict[str, Any]] = []
     for number, point in enumerate(finite):
         style, thin = styles(colours)[point.label], point.kind in DASHED
-        mark: dict[str, Any] = {
+        symbol = {"colour": style.colour, "shape": style.shape, "size": _POINT / (2 if thin else 1)}
+        if log and point.value <= 0:
+            marks.append({"x": point.x, "zero": point.words, **symbol})
+            continue
+        mark = {
             "x": point.x,
             "value": point.value,
             "line": f"{point.kind} {point.label}",
@@ -139,16 +157,19 @@ def _marks(line: list[Point], colours: Mapping[str, str], *, apart: bool, ends: 
             "dash": list(THIN_DASH if thin else style.dash),
             "width": THIN_LINE if thin else LINE,
         }
-        if point.has_band:
+        if point.has_band and (point.low > 0 or not log):
             mark |= {"low": point.low, "high": point.high}
-        if number in said:
-            mark |= {"words": point.words, "shape": style.shape, "size": _POINT / (2 if thin else 1)}
-        marks.append(mark)
-    diverged = [point for point in line if not math.isfinite(point.value)] if ends else []
-    for point in diverged if apart else diverged[:1]:
-        colour = colours[point.label]
-        marks.append({"x": point.x, "colour": colour, "shape": DIVERGED, "ended": True, "end": point.words})
+        marks.append(mark | ({"words": point.words, **symbol} if number in speaking else {}))
     return marks
+
+
+def _ended(line: list[Point], colours: Mapping[str, str], *, apart: bool) -> list[dict[str, Any]]:
+    """Return the triangles of what diverged in a line."""
+    diverged = [point for point in line if not math.isfinite(point.value)]
+    return [
+        {"x": point.x, "colour": colours[point.label], "shape": DIVERGED, "end": point.words}
+        for point in (diverged if apart else diverged[:1])
+    ]
 
 
 def _spread(count: int) -> set[int]:
@@ -158,9 +179,11 @@ def _spread(count: int) -> set[int]:
     return {round(i * (count - 1) / (_MOST_POINTS - 1)) for i in range(_MOST_POINTS)}
 
 
-def _tell_apart(ended: list[dict[str, Any]]) -> None:
-    """Give the triangles at one place sizes by which each is seen behind the next."""
+def _tell_apart(ended: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the triangles, one for each colour at a place, in sizes by which each is seen behind the next."""
+    ended = list({(mark["x"], mark["colour"]): mark for mark in reversed(ended)}.values())[::-1]
     left = Counter(mark["x"] for mark in ended)
     for mark in ended:
         mark["size"] = _TRIANGLE * left[mark["x"]]
         left[mark["x"]] -= 1
+    return ended

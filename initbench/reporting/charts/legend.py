@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from initbench.reporting.charts.style import DIVERGED, styles
+from initbench.reporting.charts.style import styles
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -70,17 +70,16 @@ def entries_of(colours: Mapping[str, str], shown: Collection[str]) -> list[Entry
     return [Entry(label, style.colour, style.shape) for label, style in styles(colours).items() if label in shown]
 
 
-def kind_entries(kinds: Iterable[str], dashed: Collection[str], *, diverged: bool) -> list[Entry]:
-    """Return what kinds of lines mean, where there is more than one, and the triangle of what diverged.
+def kind_entries(kinds: Iterable[str], dashed: Collection[str]) -> list[Entry]:
+    """Return what kinds of lines mean, where there is more than one.
 
     Args:
         kinds: such as ``test`` and ``train``.
         dashed: those that are.
-        diverged: whether there is such a triangle.
     """
     found = list(dict.fromkeys(kinds))
     lines = [Entry(kind, shape="dashed" if kind in dashed else "line") for kind in found if kind]
-    return (lines if len(found) > 1 else []) + ([Entry("diverged", shape=DIVERGED)] if diverged else [])
+    return lines if len(found) > 1 else []
 
 
 def with_legend(specification: dict[str, Any], entries: Iterable[Entry]) -> dict[str, Any]:
@@ -108,10 +107,11 @@ def legend_layer(entries: list[Entry], width: float, size: float) -> tuple[dict[
     """
     widest = _SYMBOL + _CHARACTER * size * max(len(entry.label) for entry in entries)
     columns = max(1, min(len(entries), int(width / widest)))
-    # Vega takes labels that are equal for one: no-width spaces keep them apart.
-    labels = [entry.label + "\N{ZERO WIDTH SPACE}" * i for i, entry in enumerate(entries)] if _has_equal(entries) else [
-        entry.label for entry in entries
-    ]  # fmt: skip
+    # Vega takes equal labels for one: no-width spaces keep them apart.
+    labels = [
+        entry.label + "\N{ZERO WIDTH SPACE}" * [other.label for other in entries[:i]].count(entry.label)
+        for i, entry in enumerate(entries)
+    ]
     legend = {"orient": "bottom", "direction": "horizontal", "columns": columns, "title": None, "symbolOpacity": 1}
 
     def channel(values: list[str]) -> dict[str, Any]:
@@ -128,7 +128,3 @@ def legend_layer(entries: list[Entry], width: float, size: float) -> tuple[dict[
         },
     }
     return layer, _ROW * math.ceil(len(entries) / columns) + 2 * _ROW
-
-
-def _has_equal(entries: list[Entry]) -> bool:
-    return len({entry.label for entry in entries}) < len(entries)

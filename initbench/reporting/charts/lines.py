@@ -42,7 +42,7 @@ def line_panel(
         colours: of all treatments, as from `style.colours`.
         metric: of the outcomes.
         log_x: whether the horizontal axis is logarithmic; then what is not positive is left out.
-        log_y: whether the vertical one is.
+        log_y: whether the vertical one is; then a value of 0 is a hollow mark at the lower edge.
 
     Returns:
         None where there is nothing to draw.
@@ -50,14 +50,12 @@ def line_panel(
     rows = [{str(key): value for key, value in row.items()} for row in curves.dropna(subset=[x]).to_dict("records")]
     rows.sort(key=lambda row: _KINDS.index(row["split"]) if row.get("split") in _KINDS else 0)
     points = [_point(row, x, metric) for row in rows if row[x] > 0 or not log_x]
-    if log_y:
-        points = [point for point in points if point.value > 0 or not math.isfinite(point.value)]
-        points = [point if point.low > 0 else point._replace(low=math.nan) for point in points]
     shown = drawn_values(points)
     if not shown:
         return None
     up = outcome_axis(metric, shown)
-    up = log_axis(up.title, shown) if log_y else up
+    positive = [value for value in shown if value > 0]
+    up = log_axis(up.title, positive) if log_y and positive else up
     return band_panel(points, colours, _across(points, x, title, log=log_x), up, worst_edge(metric), apart=x == "depth")
 
 

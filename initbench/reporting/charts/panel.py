@@ -99,7 +99,7 @@ def raw(field: str, kind: str = "nominal") -> dict[str, Any]:
     return {"field": field, "type": kind, "scale": None}
 
 
-def words(field: str = "words") -> dict[str, Any]:
+def said(field: str = "words") -> dict[str, Any]:
     """Return the encoding of what a mark says to who points at it or cannot see it."""
     return {"field": field, "type": "nominal"}
 
