@@ -25,10 +25,12 @@ class Column(NamedTuple):
     Attributes:
         heading: its lines.
         form: the name of the `formatting.FILTERS` that writes its values; ``outcome`` and ``difference`` are written by
-            the row's metric, and the labels of a ``treatment`` and a ``workload`` as their short names.
+            the row's metric, ``mean`` by it with a half-width, and the labels of a ``treatment`` and a ``workload`` as
+            their short names.
         value: the frame's column.
-        low: that of the lower end of an interval, which then follows in parentheses; empty for none.
+        low: that of the lower end of an interval, which then follows in parentheses, or of a half-width; empty for none.
         high: that of the upper end.
+        metric: that writes the values, where it is not the row's.
     """
 
     heading: str
@@ -36,6 +38,7 @@ class Column(NamedTuple):
     value: str
     low: str = ""
     high: str = ""
+    metric: Metric | None = None
 
     @property
     def is_text(self) -> bool:
@@ -54,6 +57,9 @@ class Column(NamedTuple):
             known = {} if names is None else {"treatment": names.treatments, "workload": names.workloads}[self.form]
             label = row[self.value]
             return known[label].text if label in known else FILTERS["text"](label)
+        metric = self.metric or metric
+        if self.form == "mean":
+            return metric.text(row[self.value], row[self.low])
         written: dict[str, Callable[..., str]] = {
             "outcome": partial(outcome_text, metric=metric),
             "difference": metric.signed,
@@ -72,7 +78,7 @@ def outcome_text(value: float, metric: Metric) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: shown in the page, and written whole as ``<name>.csv`` beside it.
+    """A table: shown in a page, and written whole as ``<name>.csv`` beside it.
 
     Attributes:
         name: unique in a report.
@@ -83,6 +89,7 @@ class Table:
         metrics: by the name that a row's ``metric`` has; the only one where rows have none.
         names: of the treatments and workloads in it.
         is_shown: whether a page shows it; else it is only written beside it.
+        is_written: whether it is written beside the page; else it is a part of one that is.
     """
 
     name: str
@@ -93,6 +100,7 @@ class Table:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     names: Names | None = None
     is_shown: bool = True
+    is_written: bool = True
 
     @property
     def cells(self) -> list[list[str]]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.cost import initialization_costs
-from initbench.reporting.analyses.heat_map import HeatMap, heat_map, order_of
+from initbench.reporting.analyses.heat_cells import heat_map, order_of
+from initbench.reporting.analyses.heat_map import HeatMap
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.charts.heat_map import heat_map_figure
 from initbench.reporting.results import as_results

@@ -122,23 +122,20 @@ def ranks_words(
         text = f"Some of {k} {terms.treatment}s rank better than others over {over}, but none is told to be first."
         return Sentence(text, (), True)
     nearest = behind.iloc[0]
-    shared = len(leaders) > 1
-    who = (
-        "{first} and {tied}"
-        if len(leaders) == 2
-        else "{first}"
-        if not shared
-        else f"{{first}} and {len(leaders) - 1} others"
-    )
-    first = "share the first rank" if shared else "ranks first"
-    most = "all others" if len(behind) == k - len(leaders) else f"{len(behind)} of {k - len(leaders)} others"
+    others = f" and {len(leaders) - 1} others" if len(leaders) > 2 else " and {tied}" if len(leaders) > 1 else ""
+    who = "{first}" + others + (" share the first rank" if others else " ranks first")
+    more = f" and of {counted(len(behind) - 1, 'other')} by more" if len(behind) > 1 else ""
     return said(
-        f"{who} {first} over {over}, ahead of {most}: of {{second}} by {{size}} ranks.",
-        f"{who} {first} over {over}, ahead of {{second}} by {{size}} ranks.",
-        f"{who} {first}, ahead of {{second}} by {{size}} ranks.",
-        names={"first": leaders[0], "tied": leaders[1] if shared else "", "second": display(str(nearest["second"]))},
+        f"{who} over {over}, ahead of {{second}} by {{size}} ranks{more}.",
+        f"{who}, ahead of {{second}} by {{size}} ranks{more}.",
+        f"{who}, ahead of {{second}} by {{size}} ranks.",
+        names={
+            "first": leaders[0],
+            "tied": leaders[1] if len(leaders) > 1 else "",
+            "second": display(str(nearest["second"])),
+        },
         bold=["first", "tied"],
-        size=plain_words(Estimate(nearest["difference"], nearest["low"], nearest["high"], n), "{:.1f}"),
+        size=plain_words(Estimate(nearest["difference"], nearest["low"], nearest["high"], n)),
     )
 
 
@@ -233,23 +230,16 @@ def _no_ranks(ranks: RankComparison, terms: Terms, place: str) -> Sentence:
 
 def _divergence(treatment: str, rate: DivergenceRate, place: str) -> Sentence:
     on, n = rate.diverged_workloads, rate.workloads.n
-    where = f"all {n}" if on == n > 1 else f"{on} of {n}"
-    return (
-        said(
-            f"{{first}} diverges on {where} {place}s at one seed or more, {{size}}.",
-            f"{{first}} diverges on {where} {place}s, {{size}}.",
-            names={"first": treatment},
-            bold=["first"],
-            size=share_words(rate.workloads),
-            subject=treatment,
-        )
-        if n != 1
-        else said(
-            f"{{first}} diverges in {rate.diverged} of {counted(rate.trials, 'trial')} on the only {place}.",
-            names={"first": treatment},
-            bold=["first"],
-            subject=treatment,
-        )
+    if n == 1:
+        text = f"{{first}} diverges in {rate.diverged} of {counted(rate.trials, 'trial')} on the only {place}."
+        return said(text, names={"first": treatment}, bold=["first"])
+    where = f"all {n}" if on == n else f"{on} of {n}"
+    return said(
+        f"{{first}} diverges on {where} {place}s at one seed or more, {{size}}.",
+        f"{{first}} diverges on {where} {place}s, {{size}}.",
+        names={"first": treatment},
+        bold=["first"],
+        size=share_words(rate.workloads),
     )
 
 

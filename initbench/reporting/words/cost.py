@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from initbench.reporting.formatting import counted
 from initbench.reporting.formatting import steps as steps_words
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, named
@@ -30,39 +31,49 @@ def spent_words(spent: Spent, terms: Terms, display: Callable[[str], str] = str)
         return Sentence("Not known: the records do not say what initializers spent.", is_open=True)
     if not spent.spending:
         if spent.unknown:
+            others = f"the other {terms.treatment}s cost nothing before training"
             return said(
-                f"Of {{first}} it is not known; the other {terms.treatment}s cost nothing before training.",
-                names={"first": named([display(name) for name in spent.unknown])},
+                f"Of {{who}} it is not known; {others}.",
+                f"Of {counted(len(spent.unknown), terms.treatment)} it is not known; {others}.",
+                names={"who": named([display(name) for name in spent.unknown])},
                 is_open=True,
             )
         return Sentence(f"No {terms.treatment} costs a forward or a backward pass before training.")
     first, *more = spent.spending
     names = {"first": display(first.treatment), "second": display(more[0].treatment) if more else ""}
-    rest = ""
-    if not more:
-        rest = " The others: nothing." if spent.nothing and not spent.unknown else ""
-    short = f"{{first}}: {_amount(first)}, the most of {len(spent.spending)} that cost anything." if more else ""
-    both = f"{{first}}: {_amount(first)}. {{second}}: {_amount(more[0])}." if len(more) == 1 else ""
-    alone = f"{{first}}: {_amount(first)}."
-    templates = [text for text in (both, short, alone + rest, alone) if text]
+    own = f"{{first}}: {_amount(first)}"
+    if more:
+        templates = [f"{own}. {{second}}: {_amount(more[0])}."] if len(more) == 1 else []
+        templates += [f"{own}, the most of {len(spent.spending)} that cost anything.", f"{own}."]
+    else:
+        # Those of which it is not known are no others that cost nothing.
+        all_known = bool(spent.nothing) and not spent.unknown
+        templates = [f"{own}. The others: nothing."] if all_known else []
+        templates.append(f"{own}.")
     return said(*templates, names=names, bold=["first"])
 
 
-def fastest_words(fastest: Fastest, terms: Terms, display: Callable[[str], str] = str) -> Sentence:
+def fastest_words(
+    fastest: Fastest, terms: Terms, display: Callable[[str], str] = str, *, place: str = "workload"
+) -> Sentence:
     """Return what reaches the targets with the least compute, its own passes included, on the most workloads.
 
     Args:
         fastest: as from `profiles.fastest`.
         terms: of the comparison.
         display: a treatment's label → its display text.
+        place: a workload in one word.
     """
     if not fastest.names:
-        return Sentence(f"No {terms.treatment} reaches the target of any workload.")
-    on = f"{fastest.wins} of {fastest.share.n} workloads"
+        return Sentence(f"No {terms.treatment} gets to the target of any {place}.")
+    on = f"{fastest.wins} of {counted(fastest.share.n, place)}"
     if len(fastest.names) > 1:
-        names = {"first": named([display(name) for name in fastest.names])}
-        text = f"{{first}} each get to the target with the least compute on {on}, {{size}}."
-        return said(text, names=names, size=share_words(fastest.share))
+        return said(
+            f"{{who}} each get to the target with the least compute on {on}, {{size}}.",
+            f"{len(fastest.names)} {terms.treatment}s each get to the target with the least compute on {on}, {{size}}.",
+            names={"who": named([display(name) for name in fastest.names])},
+            size=share_words(fastest.share),
+        )
     return said(
         f"{{first}} gets to the target with the least compute, its own passes included, on {on}, {{size}}.",
         f"{{first}} gets to the target with the least compute on {on}, {{size}}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from initbench.reporting.words.sentence import MOST_WORDS, Sentence, words_in
@@ -9,6 +10,7 @@ from initbench.reporting.words.sentence import MOST_WORDS, Sentence, words_in
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_FIELD = re.compile(r"\{(\w+)\}")
 _SHORTER = (8, 6, 4, 3, 2)  # words of a name, tried one after the other
 
 
@@ -32,9 +34,9 @@ def said(
     """
     attempts = [(template, names) for template in templates]
     attempts += [(templates[-1], cut(names, most)) for most in _SHORTER]
-    texts = [(template.format(**own, **values), own) for template, own in attempts]
+    texts = [(_filled(template, {**values, **own}), own) for template, own in attempts]
     text, own = next((found for found in texts if words_in(found[0]) <= MOST_WORDS), texts[-1])
-    return Sentence(text, tuple(own[field] for field in bold if own[field]), is_open, subject)
+    return Sentence(text, tuple(own[field] for field in bold if own[field] and own[field] in text), is_open, subject)
 
 
 def cut(names: Mapping[str, str], most: int) -> dict[str, str]:
@@ -55,6 +57,11 @@ def cut(names: Mapping[str, str], most: int) -> dict[str, str]:
             end = "…" if at + most - 1 < len(own) else ""
             shorter[field] = f"{own[0]}… {' '.join(own[at : at + most - 1])}{end}"
     return shorter
+
+
+def _filled(template: str, texts: Mapping[str, str]) -> str:
+    """Return a template with its fields filled in; other braces, as labels and units may have, stay."""
+    return _FIELD.sub(lambda field: texts.get(field[1], field[0]), template)
 
 
 def _cut(words: Sequence[str], most: int) -> str:

@@ -38,6 +38,7 @@ def predicts_words(
     *,
     pvalue: float | None = None,
     comparisons: int = 1,
+    place: str = "workload",
     subject: str = "",
 ) -> Sentence:
     """Return whether a probe orders the treatments of a workload as their outcomes do.
@@ -50,16 +51,13 @@ def predicts_words(
         terms: of the comparison.
         pvalue: the test's after a correction for several probes; its own by default.
         comparisons: how many were corrected for.
+        place: a workload in one word.
         subject: as in `Sentence`.
     """
     names = {"probe": probe}
     if math.isnan(test.statistic):
-        text = (
-            f"Cannot be told: no {{place}} has 3 {terms.treatment}s with different values; it takes 5 {{everywhere}}."
-        )
-        return said(
-            text, names=names, is_open=True, subject=subject, place="workload", everywhere="on the same workloads"
-        )
+        lacking = f"no {place} has 3 {terms.treatment}s with different values"
+        return Sentence(f"Cannot be told: {lacking}; it takes {MINIMUM_TREATMENTS}.", is_open=True, subject=subject)
     if not test.is_testable:
         return _too_few(rho.n, terms, subject)
     if test.tells(rho, pvalue):

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.comparison import early_columns
+from initbench.reporting.trials import early_columns
 from initbench.reporting.frame import GQ, natural
-from initbench.reporting.metrics import described_metrics
 from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
 from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.cells import cells, table
+from initbench.reporting.cells import cells, table
 from initbench.reporting.statistics.divergence import DivergencePrediction, predict_divergence
 from initbench.reporting.statistics.gain import Gain, gain
 from initbench.reporting.statistics.intervals import Estimate
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
     from initbench.reporting.statistics.exchange import Parts
-    from initbench.reporting.statistics.wording import Terms
+    from initbench.reporting.terms import Terms
+    from initbench.reporting.results import Results
 
 TRIVIAL = {
     "parameters": "the parameter count",
@@ -94,40 +94,34 @@ def probe_columns(trials: pd.DataFrame) -> list[str]:
     return sorted(found, key=lambda column: (column != GQ, natural(column)))
 
 
-def trivial_predictors(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[str, str]:
-    """Return what a probe has to add something to where it is known: columns of the trials, and their words.
-
-    Args:
-        trials: as from `comparison.comparable_trials`.
-        records: of these trials.
-    """
-    described = described_metrics(records)
-    early = {name: described[name].title if name in described else name for name in early_columns(trials)}
+def trivial_predictors(results: Results) -> dict[str, str]:
+    """Return what a probe has to add something to where it is known: columns of the trials, and their words."""
+    described = results.described
+    early = {name: described[name].title if name in described else name for name in early_columns(results.trials)}
     return TRIVIAL | early
 
 
-def measure(trials: pd.DataFrame, records: Sequence[TrialRecord], terms: Terms) -> list[ProbeResult]:
+def measure(found: Results) -> list[ProbeResult]:
     """Return what each probe tells, in both forms where some of its values are saturated.
 
-    Correlations are with the outcome in the metric's own direction, a diverged trial being the worst. Where there are
-    several metrics they are with the oriented outcomes, and what would put their values together is not computed.
+    Correlations are with the outcome in the metric's own direction. Those of cells that did not train are tied, worse
+    than any that did, and a diverged one is the worst. Where there are several metrics they are with the oriented
+    outcomes, and what would put their values together is not computed.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
-        records: of these trials.
-        terms: of the comparison.
+        found: the results of a report.
     """
+    trials, records, terms = found.trials, found.records, found.terms
     columns = probe_columns(trials)
-    trivial = {column: words for column, words in trivial_predictors(trials, records).items() if column in trials}
-    described = described_metrics(records)
+    trivial = {column: words for column, words in trivial_predictors(found).items() if column in trials}
     for name in early_columns(trials):
-        nothing = _learned_nothing(described.get(name))
+        nothing = _learned_nothing(found.described.get(name))
         trials = trials.assign(
             **{name: trials[name].mask((trials["status"] == "diverged") & trials[name].isna(), nothing)}
         )
     compared = cells(trials, list(dict.fromkeys([*columns, *trivial])))
-    outcome, diverged = table(compared), table(compared, "diverged")
-    shown = outcome if terms.metric is None else outcome * terms.metric.oriented(1.0)
+    outcome, ranked, diverged = table(compared), table(compared, "ranked"), table(compared, "diverged")
+    shown = ranked if terms.metric is None else ranked * terms.metric.oriented(1.0)
     tables = {words: (column, table(compared, column)) for column, words in trivial.items()}
     architectures = {
         workload: label or workload
@@ -156,7 +150,7 @@ def measure(trials: pd.DataFrame, records: Sequence[TrialRecord], terms: Terms) 
                     {k: _picked(selection(own, outcome, k, lower, architectures), terms) for k in _PICKED},
                     _SEVERAL
                     if terms.metric is None
-                    else gain(own, outcome, _others(tables, column), architectures=architectures, parts=parts),
+                    else gain(own, ranked, _others(tables, column), architectures=architectures, parts=parts),
                     predict_divergence(own, diverged, parts=parts),
                     mean_seed_agreement(seed_agreement(_shown(trials, column, flags, form), column)),
                     batch_spread(_batches(records, column, form)),

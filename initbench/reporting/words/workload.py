@@ -1,0 +1,138 @@
+"""What one workload says, in short sentences: who is best, who did not train, who diverged, whose GQ is saturated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.reporting.formatting import counted
+from initbench.reporting.words.comparison import pair_words
+from initbench.reporting.words.fitting import said
+from initbench.reporting.words.sentence import Sentence, named
+from initbench.reporting.words.sizes import value_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initbench.metric import Metric
+    from initbench.reporting.statistics.standing import Standing
+    from initbench.reporting.terms import Terms
+
+
+def workload_words(
+    standing: Standing, metric: Metric, terms: Terms, display: Callable[[str], str] = str, *, subject: str = ""
+) -> list[Sentence]:
+    """Return the sentences on one workload, which is not named in them; at least one.
+
+    Args:
+        standing: as from `standing.standing`.
+        metric: of the workload.
+        terms: of the comparison.
+        display: a treatment's label → its display text.
+        subject: the workload, as a display text.
+    """
+    sentences = [
+        *_best(standing, metric, terms, display, subject),
+        *_untrained(standing, metric, terms, display, subject),
+        *_diverged(standing, terms, display, subject),
+    ]
+    if standing.saturated:
+        whose = named([display(name) for name in standing.saturated])
+        sentences.append(
+            said(
+                "GQ is saturated for {whose}: the gradient has vanished, GQ says nothing of curvature.",
+                "GQ is saturated for {whose}: the gradient has vanished.",
+                f"GQ is saturated for {counted(len(standing.saturated), terms.treatment)}: the gradient has vanished.",
+                names={"whose": whose},
+                subject=subject,
+            )
+        )
+    return sentences
+
+
+def _best(
+    standing: Standing, metric: Metric, terms: Terms, display: Callable[[str], str], subject: str
+) -> list[Sentence]:
+    outcomes = standing.outcomes
+    if standing.compared == 0:
+        nothing = "Nothing was trained here: the trials were measured at initialization alone."
+        text = nothing if standing.seeds else "No trial has a result."
+        return [Sentence(text, is_open=not standing.seeds, subject=subject)]
+    if not len(outcomes):
+        return [] if len(standing.untrained) else [Sentence(f"Every {terms.treatment} diverges.", subject=subject)]
+    value = f"{value_words([metric.oriented(outcomes.iloc[0])], metric)}"
+    names = {"first": display(standing.best)}
+    if len(outcomes) == 1:
+        text = f"Only {{first}} trains: {value} {{title}}."
+        if standing.compared == 1:
+            text = f"{{first}}: {value} {{title}}; there is nothing to compare it with."
+        short = text.replace(" {title}", "")
+        return [said(text, short, names=names, bold=["first"], subject=subject, title=metric.quantity)]
+    sentences = []
+    if standing.behind:
+        other = standing.behind[0]
+        difference = standing.differences[other]
+        found = pair_words(display(standing.best), display(other), difference, metric, comparisons=standing.comparisons)
+        sentences.append(Sentence(found.text, found.bold, found.is_open, subject))
+    leading = standing.leading
+    if len(leading) == 2:
+        difference = standing.differences[leading[1]]
+        found = pair_words(
+            display(leading[0]), display(leading[1]), difference, metric, comparisons=standing.comparisons
+        )
+        sentences.append(Sentence(found.text, found.bold, found.is_open, subject))
+    elif len(leading) > 2:
+        values = value_words([metric.oriented(outcomes[name]) for name in leading], metric)
+        sentences.append(
+            said(
+                f"{{who}} cannot be told apart, {values} {{title}}; more seeds would tell.",
+                f"{len(leading)} {terms.treatment}s cannot be told apart, {values}; more seeds would tell.",
+                names={"who": named([display(name) for name in leading])},
+                is_open=True,
+                subject=subject,
+                title=metric.quantity,
+            )
+        )
+    return sentences
+
+
+def _untrained(
+    standing: Standing, metric: Metric, terms: Terms, display: Callable[[str], str], subject: str
+) -> list[Sentence]:
+    untrained = standing.untrained
+    if not len(untrained):
+        return []
+    values = value_words([metric.oriented(value) for value in untrained], metric)
+    if len(untrained) == standing.compared:
+        text = f"No {terms.treatment} trains here: {values}, no better than guessing."
+        return [Sentence(text, subject=subject)]
+    verb = "does" if len(untrained) == 1 else "do"
+    return [
+        said(
+            f"{{who}} {verb} not train: {values} {{title}}, no better than guessing.",
+            f"{{who}} {verb} not train: {values}, no better than guessing.",
+            f"{counted(len(untrained), terms.treatment)} {verb} not train: {values}, no better than guessing.",
+            names={"who": named([display(str(name)) for name in untrained.index])},
+            subject=subject,
+            title=metric.quantity,
+        )
+    ]
+
+
+def _diverged(standing: Standing, terms: Terms, display: Callable[[str], str], subject: str) -> list[Sentence]:
+    """Return one sentence for those that diverged at equally many of their seeds, the most often first."""
+    together: dict[tuple[int, int], list[str]] = {}
+    for name, counts in standing.diverged.items():
+        together.setdefault(counts, []).append(display(name))
+    sentences = []
+    for (diverged, seeds), names in sorted(together.items(), key=lambda item: -item[0][0] / item[0][1]):
+        verb = "diverges" if len(names) == 1 else "diverge"
+        at = (
+            "the only seed"
+            if seeds == 1
+            else f"all {seeds} seeds"
+            if diverged == seeds
+            else f"{diverged} of {seeds} seeds"
+        )
+        several = f"{counted(len(names), terms.treatment)} {verb} at {at}."
+        sentences.append(said(f"{{who}} {verb} at {at}.", several, names={"who": named(names)}, subject=subject))
+    return sentences
