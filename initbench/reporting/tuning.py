@@ -111,9 +111,7 @@ def _steps(cell: tuple[str, str], records: Sequence[TrialRecord]) -> Iterator[di
     """Yield the medians of every quantity at the steps that all have which got that far."""
     histories = [record.initialization.get("tuning", {}) for record in records]
     for quantity in dict.fromkeys(name for own in histories for name in own if name != "step"):
-        values = [
-            dict(zip(own["step"], own[quantity], strict=True)) for own in histories if quantity in own
-        ]
+        values = [dict(zip(own["step"], own[quantity], strict=True)) for own in histories if quantity in own]
         for step in sorted({step for own in values for step in own}):
             there = [own for own in values if max(own) >= step]
             numbers = [own[step] for own in there if step in own and not math.isnan(own[step])]
@@ -141,7 +139,9 @@ def _named(prefix: str, numbers: Sequence[float]) -> dict[str, float]:
 def _changes(
     found: Cells, bases: Mapping[tuple[str, str], str], factors: pd.DataFrame, results: Results
 ) -> Iterator[dict[str, Any]]:
-    sizes = factors.assign(value_median=factors["value_median"].abs()).groupby(_CELL)["value_median"].agg(["min", "max"])
+    sizes = (
+        factors.assign(value_median=factors["value_median"].abs()).groupby(_CELL)["value_median"].agg(["min", "max"])
+    )
     for cell, records in found.items():
         shared: dict[str, Any] = dict(zip(_CELL, cell, strict=True))
         if cell in sizes.index:
@@ -156,7 +156,10 @@ def _of_history(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
     for quantity in dict.fromkeys(name for own in histories for name in own if name != "step"):
         own = [history for history in histories if quantity in history]
         steps = float(np.median([history["step"][-1] - history["step"][0] + 1 for history in own]))
-        ends = {"before": [history[quantity][0] for history in own], "after": [history[quantity][-1] for history in own]}
+        ends = {
+            "before": [history[quantity][0] for history in own],
+            "after": [history[quantity][-1] for history in own],
+        }
         yield {"quantity": quantity, "source": "history", "seeds": len(own), "steps": steps} | _before_after(ends)
 
 
@@ -168,7 +171,12 @@ def _of_base(cell: tuple[str, str], base: str, results: Results) -> Iterator[dic
         if column.startswith("probe.") and not column.endswith(".saturated"):
             values = [own[column].dropna().tolist() for own in both]
             if all(values):
-                row = {"quantity": column.removeprefix("probe."), "source": "base", "base": base, "seeds": len(values[1])}
+                row = {
+                    "quantity": column.removeprefix("probe."),
+                    "source": "base",
+                    "base": base,
+                    "seeds": len(values[1]),
+                }
                 yield row | _before_after(dict(zip(("before", "after"), values, strict=True)))
 
 

@@ -48,7 +48,9 @@ def layer_figures(profiles: pd.DataFrame, results: Results) -> tuple[list[Figure
             part = own[own["workload"] == label]
             panel, over, note = _panel(part, what, colours)
             if panel is None:
-                left.append(f"{capitalized(what)} on {results.names.workload(label)} has no finite value, so nothing is drawn.")
+                left.append(
+                    f"{capitalized(what)} on {results.names.workload(label)} has no finite value, so nothing is drawn."
+                )
                 continue
             title = f"{capitalized(what)} by {over}: {results.names.workload(label)}"
             figures.append(Figure(names[label], title, f"{title}. {_alt(part)}", panel, note))
@@ -81,6 +83,8 @@ def _alt(part: pd.DataFrame) -> str:
     """Return between which values the line of each treatment lies, the largest first."""
     levels = {str(treatment): level(own) for treatment, own in part.groupby("treatment", sort=False)}
     known = sorted((name for name in levels if levels[name].layers), key=lambda name: -levels[name].typical)
-    texts = [f"{name} from {plain_number(levels[name].smallest)} to {plain_number(levels[name].largest)}" for name in known]
+    texts = [
+        f"{name} from {plain_number(levels[name].smallest)} to {plain_number(levels[name].largest)}" for name in known
+    ]
     more = f"; and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
     return f"Medians over the seeds, the largest first: {'; '.join(texts[:_MOST_NAMED])}{more}."

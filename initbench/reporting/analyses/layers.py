@@ -100,10 +100,10 @@ class Layers(Analysis):
             Column("Workload", "workload", "workload"),
             Column(capitalized(results.terms.treatment), "treatment", "treatment"),
             Column("Layers\nor points", "count", "layers"),
-            Column("Typical", "number", "typical"),
-            Column("smallest", "number", "smallest"),
-            Column("largest", "number", "largest"),
-            Column("Largest over\nsmallest", "number", "factor"),
+            Column("Typical", "quotient", "typical"),
+            Column("smallest", "quotient", "smallest"),
+            Column("largest", "quotient", "largest"),
+            Column("Largest over\nsmallest", "quotient", "factor"),
         ]
         note = (
             "Sizes of medians over seeds, of the weights where the layers’ names tell them. Typical: the median of the "

@@ -101,7 +101,8 @@ class Tuning(Analysis):
         names, word = self.results.names, capitalized(self.results.terms.treatment)
         cell = [Column("Workload", "workload", "workload"), Column(word, "treatment", "treatment")]
         ends = [
-            Column(capitalized(end), "quotient", end, f"{end}_smallest", f"{end}_largest") for end in ("before", "after")
+            Column(capitalized(end), "quotient", end, f"{end}_smallest", f"{end}_largest")
+            for end in ("before", "after")
         ]
         changes = [
             *cell,
@@ -125,9 +126,7 @@ class Tuning(Analysis):
                 Column("after tuning", "outcome", "after", "after_smallest", "after_largest"),
             ]
             title, metrics = f"{outcome} from the base and after tuning", self.results.metrics
-            found.append(
-                Table("tuning_outcomes", title, self.outcomes, columns, metrics=metrics, names=names)
-            )
+            found.append(Table("tuning_outcomes", title, self.outcomes, columns, metrics=metrics, names=names))
         points = [("tuning_steps", "Every step of the tuners", self.steps), ("scale_factors", "By layer", self.factors)]
         return found + [Table(name, title, frame, is_shown=False) for name, title, frame in points if len(frame)]
 

@@ -59,9 +59,7 @@ def _objectives(steps: pd.DataFrame) -> pd.DataFrame:
     return steps.groupby("quantity", sort=False).filter(lambda own: not set(own["value_median"]) <= _FLAGS)
 
 
-def _each(
-    found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, title: str, draw: Draw
-) -> list[Figure]:
+def _each(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, title: str, draw: Draw) -> list[Figure]:
     """Return a figure for each workload that has something to draw."""
     shown, colours = in_words(frame, found.results)
     names, figures = file_names(labels, prefix), []
@@ -102,7 +100,9 @@ def _depths(found: Tuning) -> list[Figure]:
     labels = list(dict.fromkeys(several["family"]))
     names, families = file_names(labels, "tuning-depth-"), short_names([], labels)
     figures = []
-    for number, ((family, quantity), part) in enumerate(shown.sort_values("depth").groupby(["family", "quantity"], sort=False)):
+    for number, ((family, quantity), part) in enumerate(
+        shown.sort_values("depth").groupby(["family", "quantity"], sort=False)
+    ):
         what = quantity_words(str(quantity))
         panel = value_panel(part, "depth", "depth", what, colours)
         if panel is not None:
