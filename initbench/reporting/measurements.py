@@ -24,7 +24,7 @@ _COLUMNS = {
 _KINDS = {"curve": "probe_curves", "per_layer": "probe_layers"}
 _WORDS = {"probe_curves": "curve", "probe_layers": "set of values per layer"}
 PROFILE_COLUMNS = [
-    *("probe", "kind", "workload", "treatment", "layer", "place", "seeds"),
+    *("probe", "form", "workload", "treatment", "layer", "place", "seeds"),
     *("value_median", "value_smallest", "value_largest", "unit", "over"),
 ]
 
@@ -69,7 +69,7 @@ def left_of_statistics(tables: Mapping[str, pd.DataFrame]) -> str:
 def profiles(records: Sequence[TrialRecord], trials: pd.DataFrame) -> pd.DataFrame:
     """Return what the network looked like at initialization: one row per layer, or point of a curve, of each cell.
 
-    - ``probe``, ``kind`` (``per_layer`` or ``curve``), ``workload``, ``treatment``; rows stand in this order, probes as
+    - ``probe``, ``form`` (``per_layer`` or ``curve``), ``workload``, ``treatment``; rows stand in this order, probes as
       they are first met;
     - ``layer``: the layer's or parameter's name; of a curve, its place as text; ``place``: from 0 in the model's order,
       counted over all layers that any treatment has there; of a curve, its place;
@@ -87,7 +87,7 @@ def profiles(records: Sequence[TrialRecord], trials: pd.DataFrame) -> pd.DataFra
         places = _places(own, kind)
         for treatment, entries in own.items():
             first = entries[0]
-            same = {"probe": probe, "kind": kind, "workload": workload, "treatment": treatment}
+            same = {"probe": probe, "form": kind, "workload": workload, "treatment": treatment}
             same |= {"unit": first.get("unit", ""), "over": first.get("over", "")}
             rows += [same | {"place": places[layer], **values} for layer, values in _summaries(entries, places)]
     return pd.DataFrame(rows, columns=PROFILE_COLUMNS)
@@ -117,21 +117,30 @@ class Level(NamedTuple):
 
 
 def level(profile: pd.DataFrame) -> Level:
-    """Return how large the values of one treatment are, over the weights where the layers' names tell them.
-
-    A weight is what ends in ``weight``: biases and other scalars are of another kind, and so are their values. A record
-    does not say which weights are matrices. Where no name tells, and of a curve, every value counts.
+    """Return how large the values of one treatment are, over what `of_weights` leaves; of a curve over all.
 
     Args:
         profile: of one probe, workload and treatment, as from `profiles`; its medians over the seeds are taken.
     """
-    is_weight = profile["layer"].str.endswith("weight")
-    own = profile[is_weight] if is_weight.any() else profile
+    own = of_weights(profile)
     sizes = own["value_median"].dropna().abs()
     if not len(sizes):
         return Level(math.nan, math.nan, math.nan, 0)
-    typical = sizes.iloc[-1] if own["kind"].iloc[0] == "curve" else sizes.median()
+    typical = sizes.iloc[-1] if own["form"].iloc[0] == "curve" else sizes.median()
     return Level(float(typical), float(sizes.min()), float(sizes.max()), len(sizes))
+
+
+def of_weights(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of weights where the layers' names tell them, else all.
+
+    A weight is what ends in ``weight``: biases and other scalars are of another kind, and so are their values. A record
+    does not say which weights are matrices: those of normalization layers are among them.
+
+    Args:
+        frame: with ``layer``.
+    """
+    is_weight = frame["layer"].astype(str).str.endswith("weight")
+    return frame[is_weight] if is_weight.any() else frame
 
 
 def _points(entry: Mapping[str, Any]) -> dict[str, list[Any]]:

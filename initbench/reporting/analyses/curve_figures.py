@@ -10,16 +10,20 @@ import pandas as pd
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import line_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.formatting import capitalized, counted
+from initbench.reporting.formatting import capitalized
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from initbench.metric import Metric
     from initbench.reporting.results import Results
 
 MOST_DRAWN = 12
 """Workloads of which there is a figure of one kind: more are no answer. The tables have all."""
+TRAIN_NOTE = (
+    "On training data, each value is a mean over the epoch so far, before each update and in training mode, so that it "
+    "lags behind while training improves quickly."
+)
 _MOST_NAMED = 12
 _SPREADS = ("median", "smallest", "largest")
 
@@ -55,7 +59,7 @@ def training_figures(curves: pd.DataFrame, results: Results) -> tuple[list[Figur
     Returns:
         The figures, those of one workload beside each other, and a sentence on those that there are not.
     """
-    names, left = _drawn(curves, "workload", "curves.csv")
+    names, left = drawn(curves, "workload", "curves.csv")
     both = both_splits(curves, results)
     found: dict[str, list[Figure]] = {}
     for kind, frame in ((STEPS, both), (COMPUTE, curves)):
@@ -78,7 +82,7 @@ def depth_figures(
     Returns:
         The figures, and a sentence on those that there are not.
     """
-    names, left = _drawn(depths, "family", "depths.csv")
+    names, left = drawn(depths, "family", "depths.csv")
     shown = {label: families[label] for label in names}
     return list(_panels(depths, "family", shown, DEPTH, results).values()), left
 
@@ -100,16 +104,18 @@ def in_words(frame: pd.DataFrame, results: Results) -> tuple[pd.DataFrame, dict[
     return frame.assign(treatment=[names[label].text for label in frame["treatment"]]), colours
 
 
-def _drawn(frame: pd.DataFrame, column: str, file: str) -> tuple[list[str], list[str]]:
-    """Return the labels of which there are figures, and a sentence where these are not all."""
+def drawn(frame: pd.DataFrame, column: str, file: str) -> tuple[list[str], list[str]]:
+    """Return the labels of which there are figures, and a sentence where these are not all.
+
+    Args:
+        frame: in whose order they are.
+        column: of the labels.
+        file: that has all of them.
+    """
     labels = list(dict.fromkeys(map(str, frame[column])))
-    left = len(labels) - MOST_DRAWN
-    if left <= 0:
+    if len(labels) <= MOST_DRAWN:
         return labels, []
-    return labels[:MOST_DRAWN], [
-        f"The first {MOST_DRAWN} of {len(labels)} are drawn; {counted(left, 'other')} in {file} alone."
-        .replace("1 other in", "1 other is in").replace("others in", "others are in")
-    ]  # fmt: skip
+    return labels[:MOST_DRAWN], [f"Of {len(labels)}, the first {MOST_DRAWN} are drawn; {file} has all."]
 
 
 def _panels(
@@ -122,7 +128,8 @@ def _panels(
         panel = line_panel(own, kind.x, kind.axis, colours, metric)
         if panel is not None:
             title = f"{capitalized(metric.title)} {kind.suffix}: {titles[str(label)]}"
-            found[str(label)] = Figure(names[str(label)], title, _alt(title, own, kind.x, metric), panel)
+            note = TRAIN_NOTE if "split" in own else ""
+            found[str(label)] = Figure(names[str(label)], title, _alt(title, own, kind.x, metric), panel, note)
     return found
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.curve_figures import training_figures
+from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figures
 from initbench.reporting.curves import training_curves as curve_table
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import natural
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 _HALF = 0.5
 """Of the way from chance to the best value: a network that is beyond on training data fits them."""
-TRAIN_NOTE = (
-    "On training data, each value is a mean over the epoch so far, before each update and in training mode, so that it "
-    "lags behind while training improves quickly."
-)
 
 
 @dataclass(frozen=True)
