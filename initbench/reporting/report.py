@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.charts.figure import MARKER, Figure
+from initbench.reporting.charts.figure import MARKER
 from initbench.reporting.page.collect import collect
 from initbench.reporting.page.html import render_html
 from initbench.reporting.results import Results, read_results
-from initbench.reporting.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.reporting.page.contents import Contents
+    from initbench.reporting.source import Source
     from initbench.reporting.words.sentence import Sentence
 
 _FIGURES = "figures"

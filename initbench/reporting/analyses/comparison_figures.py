@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initbench.reporting.cells import table
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.profile import profile_panel
-from initbench.reporting.cells import table
 from initbench.reporting.formatting import listed
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.profiles import performance_profiles

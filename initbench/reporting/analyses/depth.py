@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -46,7 +47,7 @@ class Depth(Analysis):
     results: Results
     depths: pd.DataFrame
     reached: pd.DataFrame
-    name: str = "depth"
+    name: ClassVar[str] = "depth"
 
     @property
     def question(self) -> str:
@@ -158,12 +159,11 @@ def _steepest(points: list[dict[Any, Any]], results: Results) -> dict[str, float
     oriented = [metric.oriented(point["outcome_median"]) for point in points]
     steps = [
         (after - before, points[i], points[i + 1])
-        for i, (before, after) in enumerate(zip(oriented, oriented[1:], strict=False))
+        for i, (before, after) in enumerate(itertools.pairwise(oriented))
         if math.isfinite(before)
     ]
     if not steps:
-        missing = dict.fromkeys(("from_depth", "from_outcome", "to_depth", "to_outcome", "worsening"), math.nan)
-        return missing
+        return dict.fromkeys(("from_depth", "from_outcome", "to_depth", "to_outcome", "worsening"), math.nan)
     worsening, before, after = max(steps, key=lambda step: step[0])
     ends = {f"{end}_{key}": float(point[column]) for end, point in (("from", before), ("to", after))
             for key, column in (("depth", "depth"), ("outcome", "outcome_median"))}  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.cost import cost
-from initbench.reporting.analyses.depth import depth_curves
+from initbench.reporting.analyses.depth import depth_profile
 from initbench.reporting.analyses.divergence import divergence
 from initbench.reporting.analyses.layers import layers
 from initbench.reporting.analyses.prediction import predict
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from initbench.reporting.results import Results
 
 _OF_OUTCOMES = (compare, predict)
-_OF_ANY = (cost, training_curves, depth_curves, tuning, layers)
+_OF_ANY = (cost, training_curves, depth_profile, tuning, layers)
 _MORE_OF_OUTCOMES = (divergence, variance)
 
 
@@ -33,6 +33,11 @@ def every_analysis(results: Results) -> list[Analysis]:
         results: as from `read_results`.
     """
     has_outcomes = len(results.judged) > 0
-    makers = [*(_OF_OUTCOMES if has_outcomes else ()), *_OF_ANY, *(_MORE_OF_OUTCOMES if has_outcomes else ()), workloads]
+    makers = [
+        *(_OF_OUTCOMES if has_outcomes else ()),
+        *_OF_ANY,
+        *(_MORE_OF_OUTCOMES if has_outcomes else ()),
+        workloads,
+    ]
     found = (make(results) for make in makers)
     return [analysis for analysis in found if analysis is not None]

@@ -113,7 +113,7 @@ def _marks(cell: Mapping[str, Any], row: int, column: int) -> list[dict[str, Any
     if state == "diverged":
         marks.append({"x": column + 0.1, "y": row + 0.5, "cross": True})
     if state == "untrained":
-        marks += [box_line for box_line in _hatching(left, right, top, bottom)]
+        marks += list(_hatching(left, right, top, bottom))
     return marks
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.charts.style import styles
 from initbench.reporting.conditions import conditions, differing, effective, fields_text
-from initbench.reporting.page.methods import methods
 from initbench.reporting.page.contents import Contents, OverviewView
+from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
 from initbench.reporting.words.facts import facts_line, notices
 
