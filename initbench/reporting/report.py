@@ -45,7 +45,7 @@ class Written(NamedTuple):
 
 
 def write_report(
-    folders: str | Path | Source | Sequence[str | Path | Source],
+    folders: str | Path | Results | Source | Sequence[str | Path | Source],
     output: str | Path | None = None,
     title: str | None = None,
     description: str | None = None,
@@ -57,7 +57,7 @@ def write_report(
     tables and figures of an earlier report that this one does not have are removed.
 
     Args:
-        folders: a suite's folder, ``runs/<suite name>``, or several, which make one report.
+        folders: a suite's folder, ``runs/<suite name>``, or several, which make one report; or results that were read.
         output: where to write; ``<folder>/report`` by default, which needs a single folder.
         title: the page's heading; the suites' names by default.
         description: what the suites ask; by default that of each ``<folder>/suite.yaml`` where it can be read.
@@ -69,8 +69,9 @@ def write_report(
     if output is None and not isinstance(folders, str | Path):
         raise InitbenchError("only one suite's folder has a place for its report: say where to write it")
     output = Path(output) if output is not None else Path(folders) / "report"  # type: ignore[arg-type]
-    results = read_results(folders)
-    contents, tables = contents_of(results, title, description)
+    results = folders if isinstance(folders, Results) else read_results(folders)
+    contents = contents_of(results, title, description)
+    tables = _tables(results, contents)
     figures = {f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.figures}
     page = render_html(contents)
     written = [output / "index.html", *(output / f"{name}.csv" for name in tables)]
@@ -87,25 +88,29 @@ def write_report(
     return Written(written[0], written, list(contents.overview.sentences))
 
 
-def contents_of(
-    results: Results, title: str | None = None, description: str | None = None
-) -> tuple[Contents, dict[str, str]]:
-    """Return what a report says, and the tables that stand beside it as CSV, by name.
+def contents_of(results: Results, title: str | None = None, description: str | None = None) -> Contents:
+    """Return what a report says; its figures are being drawn meanwhile.
 
     Args:
         results: as from `read_results`.
         title: as for `write_report`.
         description: likewise.
     """
-    first, analyses = overview(results), every_analysis(results)
-    for analysis in analyses:
+    first, analyses = overview(results), []
+    for analysis in every_analysis(results):
         for figure in analysis.figures:
-            figure.begin()  # they are drawn on another core while the tables are written
-    contents = collect(results, first, analyses, title, description)
+            figure.begin()  # on another core, while the other analyses are made
+        analyses.append(analysis)
+    return collect(results, first, analyses, title, description)
+
+
+def _tables(results: Results, contents: Contents) -> dict[str, str]:
+    """Return every table that is written beside a page, as CSV by its name."""
     frames = {"results": results.frame}
-    frames |= {table.name: table.frame for analysis in analyses for table in analysis.tables if table.is_written}
+    every = (table for analysis in contents.analyses for table in analysis.tables)
+    frames |= {table.name: table.frame for table in every if table.is_written}
     frames["conditions"] = contents.conditions
-    return contents, {name: frame.to_csv(index=False) for name, frame in frames.items()}
+    return {name: frame.to_csv(index=False) for name, frame in frames.items()}
 
 
 def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:

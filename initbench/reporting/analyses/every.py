@@ -16,6 +16,8 @@ from initbench.reporting.analyses.variance import variance
 from initbench.reporting.analyses.workloads import workloads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.results import Results
 
@@ -24,8 +26,8 @@ _OF_ANY = (cost, training_curves, depth_profile, tuning, layers)
 _MORE_OF_OUTCOMES = (divergence, variance)
 
 
-def every_analysis(results: Results) -> list[Analysis]:
-    """Return what answers each question that the results can be asked.
+def every_analysis(results: Results) -> Iterator[Analysis]:
+    """Yield what answers each question that the results can be asked.
 
     Where no trial has an outcome, none is asked that is about outcomes.
 
@@ -39,5 +41,6 @@ def every_analysis(results: Results) -> list[Analysis]:
         *(_MORE_OF_OUTCOMES if has_outcomes else ()),
         workloads,
     ]
-    found = (make(results) for make in makers)
-    return [analysis for analysis in found if analysis is not None]
+    for make in makers:
+        if (found := make(results)) is not None:
+            yield found
