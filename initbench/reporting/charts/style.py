@@ -74,7 +74,7 @@ def paper_config() -> dict[str, Any]:
     """Return Vega's configuration for a drawing in a paper: dark on white, with type of 8 and 9 points."""
     config = _config(INK, label=8, title=9) | {"background": "#ffffff", "font": FONT}
     config["title"] = {"color": INK, "fontSize": 10, "fontWeight": "normal", "anchor": "start", "offset": 6}
-    config["legend"] = {"labelColor": INK, "labelFontSize": 8, "labelLimit": 0, "symbolSize": 45}
+    config["legend"] = {"labelColor": INK, "labelFontSize": 8, "labelLimit": 0, "symbolSize": 45, "offset": 6}
     return config
 
 
@@ -86,4 +86,9 @@ def _config(ink: str, label: float, title: float) -> dict[str, Any]:
         "labelFontSize": label,
         "titleFontSize": title,
     }
-    return {"axis": axis, "view": {"stroke": ink, "strokeOpacity": 0.25}, "text": {"fontSize": label}}
+    return {
+        "axis": axis,
+        "view": {"stroke": ink, "strokeOpacity": 0.25},
+        "text": {"fontSize": label},
+        "style": {"note": {"fontSize": label - 1.5}},
+    }
