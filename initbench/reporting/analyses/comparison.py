@@ -83,7 +83,9 @@ class Comparison(Analysis):
         found: list[Sentence] = []
         if self.is_over_workloads:
             found.append(ranks_words(self.ranking.ranks, results.terms, names.treatment, place=names.noun))
-            found += [self._pair(self.ranked[1], comparisons[self.ranked[1]], metric) for metric, comparisons in self.against]
+            found += [
+                self._pair(self.ranked[1], comparisons[self.ranked[1]], metric) for metric, comparisons in self.against
+            ]
         found += [sentence for sentences in self._workloads() for sentence in sentences[:1]]
         found += [
             self._pair(name, comparison, metric)
@@ -101,7 +103,10 @@ class Comparison(Analysis):
     def _workloads(self) -> list[list[Sentence]]:
         judged = self.results.judged
         several = judged.groupby("workload", sort=False).filter(lambda own: len(own) > 1)
-        return [workload_words(self.results, str(name)) for name in dict.fromkeys((several if len(several) else judged)["workload"])]
+        return [
+            workload_words(self.results, str(name))
+            for name in dict.fromkeys((several if len(several) else judged)["workload"])
+        ]
 
     @cached_property
     def figures(self) -> list[Figure]:

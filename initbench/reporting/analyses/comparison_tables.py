@@ -45,7 +45,10 @@ def differences_table(found: Comparison) -> Table:
             }
             row |= {"improvement": chance.value, "improvement_low": chance.low, "improvement_high": chance.high}
         rows.append(row)
-    columns = [Column(capitalized(terms.treatment), "treatment", "treatment"), Column("Mean rank", "share", "mean_rank")]
+    columns = [
+        Column(capitalized(terms.treatment), "treatment", "treatment"),
+        Column("Mean rank", "share", "mean_rank"),
+    ]
     note = ""
     best = results.names.treatment(reference)
     if metric is not None:

@@ -78,7 +78,9 @@ class Divergence(Analysis):
             "On what share of its workloads at least one seed diverged, with Wilson's 95 % interval, simultaneous over "
             f"the {treatment}s."
         )
-        return [Table("divergence", "How often each diverges", pd.DataFrame(rows), columns, note, names=self.results.names)]
+        return [
+            Table("divergence", "How often each diverges", pd.DataFrame(rows), columns, note, names=self.results.names)
+        ]
 
 
 def divergence(results: Results | str | Path) -> Divergence:

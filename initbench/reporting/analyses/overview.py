@@ -130,7 +130,9 @@ class Overview(Analysis):
     def tables(self) -> list[Table]:
         """The cells of the map."""
         heads = {"treatment": self.results.terms.treatment.capitalize(), "workload": "Workload", "state": "State"}
-        columns = [Column(head, "text", column) for column, head in (heads | {"text": "Outcome", "note": "Seeds"}).items()]
+        columns = [
+            Column(head, "text", column) for column, head in (heads | {"text": "Outcome", "note": "Seeds"}).items()
+        ]
         return [Table("overview", "What each cell came to", self.map.frame, columns)]
 
     @property
@@ -187,7 +189,9 @@ def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | N
     """
     if ranks.pvalue < ALPHA / _CLAIMS:
         best = str(ranks.mean_ranks.index[0])
-        behind = ranks.pairs[(ranks.pairs["first"] == best) & (ranks.pairs["pvalue"] < ALPHA) & (ranks.pairs["low"] > 0)]
+        behind = ranks.pairs[
+            (ranks.pairs["first"] == best) & (ranks.pairs["pvalue"] < ALPHA) & (ranks.pairs["low"] > 0)
+        ]
         if len(behind):
             row = behind.iloc[-1]
             difference = Estimate(row["difference"], row["low"], row["high"], ranks.workloads)

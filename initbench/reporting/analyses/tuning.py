@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ class Tuning(Analysis):
         changes = [
             *cell,
             Column("Quantity", "text", "quantity"),
-            Column("Before:\nof which", "treatment", "base"),
+            Column("Base", "treatment", "base"),
             Column("Seeds", "count", "seeds"),
             Column("Steps", "count", "steps"),
             *ends,

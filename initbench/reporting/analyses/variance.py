@@ -97,4 +97,6 @@ def variance(results: Results | str | Path) -> Variance:
         InitbenchError: the folder has no trial records that can be read.
     """
     results = as_results(results)
-    return Variance(results, [(metric, split_variance(own)) for metric, own in by_metric(results.trials, results.metrics)])
+    return Variance(
+        results, [(metric, split_variance(own)) for metric, own in by_metric(results.trials, results.metrics)]
+    )

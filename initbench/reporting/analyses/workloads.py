@@ -94,7 +94,9 @@ class Workloads(Analysis):
         if not unpaired:
             return []
         treatment = self.results.terms.treatment
-        return [f"Not every {treatment} has results for the same seeds on {', '.join(unpaired)}: pairs are fewer there."]
+        return [
+            f"Not every {treatment} has results for the same seeds on {', '.join(unpaired)}: pairs are fewer there."
+        ]
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -117,7 +119,11 @@ class Workloads(Analysis):
             Column(f"{title},\nmedian", "outcome", "outcome_median"),
             Column("mean ± 95 %\ninterval", "mean", "outcome_mean", "outcome_interval"),
             Column("", "text", "state_words"),
-            *(Column(capitalized(described[name].title), "outcome", f"{name}_mean", metric=described[name]) for name in early if name in described),
+            *(
+                Column(capitalized(described[name].title), "outcome", f"{name}_mean", metric=described[name])
+                for name in early
+                if name in described
+            ),
             Column("Diverged", "count", "diverged"),
             *([Column("Failed", "count", "failed")] if frame["failed"].any() else []),
             Column("GQ,\nmedian", "quotient", "gradient_quotient_median"),
