@@ -112,7 +112,7 @@ class Tuning(Analysis):
         changes = [
             *cell,
             Column("Quantity", "text", "quantity"),
-            Column("Before:\nof which", "treatment", "base"),
+            Column("Base", "treatment", "base"),
             Column("Seeds", "count", "seeds"),
             Column("Steps", "count", "steps"),
             *ends,
