@@ -91,6 +91,16 @@ class Metric:
         interval = "" if math.isnan(half_width) else f" ± {self.number(half_width)}"
         return f"{self.number(value)}{interval}" + (f"\N{NO-BREAK SPACE}{self.unit}" if self.unit else "")
 
+    def brief(self, value: float, unit: bool = True) -> str:
+        """Return a value as a sentence has it: a percentage with one decimal, ``2.5 %``; others as `text` does.
+
+        Args:
+            value: in the unit in which it is stored; NaN is an en dash.
+            unit: whether the unit follows.
+        """
+        rounded = replace(self, show="{:.1f}" if self.unit == "%" else self.show, unit=self.unit if unit else "")
+        return rounded.text(value)
+
     def difference(self, value: float) -> str:
         """Return a difference of two values as people read it: ``87.20 points``."""
         return f"{self.number(value)} {self.points}".rstrip()

@@ -16,6 +16,7 @@ from initbench.execution.executor import Executor, Job
 from initbench.execution.recorder import Progress, Recorder, SuiteFiles
 from initbench.ledger import Ledger
 from initbench.reporting.formatting import counted
+from initbench.reporting.resolved import incompatible_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,7 +105,8 @@ def run_suite(
             check_data(suite, missing)
             _tell_of_emulation(suite, missing, progress)
         _tell_what_is_there(plan, records, progress)
-        files = SuiteFiles(_text(suite), suite.resolved())
+        resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
+        files = SuiteFiles(_text(suite), resolved)
         planned = (*plan.trials, *plan.unselected)
         recorder = Recorder(files, planned, missing, records, ledger, uri, progress)
         try:

@@ -121,3 +121,13 @@ def _one(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def fields_text(values: Mapping[str, Sequence[Any]]) -> str:
+    """Return ``epochs 8 · lr 0.1``; what is off (null, false, 0 or empty) is left out unless it is off in part."""
+    shown = {name: found for name, found in values.items() if any(value or value == "" for value in found)}
+    return " · ".join(f"{name} {' or '.join(map(_shown, found))}".strip() for name, found in shown.items())
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else "none" if value is None else json.dumps(value, default=str)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from initbench.reporting.cells import Spread, spread
 from initbench.reporting.compute import initialization_steps
-from initbench.reporting.metrics import outcome_key
+from initbench.reporting.metrics import outcome_key, training_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 COLUMNS = [
     *("workload", "treatment", "step", "compute", "seeds", "diverged"),
     *("outcome_median", "outcome_smallest", "outcome_largest", "metric"),
+    *("train_median", "train_smallest", "train_largest"),
 ]
 
 
@@ -33,12 +35,14 @@ def training_curves(
     - ``seeds``: trials with a result; ``diverged``: how many of them have diverged before this step;
     - ``outcome_median``: over the seeds, a trial that has diverged counting as +∞, or -∞ where higher is better;
     - ``outcome_smallest``, ``outcome_largest``: over the seeds, likewise;
-    - ``metric``: the outcome's name.
+    - ``metric``: the outcome's name;
+    - ``train_median``, ``train_smallest``, ``train_largest``: likewise of the same quantity on the training split,
+      which is a mean over the epoch so far (`training.loop.TrainingResult`); missing where the task does not follow it.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
+        trials: as from `trials.comparable_trials`.
         records: as from `frame.read_records`, which marks points that are not `drawn`.
-        metrics: of each workload, as from `comparison.workload_metrics`.
+        metrics: of each workload, as from `trials.workload_metrics`.
     """
     by_id = {record.id: record for record in records}
     rows: list[dict[str, Any]] = []
@@ -54,14 +58,8 @@ def training_curves(
 
 
 def _points(members: Sequence[TrialRecord], metric: Metric) -> list[dict[str, Any]]:
-    curves = [
-        {
-            entry["step"]: _oriented(entry[outcome_key(record)], metric)
-            for entry in record.history
-            if entry.get("drawn", True) and outcome_key(record) in entry
-        }
-        for record in members
-    ]
+    curves = [_curve(record, outcome_key(record), metric) for record in members]
+    trains = [_curve(record, training_key(record), metric) for record in members]
     if not any(curves):
         # All that diverged before the first point would be missing from the figure: they have one where the last ended.
         ends = [record.metrics.get("diverged_at_step") for record in members if record.status == "diverged"]
@@ -69,39 +67,42 @@ def _points(members: Sequence[TrialRecord], metric: Metric) -> list[dict[str, An
         curves = [{max(known): math.inf}] * len(members) if known else curves
     points = []
     for step in sorted({step for curve in curves for step in curve}):
-        # A trial that finished without this point (its history was kept otherwise) says nothing here.
-        outcomes = [
-            math.inf if value is None else value
-            for value, record in zip([curve.get(step) for curve in curves], members, strict=True)
-            if value is not None or record.status == "diverged"
-        ]
+        outcomes = _at(step, curves, members)
+        trained = _at(step, trains, members) if any(step in curve for curve in trains) else []
         points.append(
             {
                 "step": step,
                 "seeds": len(outcomes),
                 "diverged": sum(map(math.isinf, outcomes)),
-                **outcome_range(outcomes, metric),
+                "metric": metric.name,
+                **columns("outcome", spread(outcomes).in_direction(metric)),
+                **columns("train", spread(trained).in_direction(metric)),
             }
         )
     return points
 
 
-def outcome_range(outcomes: Sequence[float], metric: Metric) -> dict[str, Any]:
-    """Return the median, the smallest and the largest of oriented outcomes, in the metric's own direction.
-
-    Args:
-        outcomes: one or more, +∞ for a diverged trial.
-        metric: of them.
-    """
-    ends = sorted([metric.oriented(min(outcomes)), metric.oriented(max(outcomes))])
-    median = metric.oriented(float(np.median(outcomes)))
+def _curve(record: TrialRecord, key: str, metric: Metric) -> dict[int, float | None]:
+    """Return the oriented values of a record's drawn points by step, None for one that was not finite."""
     return {
-        "outcome_median": median,
-        "outcome_smallest": ends[0],
-        "outcome_largest": ends[1],
-        "metric": metric.name,
+        entry["step"]: None if entry[key] is None else metric.oriented(entry[key])
+        for entry in record.history
+        if entry.get("drawn", True) and outcome_key(record) in entry and key in entry
     }
 
 
-def _oriented(value: float | None, metric: Metric) -> float | None:
-    return None if value is None else metric.oriented(value)
+def _at(step: int, curves: Sequence[Mapping[int, float | None]], members: Sequence[TrialRecord]) -> list[float]:
+    """Return the values at a step, +∞ of what has diverged.
+
+    A trial that finished without this point (its history was kept otherwise) says nothing here.
+    """
+    return [
+        math.inf if value is None else value
+        for value, record in zip([curve.get(step) for curve in curves], members, strict=True)
+        if value is not None or record.status == "diverged"
+    ]
+
+
+def columns(prefix: str, values: Spread) -> dict[str, float]:
+    """Return a spread as columns: ``outcome_median``, ``outcome_smallest`` and ``outcome_largest``."""
+    return {f"{prefix}_{name}": value for name, value in values._asdict().items()}

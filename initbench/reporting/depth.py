@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from initbench.reporting.curves import outcome_range
-from initbench.reporting.statistics.cells import trial_outcomes
+from initbench.reporting.cells import spread, trial_outcomes
+from initbench.reporting.curves import columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,12 +24,12 @@ COLUMNS = [
 def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     """Return one row for each treatment at each depth, for the families of workloads that differ in depth alone.
 
-    ``family`` is the workload's name without its depth; the outcomes are those of `comparison.compare`, in the
+    ``family`` is the workload's name without its depth; the outcomes are those of the cells (`cells.cells`), in the
     metric's own direction, a diverged trial counting as the worst. A family of one depth has no row.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
-        metrics: of each workload, as from `comparison.workload_metrics`.
+        trials: as from `trials.comparable_trials`.
+        metrics: of each workload, as from `trials.workload_metrics`.
     """
     if "architecture.depth" not in trials:
         return pd.DataFrame(columns=COLUMNS)
@@ -40,6 +40,7 @@ def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Data
         if members["architecture.depth"].nunique() < 2:
             continue
         for (treatment, depth), cell in members.groupby(["treatment", "architecture.depth"], sort=True):
+            metric = metrics[str(cell["workload"].iloc[0])]
             rows.append(
                 {
                     "family": family,
@@ -47,7 +48,8 @@ def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Data
                     "depth": depth,
                     "seeds": len(cell),
                     "diverged": int((cell["status"] == "diverged").sum()),
-                    **outcome_range(list(cell["outcome"]), metrics[str(cell["workload"].iloc[0])]),
+                    **columns("outcome", spread(cell["outcome"]).in_direction(metric)),
+                    "metric": metric.name,
                 }
             )
     return pd.DataFrame(rows, columns=COLUMNS)

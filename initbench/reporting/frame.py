@@ -15,8 +15,9 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
-from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_names
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_names, training_key
 from initbench.reporting.resolved import read_compare
+from initbench.reporting.tuner import kept_of
 from initbench.suite.labels import initializer_labels, nested_labels
 from initbench.suite.spec import cell_id
 from initbench.suite.treatments import DEFAULT_COMPARE, check_compare, standings
@@ -87,15 +88,16 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
 
 
 def slim(record: TrialRecord) -> TrialRecord:
-    """Return a record with what a report needs: of the history a curve, of the initialization its cost.
+    """Return a record with what a report needs: of the history a curve, of the initialization `tuner.kept_of`.
 
-    The curve has at most `CURVE_POINTS` points that are `drawn`. Which these are depends on their epochs alone (on
-    their steps where a recipe counts these), so that the trials of one cell keep the same ones, also where one of them
-    diverged early. Beside them every entry is kept that has a better outcome than all before: one of these is the first
-    at any target.
+    The curve is that of the outcome, with the same quantity on the training split where there is one. It has at most
+    `CURVE_POINTS` points that are `drawn`. Which these are depends on their epochs alone (on their steps where a recipe
+    counts these), so that the trials of one cell keep the same ones, also where one of them diverged early. Beside them
+    every entry is kept that has a better outcome than all before: one of these is the first at any target.
     """
-    key = outcome_key(record)
+    key, also = outcome_key(record), training_key(record)
     entries = [entry for entry in record.history if key in entry] if has_outcome(record) else []
+    names = ["step", "epoch", key, *([also] if also else [])]
     recipe = record.spec["recipe"]
     unit, length = ("step", recipe["steps"]) if recipe.get("steps") else ("epoch", recipe["epochs"])
     oriented = outcome_metric(record).oriented if entries else float
@@ -105,11 +107,10 @@ def slim(record: TrialRecord) -> TrialRecord:
         place = int(entry[unit] * CURVE_POINTS / length)
         drawn, outcome = place > last, math.inf if entry[key] is None else oriented(entry[key])
         if drawn or outcome < lowest:
-            curve.append({name: entry[name] for name in ("step", "epoch", key) if name in entry} | {"drawn": drawn})
+            curve.append({name: entry[name] for name in names if name in entry} | {"drawn": drawn})
         last = max(last, place)
         lowest = min(lowest, outcome)
-    initialization = {"cost": record.initialization["cost"]} if record.initialization.get("cost") else {}
-    return replace(record, history=curve, initialization=initialization)
+    return replace(record, history=curve, initialization=kept_of(record.initialization, CURVE_POINTS))
 
 
 def results_frame(

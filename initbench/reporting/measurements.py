@@ -1,15 +1,18 @@
-"""Measurements that are no single number: curves and values per layer, as tables."""
+"""Measurements that are no single number: curves and values per layer, as tables and as profiles over the seeds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from initbench.reporting.formatting import counted, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
 
@@ -20,6 +23,10 @@ _COLUMNS = {
 }
 _KINDS = {"curve": "probe_curves", "per_layer": "probe_layers"}
 _WORDS = {"probe_curves": "curve", "probe_layers": "set of values per layer"}
+PROFILE_COLUMNS = [
+    *("probe", "form", "workload", "treatment", "layer", "place", "seeds"),
+    *("value_median", "value_smallest", "value_largest", "unit", "over"),
+]
 
 
 def measurement_tables(records: Sequence[TrialRecord], trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -27,16 +34,21 @@ def measurement_tables(records: Sequence[TrialRecord], trials: pd.DataFrame) -> 
 
     Args:
         records: with their measurements.
-        trials: as from `comparison.comparable_trials`.
+        trials: as from `trials.comparable_trials`.
     """
     by_id = {record.id: record for record in records}
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}
+    # By column: 10,000 trials of 80 layers are too many for a mapping each.
+    found: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in own} for name, own in _COLUMNS.items()}
     for trial in trials[["trial_id", "workload", "treatment", "seed"]].to_dict("records"):
         for entry in by_id[trial["trial_id"]].probes:
             if name := _KINDS.get(entry["kind"]):
-                own = {str(key): value for key, value in trial.items()} | {"probe": entry["name"]}
-                rows[name] += [own | row | {"unit": entry.get("unit", "")} for row in _points(entry)]
-    return {name: pd.DataFrame(found, columns=_COLUMNS[name]) for name, found in rows.items() if found}
+                own = _points(entry)
+                length = len(next(iter(own.values())))
+                same = {**trial, "probe": entry["name"], "unit": entry.get("unit", "")}
+                for key, values in found[name].items():
+                    values.extend(own[key] if key in own else [same[key]] * length)
+    tables = {name: pd.DataFrame(own, columns=_COLUMNS[name]) for name, own in found.items()}
+    return {name: table for name, table in tables.items() if len(table)}
 
 
 def left_of_statistics(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -54,11 +66,140 @@ def left_of_statistics(tables: Mapping[str, pd.DataFrame]) -> str:
     return f"Statistics take single numbers, and leave out {listed(texts)}."
 
 
-def _points(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def profiles(records: Sequence[TrialRecord], trials: pd.DataFrame) -> pd.DataFrame:
+    """Return what the network looked like at initialization: one row per layer, or point of a curve, of each cell.
+
+    - ``probe``, ``form`` (``per_layer`` or ``curve``), ``workload``, ``treatment``; rows stand in this order, probes as
+      they are first met;
+    - ``layer``: the layer's or parameter's name; of a curve, its place as text; ``place``: from 0 in the model's order,
+      counted over all layers that any treatment has there; of a curve, its place;
+    - ``seeds``: trials that have a value there, not finite ones included;
+    - ``value_median``, ``value_smallest``, ``value_largest``: over the seeds' finite values, NaN where there are none;
+    - ``unit``; ``over``: what a curve's places are.
+
+    Args:
+        records: with their measurements.
+        trials: as from `trials.comparable_trials`.
+    """
+    measured = _by_probe(records, trials)
+    rows: list[dict[str, Any]] = []
+    for (probe, kind, workload), own in measured.items():
+        places = _places(own, kind)
+        for treatment, entries in own.items():
+            first = entries[0]
+            same = {"probe": probe, "form": kind, "workload": workload, "treatment": treatment}
+            same |= {"unit": first.get("unit", ""), "over": first.get("over", "")}
+            rows += [same | {"place": places[layer], **values} for layer, values in _summaries(entries, places)]
+    return pd.DataFrame(rows, columns=PROFILE_COLUMNS)
+
+
+class Level(NamedTuple):
+    """How large the values of one profile are.
+
+    Attributes:
+        typical: the median of the layers' values, by size; of a curve, the size of its last value.
+        smallest: size of a layer's or point's value.
+        largest: likewise.
+        layers: how many have a finite value.
+    """
+
+    typical: float
+    smallest: float
+    largest: float
+    layers: int
+
+    @property
+    def factor(self) -> float:
+        """By which the largest is larger than the smallest; NaN where all are 0, +∞ where some are."""
+        if not self.largest > 0:
+            return math.nan
+        return self.largest / self.smallest if self.smallest > 0 else math.inf
+
+
+def level(profile: pd.DataFrame) -> Level:
+    """Return how large the values of one treatment are, over what `of_weights` leaves; of a curve over all.
+
+    Args:
+        profile: of one probe, workload and treatment, as from `profiles`; its medians over the seeds are taken.
+    """
+    own = of_weights(profile)
+    sizes = own["value_median"].dropna().abs()
+    if not len(sizes):
+        return Level(math.nan, math.nan, math.nan, 0)
+    typical = sizes.iloc[-1] if own["form"].iloc[0] == "curve" else sizes.median()
+    return Level(float(typical), float(sizes.min()), float(sizes.max()), len(sizes))
+
+
+def of_weights(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of weights where the layers' names tell them, else all.
+
+    A weight is what ends in ``weight``: biases and other scalars are of another kind, and so are their values. A record
+    does not say which weights are matrices: those of normalization layers are among them.
+
+    Args:
+        frame: with ``layer``.
+    """
+    is_weight = frame["layer"].astype(str).str.endswith("weight")
+    return frame[is_weight] if is_weight.any() else frame
+
+
+def _points(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the columns of a measurement that are its own."""
     if entry["kind"] == "curve":
-        places = entry.get("x") or range(len(entry["y"]))
-        for x, y in zip(places, entry["y"], strict=True):
-            yield {"over": entry.get("over", ""), "x": x, "y": y}
-    else:
-        for layer, value in entry["values"].items():
-            yield {"layer": layer, "value": value}
+        places = list(entry.get("x") or range(len(entry["y"])))
+        if len(places) != len(entry["y"]):
+            raise ValueError(f"{entry['name']} has {len(entry['y'])} values at {len(places)} places")
+        return {"over": [entry.get("over", "")] * len(places), "x": places, "y": list(entry["y"])}
+    return {"layer": list(entry["values"]), "value": list(entry["values"].values())}
+
+
+def _by_probe(
+    records: Sequence[TrialRecord], trials: pd.DataFrame
+) -> dict[tuple[str, str, str], dict[str, list[Mapping[str, Any]]]]:
+    """Return (probe, kind, workload) → treatment → the entries of its trials."""
+    by_id = {record.id: record for record in records}
+    found: dict[tuple[str, str, str], dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for own, workload, treatment in zip(trials["trial_id"], trials["workload"], trials["treatment"], strict=True):
+        for entry in by_id[own].probes:
+            if entry["kind"] in _KINDS:
+                found[entry["name"], entry["kind"], workload][treatment].append(entry)
+    order = {probe: index for index, (probe, _, _) in enumerate(reversed(found))}
+    return dict(sorted(found.items(), key=lambda item: -order[item[0][0]]))
+
+
+def _names(entry: Mapping[str, Any]) -> list[Any]:
+    return list(entry["values"]) if entry["kind"] == "per_layer" else list(entry.get("x") or range(len(entry["y"])))
+
+
+def _places(own: Mapping[str, Sequence[Mapping[str, Any]]], kind: str) -> dict[Any, float]:
+    """Return the place of each layer: treatments may have layers of their own, which a scheme added."""
+    lists = list(dict.fromkeys(tuple(_names(entry)) for entries in own.values() for entry in entries))
+    if kind == "curve":
+        return {x: float(x) for x in sorted({x for names in lists for x in names})}
+    order: list[Any] = []
+    for names in sorted(lists, key=len, reverse=True):
+        known, after = set(order), -1
+        for name in names:
+            if name in known:
+                after = order.index(name)
+            else:  # behind what stands before it in its own model
+                after += 1
+                order.insert(after, name)
+    return {name: float(place) for place, name in enumerate(order)}
+
+
+def _summaries(entries: Sequence[Mapping[str, Any]], places: Mapping[Any, float]) -> list[tuple[Any, dict[str, Any]]]:
+    """Return for each layer of a cell, in order, the columns that are its own."""
+    values: dict[Any, list[float]] = defaultdict(list)
+    for entry in entries:
+        numbers = entry["values"].values() if entry["kind"] == "per_layer" else entry["y"]
+        for name, value in zip(_names(entry), numbers, strict=True):
+            values[name].append(math.nan if value is None else float(value))
+    found = []
+    for name in sorted(values, key=places.__getitem__):
+        own = np.array(values[name])
+        finite = own[np.isfinite(own)]
+        ends = (np.median(finite), finite.min(), finite.max()) if len(finite) else (math.nan,) * 3
+        columns = dict(zip(("value_median", "value_smallest", "value_largest"), map(float, ends), strict=True))
+        found.append((name, {"layer": str(name), "seeds": len(own), **columns}))
+    return found

@@ -98,6 +98,20 @@ def outcome_key(record: TrialRecord) -> str:
     return str(record.task.get("primary", ""))
 
 
+def training_key(record: TrialRecord) -> str:
+    """Return the key in a record's history of the outcome's quantity on the training split, ``train_error``.
+
+    Empty where the task does not describe it, or in another unit.
+    """
+    key, described = outcome_key(record), record.task.get("metrics", {})
+    split = described.get(key, {}).get("split")
+    found = f"train_{key.removeprefix(f'{split}_')}"
+    if not split or found not in described:
+        return ""
+    alike = all(described[found].get(name) == described[key].get(name) for name in ("better", "unit", "scale"))
+    return found if alike and found != key else ""
+
+
 def has_outcome(record: TrialRecord) -> bool:
     """Return whether a record says what its outcome is."""
     return outcome_key(record) in record.task.get("metrics", {})

@@ -1,14 +1,26 @@
-"""What a suite compares, read from the resolved suite in its folder."""
+"""What a report needs of a suite beside its trials, in the ``resolved.json`` of its folder.
+
+That is what it compares, and which of its cells cannot run: only the plan knows these.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import RESOLVED_FILE
 from initbench.suite.spec import SCHEMA
 from initbench.suite.treatments import DEFAULT_COMPARE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from initbench.suite.plan import Incompatible
+
+Refused = tuple[dict[str, Any], str]
+"""A cell that cannot run: a spec as plain data, without probes (a `TrialDraft`'s), and the reason."""
 
 
 def read_compare(folder: str | Path) -> tuple[str, ...]:
@@ -19,15 +31,87 @@ def read_compare(folder: str | Path) -> tuple[str, ...]:
         InitbenchError: the file is there and does not say it.
     """
     path = Path(folder) / RESOLVED_FILE
+    compare = _read(path).get("compare", DEFAULT_COMPARE)
+    if not isinstance(compare, list | tuple) or not compare or not all(isinstance(factor, str) for factor in compare):
+        raise InitbenchError(f"{path}: compare must be a list of factors, got {compare!r}; give it with --compare")
+    return tuple(compare)
+
+
+def read_incompatible(folder: str | Path) -> tuple[Refused, ...]:
+    """Return the cells of a suite that cannot run: those of its ``resolved.json``, none where it does not say it.
+
+    Raises:
+        LedgerError: another version of initbench wrote the file.
+        InitbenchError: the file is there and damaged.
+    """
+    path = Path(folder) / RESOLVED_FILE
+    entries = _read(path).get("incompatible", [])
+    found: list[Refused] = []
     try:
-        resolved = json.loads(path.read_text(encoding="utf-8"))
-        compare, schema = resolved.get("compare", DEFAULT_COMPARE), resolved.get("schema", SCHEMA)
+        for entry in entries:
+            before = found[-1][0] if found else {}
+            spec = before | entry["spec"]
+            spec["recipe"] = before.get("recipe", {}) | spec["recipe"]
+            _check(spec)
+            found.append((spec, str(entry["reason"])))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        problem = f"incompatible is no list of specs with reasons ({error!r})"
+        raise InitbenchError(f"{path}: {problem}; initbench run writes the file anew") from error
+    return tuple(found)
+
+
+def incompatible_entries(refused: Iterable[Incompatible]) -> list[dict[str, Any]]:
+    """Return the cells that cannot run as ``resolved.json`` holds them.
+
+    An entry is ``{"spec": ..., "reason": ...}``. Its spec, and the recipe in this, leave out what is as in the entry
+    before: a suite may have a thousand of them, which have most in common with their neighbours.
+
+    Args:
+        refused: a plan's.
+    """
+    entries: list[dict[str, Any]] = []
+    before: dict[str, Any] = {}
+    for pair in refused:
+        whole = pair.spec.model_dump(mode="json")
+        spec = {key: value for key, value in whole.items() if key != "probes"}
+        own = _changed(spec, before)
+        if "recipe" in own:
+            own["recipe"] = _changed(spec["recipe"], before.get("recipe", {}))
+        entries.append({"spec": own, "reason": pair.reason})
+        before = spec
+    return entries
+
+
+def _changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in new.items() if key not in old or old[key] != value}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the file's content, empty where there is none."""
+    try:
+        resolved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        schema = resolved.get("schema", SCHEMA)
     except FileNotFoundError:
-        return DEFAULT_COMPARE
+        return {}
     except (OSError, ValueError, AttributeError) as error:
         raise InitbenchError(f"{path}: is no resolved suite ({error}); say what is compared with --compare") from error
     if schema != SCHEMA:
         raise LedgerError(f"{path}: schema {schema}; this version of initbench reads schema {SCHEMA}")
-    if not isinstance(compare, list | tuple) or not compare or not all(isinstance(factor, str) for factor in compare):
-        raise InitbenchError(f"{path}: compare must be a list of factors, got {compare!r}; give it with --compare")
-    return tuple(compare)
+    return resolved
+
+
+def _check(spec: Mapping[str, Any]) -> None:
+    """Refuse a spec of which labels cannot be made.
+
+    Raises:
+        KeyError: it lacks a key.
+        TypeError: a value is of another type.
+    """
+    for kind in ("architecture", "initializer", "dataset"):
+        if not isinstance(spec[kind]["name"], str) or not isinstance(spec[kind]["arguments"], dict):
+            raise TypeError(f"{kind} must be a component")
+    for key, kinds in (("suite", str), ("phase", str), ("scheme", str), ("set_by_rules", list), ("recipe", dict)):
+        if not isinstance(spec[key], kinds):
+            raise TypeError(f"{key} must be a {kinds.__name__}")
+    if not spec["scheme_named_by"] or not {*spec["scheme_named_by"]} <= {"suite", "initializer"}:
+        raise TypeError("scheme_named_by must be suite, initializer or both")

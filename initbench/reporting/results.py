@@ -103,6 +103,11 @@ class Results:
         """A colour for each treatment."""
         return colours(list(self.trials["treatment"]))
 
+    @cached_property
+    def palette(self) -> dict[str, str]:
+        """The same colours by the treatments' short names, as charts have them."""
+        return {self.names.treatment(label): colour for label, colour in self.colours.items()}
+
 
 def read_results(
     folders: str | Path | Source | Sequence[str | Path | Source], compare: Sequence[str] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,8 +12,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from initbench.errors import InitbenchError
+from initbench.ledger import RESOLVED_FILE
 from initbench.reporting.frame import read_records
-from initbench.reporting.resolved import read_compare
+from initbench.reporting.resolved import Refused, read_compare, read_incompatible
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Source:
         descriptions: what each suite asks, by its name, where that is known.
         compare: the factors that make the treatment.
         notes: what a reader must know of how the records were put together.
+        incompatible: the cells that the suites ask for and that cannot run: a spec each, as plain data, and why.
     """
 
     records: list[TrialRecord]
@@ -38,6 +41,7 @@ class Source:
     descriptions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     compare: tuple[str, ...] = DEFAULT_COMPARE
+    incompatible: tuple[Refused, ...] = ()
 
 
 def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Source:
@@ -57,7 +61,17 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
     except (OSError, ValueError):
         text = ""
     found = read_compare(folder) if compare is None else tuple(compare)
-    return Source(records, tuple(skipped), descriptions_of(records, text), compare=found)
+    notes: tuple[str, ...] = ()
+    try:
+        incompatible = read_incompatible(folder)
+    except InitbenchError:
+        if compare is None:
+            raise
+        # Who says what is compared has a report of a folder whose resolved.json is damaged too.
+        incompatible = ()
+        name = records[0].spec["suite"]
+        notes = (f"Which pairs of {name} are incompatible is not known: its {RESOLVED_FILE} cannot be read.",)
+    return Source(records, tuple(skipped), descriptions_of(records, text), notes, found, incompatible)
 
 
 def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:
@@ -117,7 +131,13 @@ def join(sources: Sequence[Source]) -> Source:
         {name: text for source in reversed(sources) for name, text in source.descriptions.items()},
         tuple(notes),
         sources[0].compare,
+        _once(pair for source in sources for pair in source.incompatible),
     )
+
+
+def _once(incompatible: Iterable[Refused]) -> tuple[Refused, ...]:
+    """Return each pair once: a ledger may be given twice, and its copy beside it."""
+    return tuple({json.dumps(pair, sort_keys=True): pair for pair in incompatible}.values())
 
 
 def _named_by(record: TrialRecord, names: Iterable[str]) -> TrialRecord:

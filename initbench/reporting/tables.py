@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from initbench.metric import Metric
+    from initbench.reporting.names import Names
 
 
 class Column(NamedTuple):
@@ -24,10 +25,12 @@ class Column(NamedTuple):
     Attributes:
         heading: its lines.
         form: the name of the `formatting.FILTERS` that writes its values; ``outcome`` and ``difference`` are written by
-            the row's metric.
+            the row's metric, ``mean`` by it with a half-width, and the labels of a ``treatment`` and a ``workload`` as
+            their short names.
         value: the frame's column.
-        low: that of the lower end of an interval, which then follows in parentheses; empty for none.
+        low: that of the lower end of an interval, which then follows in parentheses, or of a half-width; empty for none.
         high: that of the upper end.
+        metric: that writes the values, where it is not the row's.
     """
 
     heading: str
@@ -35,14 +38,28 @@ class Column(NamedTuple):
     value: str
     low: str = ""
     high: str = ""
+    metric: Metric | None = None
 
-    def cell(self, row: Mapping[str, Any], metric: Metric) -> str:
+    @property
+    def is_text(self) -> bool:
+        """Whether its cells are words, not numbers."""
+        return self.form in {"text", "treatment", "workload"}
+
+    def cell(self, row: Mapping[str, Any], metric: Metric, names: Names | None = None) -> str:
         """Return what stands in a row: ``+1.30 (+0.40 to +2.20)``.
 
         Args:
             row: of the frame.
             metric: of the row.
+            names: of treatments and workloads; their labels stand as they are without.
         """
+        if self.form in {"treatment", "workload"}:
+            known = {} if names is None else {"treatment": names.treatments, "workload": names.workloads}[self.form]
+            label = row[self.value]
+            return known[label].text if label in known else FILTERS["text"](label)
+        metric = self.metric or metric
+        if self.form == "mean":
+            return metric.text(row[self.value], row[self.low])
         written: dict[str, Callable[..., str]] = {
             "outcome": partial(outcome_text, metric=metric),
             "difference": metric.signed,
@@ -61,7 +78,7 @@ def outcome_text(value: float, metric: Metric) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: shown in the page, and written whole as ``<name>.csv`` beside it.
+    """A table: shown in a page, and written whole as ``<name>.csv`` beside it.
 
     Attributes:
         name: unique in a report.
@@ -70,6 +87,9 @@ class Table:
         columns: what the page shows of them.
         note: what stands below the title, may be empty.
         metrics: by the name that a row's ``metric`` has; the only one where rows have none.
+        names: of the treatments and workloads in it.
+        is_shown: whether a page shows it; else it is only written beside it.
+        is_written: whether it is written beside the page; else it is a part of one that is.
     """
 
     name: str
@@ -78,6 +98,9 @@ class Table:
     columns: Sequence[Column] = ()
     note: str = ""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    names: Names | None = None
+    is_shown: bool = True
+    is_written: bool = True
 
     @property
     def cells(self) -> list[list[str]]:
@@ -85,5 +108,6 @@ class Table:
         rows = [{str(key): value for key, value in row.items()} for row in self.frame.to_dict("records")]
         only = next(iter(self.metrics.values())) if len(self.metrics) == 1 else UNKNOWN
         return [
-            [column.cell(row, self.metrics.get(row.get("metric", ""), only)) for column in self.columns] for row in rows
+            [column.cell(row, self.metrics.get(row.get("metric", ""), only), self.names) for column in self.columns]
+            for row in rows
         ]

@@ -75,6 +75,8 @@ class Plan:
         excluded: how many trials ``exclude`` left out.
         unselected: the trials of the suite that ``only`` left out; labels tell trials apart from these too.
         undescribed: what can run only when the files of a dataset are there.
+        refused: each cell that cannot run, whether or not ``only`` leaves it out, at its first seed and with its first
+            reason: a pair that is refused whatever the initializer stands here with every initializer.
     """
 
     trials: tuple[TrialSpec, ...]
@@ -82,6 +84,7 @@ class Plan:
     excluded: int
     unselected: tuple[TrialSpec, ...]
     undescribed: tuple[Undescribed, ...] = ()
+    refused: tuple[Incompatible, ...] = ()
 
     @property
     def reasons(self) -> str:
@@ -166,6 +169,7 @@ class _Planner:
         self.seen = Seen()
         self.once = Once(suite.document)
         self.incompatible: dict[tuple[Any, ...], Incompatible] = {}
+        self.refused: dict[str, Incompatible] = {}
         self.undescribed: dict[int, list[TrialDraft]] = {}
         self.excluded = 0
 
@@ -183,8 +187,10 @@ class _Planner:
         selected = all(meets)
         refusal = self._refusal(draft, dataset, architecture, needed)
         if refusal is not None:
+            pair = Incompatible(draft, refusal.reason, refusal.other)
+            self.refused.setdefault(draft.model_dump_json(exclude={"seed"}), pair)
             if selected:
-                self._refuse(draft, dataset, architecture, refusal)
+                self._refuse(pair, dataset, architecture)
         elif isinstance(dataset.described, DataError):
             drafts = self.undescribed.setdefault(id(dataset), [])
             if selected:
@@ -214,11 +220,12 @@ class _Planner:
             return refusal
         return self.compatibility.tried(draft, dataset.described, architecture)
 
-    def _refuse(self, draft: TrialDraft, dataset: _Dataset, architecture: Choice, refusal: Refusal) -> None:
+    def _refuse(self, refused: Incompatible, dataset: _Dataset, architecture: Choice) -> None:
         """Take in a pair that cannot run, once for each reason: the other trials of it are the same pair."""
+        draft = refused.spec
         parts: dict[Any, Any] = {"initializer": draft.initializer.model_dump_json(), "dataset": id(dataset)}
-        pair = (id(architecture), draft.scheme, parts.get(refusal.other), refusal.reason)
-        self.incompatible.setdefault(pair, Incompatible(draft, refusal.reason, refusal.other))
+        pair = (id(architecture), draft.scheme, parts.get(refused.other), refused.reason)
+        self.incompatible.setdefault(pair, refused)
 
     def _draft(
         self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
@@ -253,7 +260,8 @@ class _Planner:
             for dataset in datasets
             if isinstance(dataset.described, DataError) and self.undescribed.get(id(dataset))
         ]
-        return Plan(trials, tuple(self.incompatible.values()), self.excluded, unselected, tuple(undescribed))
+        incompatible, refused = tuple(self.incompatible.values()), tuple(self.refused.values())
+        return Plan(trials, incompatible, self.excluded, unselected, tuple(undescribed), refused)
 
 
 def _scheme(architecture: Choice, needed: str | None) -> dict[str, Any]:

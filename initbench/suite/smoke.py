@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from initbench.registry import Registry
     from initbench.suite.load import Suite
-    from initbench.suite.plan import Plan
+    from initbench.suite.plan import Incompatible, Plan
     from initbench.suite.spec import TrialSpec
 
 _SUFFIX = "-smoke"
@@ -52,7 +52,28 @@ def smoke(plan: Plan) -> Plan:
     for trial in plan.trials:
         reduced = _reduced(trial, plan.trials[0].seed)
         small.setdefault(reduced.id, reduced)  # what told two trials apart may be gone, such as the number of epochs
-    return replace(plan, trials=_cover(list(small.values())), unselected=(), undescribed=())
+    return replace(
+        plan, trials=_cover(list(small.values())), unselected=(), undescribed=(), refused=_refused(plan, small)
+    )
+
+
+def _refused(plan: Plan, small: Mapping[str, TrialSpec]) -> tuple[Incompatible, ...]:
+    """Return the cells that cannot run made small as the trials are, so that they are told by the same labels."""
+    if not plan.trials:
+        return plan.refused
+    described = {_asked(trial.dataset): trial.dataset for trial in plan.trials}
+    found: dict[str, Incompatible] = {}
+    for pair in plan.refused:
+        dataset = described.get(_asked(pair.spec.dataset))
+        if dataset is not None:  # else no trial is on it, and no workload of the report either
+            reduced = _reduced(pair.spec.on(dataset), plan.trials[0].seed)
+            found.setdefault(reduced.id, replace(pair, spec=reduced))
+    return tuple(pair for i, pair in found.items() if i not in small)
+
+
+def _asked(dataset: ComponentSpec) -> str:
+    """Return what a suite says of a dataset."""
+    return dataset.model_dump_json(include={"name", "arguments"})
 
 
 def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:

@@ -1,1 +1,4 @@
-"""Drawings: each takes a frame and gives a `Figure`."""
+"""Drawings: each function takes a frame and gives the Vega-Lite specification of a `figure.Figure`.
+
+Frames hold display texts (short names of treatments and workloads), so that a chart says what the page says.
+"""

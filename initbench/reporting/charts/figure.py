@@ -1,1 +1,198 @@
-"""A drawing with its words."""
+"""A drawing with its words: for a page, a notebook, a file of its own and a paper."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import escape
+
+from initbench.errors import InitbenchError
+from initbench.reporting.charts import rendering
+from initbench.reporting.charts.legend import Entry, legend_layer, legend_of
+from initbench.reporting.charts.style import INK, PIXELS_PER_INCH, page_config, paper_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from concurrent.futures import Future
+
+MARKER = 'data-made-by="initbench report"'
+FORMATS = (".svg", ".pdf", ".png")
+_MARGIN, _LINE, _TITLE = 12, 18, 30  # of a file, in pixels
+_PANEL = 420  # px: what is wider is not shrunk to the width of a panel
+_LEAST_INCHES, _MOST_INCHES = 1.0, 100.0
+_LARGEST_LEGEND = 0.5  # of a figure's height
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing.
+
+    Attributes:
+        name: unique in a report; its file is ``figures/<name>.svg``.
+        title: what stands above it.
+        alt: the finding in words, for who cannot see it: whole sentences.
+        specification: of Vega-Lite, as a function of `charts` returns it: with its data and its legend, text and axes
+            in the page's colour (``currentColor``).
+        note: what stands below the title, may be empty.
+        key: label → colour, of what its colours mean; by default that of the specification's legend.
+    """
+
+    name: str
+    title: str
+    alt: str
+    specification: Mapping[str, Any] = field(repr=False)
+    note: str = ""
+    key: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            found = {entry.label: entry.colour for entry in self.legend if entry.colour != "currentColor"}
+            object.__setattr__(self, "key", found)
+
+    @cached_property
+    def legend(self) -> list[Entry]:
+        """What its colours, shapes and kinds of lines mean; empty where it needs no legend."""
+        return legend_of(self.specification) or [Entry(label, colour) for label, colour in self.key.items()]
+
+    @cached_property
+    def drawing(self) -> str:
+        """The SVG of the drawing alone, in the page's colour."""
+        begun: Future[str] | None = self.__dict__.pop("_begun", None)
+        return begun.result() if begun else rendering.to_svg(self._on_page())
+
+    @property
+    def svg(self) -> str:
+        """The drawing as it stands in a page, with its alternative text."""
+        return self.drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(self.alt)}" ', 1)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it takes the room of two panels."""
+        return _size(self.drawing)[0] > _PANEL
+
+    def begin(self) -> None:
+        """Begin to draw beside what else is done, so that `svg` is there sooner."""
+        if "drawing" not in self.__dict__ and "_begun" not in self.__dict__:
+            self.__dict__["_begun"] = rendering.begin(self._on_page())
+
+    def file(self) -> str:
+        """Return the drawing as an SVG of its own: with title and legend, in fixed colours."""
+        width, height = _size(self.drawing)
+        widest = max([width, *(30 + 7.2 * len(entry.label) for entry in self.legend), 7.6 * len(self.title)])
+        outer_width = round(widest + 2 * _MARGIN)
+        outer_height = round(_TITLE + height + _LINE * len(self.legend) + 2 * _MARGIN)
+        place = f'x="{_MARGIN}" y="{_MARGIN + _TITLE}" '
+        lines = [
+            f'<path transform="translate({_MARGIN + 8},{y - 4:g}) scale(5)" d="{entry.path}" fill="{entry.colour}"/>'
+            f'<text x="{_MARGIN + 20}" y="{y:g}" font-size="12">{escape(entry.label)}</text>'
+            for i, entry in enumerate(self.legend)
+            for y in [_MARGIN + _TITLE + height + _LINE * (i + 0.8)]
+        ]
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {MARKER} role="img" width="{outer_width}" '
+            f'height="{outer_height}" viewBox="0 0 {outer_width} {outer_height}" color="{INK}" fill="{INK}" '
+            f'font-family="sans-serif"><title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>'
+            f'<rect width="100%" height="100%" fill="#fff"/>'
+            f'<text x="{_MARGIN}" y="{_MARGIN + 14}" font-size="14">{escape(self.title)}</text>'
+            + (self.drawing.replace("<svg ", f"<svg {place}", 1) + "".join(lines)).replace("currentColor", INK)
+            + "</svg>\n"
+        )
+
+    def save(self, path: str | Path, *, width: float = 5.0, height: float = 3.2, title: bool = True) -> Path:
+        """Write the figure as a paper prints it: fixed colours on white, with its legend; return the file.
+
+        A PDF holds its fonts, a PNG has 300 dots per inch.
+
+        Args:
+            path: ends in ``.svg``, ``.pdf`` or ``.png``.
+            width: of the whole figure in inches.
+            height: likewise; where its legend would take more than half of it, it is as much higher.
+            title: whether its title stands above it.
+
+        Raises:
+            InitbenchError: the path ends in something else, a size is not from 1 to 100, or the file cannot be written.
+        """
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind not in FORMATS:
+            raise InitbenchError(f"{path}: a figure's file ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        for side, inches in (("width", width), ("height", height)):
+            if not _LEAST_INCHES <= inches <= _MOST_INCHES:
+                raise InitbenchError(f"{path}: {side} must be from 1 to 100 inches, got {inches:g}")
+        paper = self.on_paper(width, height, title=title)
+        if kind == ".svg":
+            content = self._described(rendering.to_svg(paper)).encode()
+        else:
+            content = rendering.to_pdf(paper) if kind == ".pdf" else rendering.to_png(paper)
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise InitbenchError(f"{path}: {error.strerror}") from error
+        return path
+
+    def on_paper(self, width: float, height: float, *, title: bool = True) -> dict[str, Any]:
+        """Return the specification that `save` draws.
+
+        Args:
+            width: of the whole figure in inches.
+            height: likewise.
+            title: whether its title stands above it.
+        """
+        across, down = width * PIXELS_PER_INCH, height * PIXELS_PER_INCH
+        config = paper_config()
+        layers = list(self.specification["layer"])
+        if self.legend:
+            layer, room = legend_layer(self.legend, across, config["legend"]["labelFontSize"])
+            layers.append(layer)
+            down = max(down, room / _LARGEST_LEGEND)
+        paper = {
+            **self.specification,
+            "layer": layers,
+            "width": across,
+            "height": down,
+            "autosize": {"type": "fit", "contains": "padding"},
+            "padding": 6,
+            "config": config,
+        }
+        if title:
+            paper["title"] = {"text": self.title, "limit": across - 12}
+        paper.pop("usermeta", None)
+        fixed: dict[str, Any] = json.loads(json.dumps(paper).replace('"currentColor"', f'"{INK}"'))
+        return fixed
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """Return what a notebook shows: it may be dark or light, so that the ground is the file's own."""
+        return {"image/svg+xml": self.file(), "text/plain": f"{self.title}. {self.alt}"}
+
+    def _on_page(self) -> dict[str, Any]:
+        shown = {**self.specification, "config": page_config()}
+        shown.pop("usermeta", None)
+        return shown
+
+    def _described(self, svg: str) -> str:
+        words = f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
+        return re.sub(r"^(<svg [^>]*)>", lambda head: f'{head[1]} {MARKER} role="img">{words}', svg, count=1)
+
+
+def render(figures: Iterable[Figure]) -> None:
+    """Begin to draw many figures beside what else is done; each `Figure.svg` waits for its own.
+
+    Args:
+        figures: in the order in which they are needed.
+    """
+    for figure in figures:
+        figure.begin()
+
+
+def _size(drawing: str) -> tuple[float, float]:
+    """Return the width and height of an SVG."""
+    head = drawing[: drawing.index(">")]
+    width, height = (re.search(rf'\b{side}="([\d.]+)', head) for side in ("width", "height"))
+    assert width, head
+    assert height, head
+    return float(width[1]), float(height[1])

@@ -1,21 +1,20 @@
-"""Forest plots: estimates with their intervals, one below the other, as SVG."""
+"""Forest plots: estimates with their intervals, one below the other."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import altair as alt
-
-from initbench.reporting.charts import MARKS, drawn
+from initbench.reporting.charts.panel import Axis, Specification, panel, raw, said, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initbench.reporting.statistics.intervals import Estimate
 
-_ROW = 22
-_LONGEST_LABEL = 280
+_ROW = 22  # px
+_LONGEST_LABEL = 280  # px
+_HALF = 0.5
 
 
 class ForestRow(NamedTuple):
@@ -36,8 +35,8 @@ class ForestRow(NamedTuple):
 
 def forest_panel(
     rows: Sequence[ForestRow], title: str, zero: float | None = 0.0, domain: tuple[float, float] | None = None
-) -> str | None:
-    """Return a forest plot as SVG, its rows in the order given.
+) -> Specification | None:
+    """Return a forest plot, its rows in the order given.
 
     Args:
         rows: those without a finite value are left out.
@@ -51,28 +50,38 @@ def forest_panel(
     marks = [_mark(row) for row in rows if math.isfinite(row.estimate.value)]
     if not marks:
         return None
-    scale = alt.Scale(domain=domain, nice=False) if domain else alt.Scale(zero=False, nice=True, padding=8)
-    across = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5))
-    labels = alt.Axis(labelLimit=_LONGEST_LABEL, ticks=False, domain=False, labelPadding=8, grid=False)
-    down = alt.Y("label:N", title=None, sort=None, axis=labels)
-    base = alt.Chart(alt.NamedData(MARKS)).encode(y=down)
-    layers = [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2, stroke="currentColor", opacity=0.55, aria=False)
-        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q"),
-        base.mark_point(filled=True, opacity=1, fill="currentColor").encode(
-            x=across,
-            shape=alt.Shape("shape:N", scale=None),
-            size=alt.Size("size:Q", scale=None),
-            description="words:N",
-        ),
+    axis = Axis(title, domain, padding=0) if domain else Axis(title, nice=True)
+    labels = {"labelLimit": _LONGEST_LABEL, "ticks": False, "domain": False, "labelPadding": 8, "grid": False}
+    y = {"field": "label", "type": "nominal", "title": None, "sort": None, "axis": labels}
+    ink = {"value": "currentColor"}
+    layers: list[dict[str, Any]] = [
+        {
+            "transform": where("low"),
+            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.55, "aria": False},
+            "encoding": {"y": y, "x": axis.channel("low"), "x2": {"field": "high"}, "stroke": ink},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "opacity": 1},
+            "encoding": {
+                "y": y,
+                "x": axis.channel("value"),
+                "fill": ink,
+                "shape": raw("shape"),
+                "size": raw("size", "quantitative"),
+                "description": said(),
+            },
+        },
     ]
     if zero is not None:
-        line = alt.Chart(alt.NamedData(MARKS)).mark_rule(
-            strokeDash=[4, 3], stroke="currentColor", opacity=0.5, aria=False
+        layers.insert(
+            0,
+            {
+                "mark": {"type": "rule", "strokeDash": [4, 3], "opacity": _HALF, "aria": False},
+                "data": {"values": [{"zero": zero}]},
+                "encoding": {"x": axis.channel("zero"), "stroke": ink},
+            },
         )
-        layers.insert(0, line.encode(x=alt.X(datum=zero, scale=scale)))
-    return drawn(alt.layer(*layers), marks, height=_ROW * len(marks))
+    return panel(layers, marks, height=_ROW * len(marks))
 
 
 def _mark(row: ForestRow) -> dict[str, Any]:

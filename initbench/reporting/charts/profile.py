@@ -1,59 +1,58 @@
-"""Performance profiles as SVG: one step line per treatment."""
+"""Performance profiles: one step line per treatment."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from initbench.reporting.charts import MARKS, drawn, stroke_dash
+from initbench.reporting.charts.legend import entries_of
+from initbench.reporting.charts.panel import Axis, Specification, panel, raw, said, where
+from initbench.reporting.charts.style import LINE, styles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
 
+_SIZE = 34
 
-def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]) -> str:
-    """Return performance profiles as SVG.
+
+def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]) -> Specification:
+    """Return performance profiles.
 
     Args:
         profiles: as from `statistics.profiles.performance_profiles`.
         title: of the horizontal axis, which is logarithmic.
-        colours: of all treatments, as from `charts.colours`.
+        colours: of all treatments, as from `style.colours`.
     """
     # The lines go on to the right of the last step: there they stand at the share that is ever reached.
     end = max(float(profiles.index.max()) * 1.15, 1.5)
-    marks = [
+    style = styles(colours)
+    marks: list[dict[str, Any]] = []
+    for label, profile in profiles.items():
+        name = str(label)
+        look = {"colour": style[name].colour, "dash": list(style[name].dash), "shape": style[name].shape, "line": name}
+        for tau, share, rises in zip(profile.index, profile, profile.diff() != 0, strict=True):
+            words = f"{name}: within a factor of {tau:.3g} of the best on {100 * share:.0f} % of the workloads"
+            marks.append({"tau": float(tau), "share": 100 * float(share), **look} | ({"words": words} if rises else {}))
+        marks.append({"tau": end, "share": 100 * float(profile.iloc[-1]), **look})
+    x = Axis(title, (1, end), log=True, padding=6).channel("tau")
+    x["axis"] = {"tickCount": 5, "format": "~g"}
+    y = Axis("share of the workloads (%)", (0, 100), padding=4).channel("share")
+    layers: list[dict[str, Any]] = [
         {
-            "tau": tau,
-            "share": 100 * share,
-            "treatment": name,
-            "rises": rises,
-            "words": f"{name}: within a factor of {tau:.3g} of the best on {100 * share:.0f} % of the workloads",
-        }
-        for name, profile in profiles.items()
-        for tau, share, rises in [
-            *zip(profile.index, profile, profile.diff() != 0, strict=True),
-            (end, profile.iloc[-1], False),
-        ]
+            "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": LINE, "aria": False},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "detail": {"field": "line", "type": "nominal"},
+                "stroke": raw("colour"),
+                "strokeDash": raw("dash"),
+            },
+        },
+        {
+            "transform": where("words"),
+            "mark": {"type": "point", "filled": True, "size": _SIZE, "opacity": 1},
+            "encoding": {"x": x, "y": y, "fill": raw("colour"), "shape": raw("shape"), "description": said()},
+        },
     ]
-    paint = alt.Scale(domain=list(colours), range=list(colours.values()))
-    base = alt.Chart(alt.NamedData(MARKS)).encode(
-        x=alt.X(
-            "tau:Q",
-            title=title,
-            scale=alt.Scale(type="log", domain=[1, end], nice=False, padding=6),
-            axis=alt.Axis(tickCount=5, format="~g"),
-        ),
-        y=alt.Y("share:Q", title="share of the workloads (%)", scale=alt.Scale(domain=[0, 100], padding=4)),
-    )
-    lines = base.mark_line(interpolate="step-after", strokeWidth=2, aria=False).encode(
-        stroke=alt.Stroke("treatment:N", scale=paint, legend=None), **stroke_dash(colours)
-    )
-    points = (
-        base.transform_filter("datum.rises")
-        .mark_point(filled=True, size=24, opacity=1)
-        .encode(fill=alt.Fill("treatment:N", scale=paint, legend=None), description="words:N")
-    )
-    return drawn(alt.layer(lines, points), marks)
+    return panel(layers, marks, entries_of(colours, set(map(str, profiles.columns))))

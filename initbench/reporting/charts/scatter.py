@@ -1,186 +1,137 @@
-"""The outcome against the gradient quotient: one SVG panel per workload, one mark per trial.
-
-The panels are drawn without scripts, fonts or colours of their own for text and axes (``currentColor``), so that they
-follow the page they stand in. The page draws the legend.
-"""
+"""The outcome against what a probe measured: one panel per workload, one mark per trial."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import altair as alt
 import pandas as pd
-import vl_convert
 
-from initbench.reporting.frame import GQ, natural
+from initbench.reporting.charts.legend import Entry, entries_of
+from initbench.reporting.charts.panel import (
+    Axis,
+    Specification,
+    log_axis,
+    outcome_axis,
+    panel,
+    raw,
+    said,
+    where,
+    worst_edge,
+)
+from initbench.reporting.charts.style import DIVERGED, styles
+from initbench.reporting.frame import GQ
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from initbench.metric import Metric
 
-# Told apart with any common colour blindness, and on white and on dark ground (Okabe and Ito without black and
-# yellow, then olive, violet, grey and brown). Further treatments begin again, with dashed lines.
-PALETTE = (
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933", "#8a63d2", "#8c8c8c", "#a0522d",
-)  # fmt: skip
-_DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
-MARKS = "marks"
-HEIGHT = 220  # of a panel without its axis, in pixels
-KINDS = ("finished", "GQ saturated (vanished gradient)", "diverged", "diverged, GQ saturated")
+_SIZE = 60
+_OPACITY = 0.8
 
 
-def colours(treatments: list[str]) -> dict[str, str]:
-    """Return a colour for each treatment, in natural order of the names."""
-    names = sorted(set(treatments), key=natural)
-    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+class Against(NamedTuple):
+    """What the outcome is drawn against.
+
+    Attributes:
+        column: of the trials; ``<column>.saturated`` says where it says no more, if it is there.
+        title: of the axis.
+        log: whether the axis is logarithmic; then what is not positive is left out.
+        saturated: what a hollow mark means.
+    """
+
+    column: str = GQ
+    title: str = "gradient quotient (GQ), log scale"
+    log: bool = True
+    saturated: str = "GQ saturated (vanished gradient)"
 
 
-def styles(colours: Mapping[str, str]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the colour and the dash of each treatment's lines: lengths on and off, empty for a solid line.
+def scatter_panels(
+    trials: pd.DataFrame, metrics: Mapping[str, Metric], colours: Mapping[str, str], against: Against | None = None
+) -> dict[str, Specification]:
+    """Return a panel for each workload that has a trial with a value to draw, in their order.
+
+    The horizontal axis is the same in all panels; the vertical one is `panel.outcome_axis`. A diverged trial has no
+    outcome: it is a triangle at the edge of the worst ones. What is saturated is hollow. Failed trials are not drawn.
 
     Args:
-        colours: of all treatments, as from `colours`.
+        trials: ``workload``, ``treatment``, ``seed``, ``status``, ``outcome`` and the column; such as from
+            `trials.comparable_trials`.
+        metrics: of each workload.
+        colours: of all treatments, as from `style.colours`.
+        against: the horizontal axis; the gradient quotient by default.
     """
-    return {
-        name: (colour, _DASHES[i // len(PALETTE) % len(_DASHES)]) for i, (name, colour) in enumerate(colours.items())
-    }
-
-
-def stroke_dash(colours: Mapping[str, str]) -> dict[str, alt.StrokeDash]:
-    """Return what to encode so that lines of a field ``treatment`` are dashed; nothing where all are solid.
-
-    Args:
-        colours: of all treatments, as from `colours`.
-    """
-    dashes = [list(dash) for _, dash in styles(colours).values()]
-    if not any(dashes):
-        return {}
-    scale = alt.Scale(domain=list(colours), range=[dash or [1, 0] for dash in dashes])
-    return {"strokeDash": alt.StrokeDash("treatment:N", scale=scale, legend=None)}
-
-
-def panels(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """Return an SVG for each workload that has a trial with a positive gradient quotient, in their order.
-
-    The horizontal axis is logarithmic and the same in all panels; the vertical one is `outcome_axis`. A diverged trial
-    has no outcome and is marked at the edge of the worst ones. Failed trials are not drawn.
-
-    Args:
-        trials: as from `comparison.comparable_trials`.
-        metrics: of each workload, as from `comparison.workload_metrics`.
-    """
-    marks = _marks(trials, metrics)
+    against = against or Against()
+    marks = _marks(trials, metrics, colours, against)
     if not marks:
         return {}
-    quotients = [mark["quotient"] for workload in marks.values() for mark in workload]
+    values = [mark["x"] for workload in marks.values() for mark in workload]
     # At least a factor 2 to each side, so that a column of equal values has an axis too.
-    domain = [min(quotients) / 2, max(quotients) * 2]
-    return {workload: _svg(own, domain, metrics[workload]) for workload, own in marks.items()}
+    across = (
+        log_axis(against.title, values, 2, padding=0) if against.log else Axis(against.title, nice=True, padding=10)
+    )
+    if not against.log:
+        low, high = min(values), max(values)
+        across = across._replace(domain=(low, high) if high > low else (low - 1, high + 1))
+    return {workload: _panel(own, across, metrics[workload], colours, against) for workload, own in marks.items()}
 
 
-def _marks(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, list[dict[str, Any]]]:
-    palette = colours(list(trials["treatment"]))
+def kinds(against: Against) -> tuple[Entry, ...]:
+    """Return what the marks' shapes mean, whatever their colour: those that a panel may have beside discs."""
+    return (Entry(against.saturated, shape="hollow"), Entry("diverged", shape=DIVERGED))
+
+
+def _marks(
+    trials: pd.DataFrame, metrics: Mapping[str, Metric], colours: Mapping[str, str], against: Against
+) -> dict[str, list[dict[str, Any]]]:
+    style = styles(colours)
     marks: dict[str, list[dict[str, Any]]] = {}
     for trial in trials[trials["status"] != "failed"].to_dict("records"):
-        quotient, outcome, diverged = trial.get(GQ, math.nan), trial["outcome"], trial["status"] == "diverged"
-        if not quotient > 0 or (math.isnan(outcome) and not diverged):
+        value, outcome, diverged = trial.get(against.column, math.nan), trial["outcome"], trial["status"] == "diverged"
+        if not math.isfinite(value) or (against.log and value <= 0) or (math.isnan(outcome) and not diverged):
             continue
-        flag = trial.get(f"{GQ}.saturated")
+        flag = trial.get(f"{against.column}.saturated")
         saturated = not pd.isna(flag) and bool(flag)
+        state = [word for word, holds in (("diverged", diverged), (against.saturated, saturated)) if holds]
         mark = {
-            "quotient": quotient,
-            "colour": palette[trial["treatment"]],
-            "shape": "triangle-up" if diverged else "circle",
-            "opacity": 0 if saturated else 0.8,
-            "words": f"{trial['treatment']}, seed {trial['seed']}: {KINDS[2 * diverged + saturated]}",
+            "x": value,
+            "treatment": trial["treatment"],
+            "colour": style[trial["treatment"]].colour,
+            "shape": DIVERGED if diverged else style[trial["treatment"]].shape,
+            "opacity": 0 if saturated else _OPACITY,
+            "words": f"{trial['treatment']}, seed {trial['seed']}: {', '.join(state) or 'finished'}",
         }
-        value = {} if diverged else {"value": metrics[trial["workload"]].scale * outcome}
-        marks.setdefault(trial["workload"], []).append(mark | value)
+        metric = metrics[trial["workload"]]
+        shown = {"end": True} if diverged else {"value": metric.scale * outcome}
+        if not diverged:
+            mark["words"] += f", {metric.text(outcome)}"
+        marks.setdefault(trial["workload"], []).append(mark | shown)
     return marks
 
 
-def _svg(marks: list[dict[str, Any]], domain: list[float], metric: Metric) -> str:
+def _panel(
+    marks: list[dict[str, Any]], across: Axis, metric: Metric, colours: Mapping[str, str], against: Against
+) -> Specification:
     shown = [mark["value"] for mark in marks if "value" in mark]
-    base = (
-        alt.Chart(alt.NamedData(MARKS))
-        .mark_point(size=70, strokeWidth=1.6, opacity=1)
-        .encode(
-            x=alt.X(
-                "quotient:Q",
-                title="gradient quotient (GQ), log scale",
-                scale=alt.Scale(type="log", domain=domain, nice=False),
-                axis=alt.Axis(values=_ticks(*domain), format="~g"),
-            ),
-            fill=alt.Fill("colour:N", scale=None),
-            stroke=alt.Stroke("colour:N", scale=None),
-            shape=alt.Shape("shape:N", scale=None),
-            fillOpacity=alt.FillOpacity("opacity:Q", scale=None),
-            description="words:N",
-        )
-    )
-    finished = base.transform_filter("isValid(datum.value)").encode(y=outcome_axis(metric, shown))
-    diverged = base.transform_filter("!isValid(datum.value)").encode(y=alt.value(worst_edge(metric)))
-    return drawn(alt.layer(finished, diverged), marks)
-
-
-def drawn(chart: alt.LayerChart | alt.FacetChart, marks: list[dict[str, Any]], height: int = HEIGHT) -> str:
-    """Return a panel as SVG, in the size and style of all panels.
-
-    Args:
-        chart: of the data named `MARKS`.
-        marks: these data. They are put in at last: altair copies and checks again and again what a chart holds.
-        height: of the drawing without its axis, in pixels.
-    """
-    styled = (
-        chart.properties(width=300, height=height, background="transparent")
-        .configure_view(stroke="currentColor", strokeOpacity=0.25)
-        .configure_axis(
-            labelColor="currentColor",
-            titleColor="currentColor",
-            domainColor="currentColor",
-            tickColor="currentColor",
-            gridColor="currentColor",
-            gridOpacity=0.12,
-            titleFontWeight="normal",
-            labelFontSize=11,
-            titleFontSize=12,
-        )
-    )
-    specification = styled.to_dict(validate=False)
-    specification["datasets"] = {MARKS: marks}
-    version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
-    return str(vl_convert.vegalite_to_svg(specification, vl_version=version))
-
-
-def outcome_axis(metric: Metric, shown: Sequence[float], field: str = "value") -> alt.Y:
-    """Return the vertical axis of a metric's values.
-
-    It begins at 0 where that is the best value and ends above the largest, of shares at 1 % at the least; for other
-    metrics it is that of the values.
-
-    Args:
-        metric: of the values.
-        shown: what is drawn, in the unit of the axis.
-        field: that it is of.
-    """
-    title = metric.title + (f" ({metric.unit})" if metric.unit else "")
-    scale = alt.Scale(zero=False, nice=True, padding=8)
-    if metric.best == 0 and metric.better == "lower":
-        least = 1 if metric.unit == "%" else 1e-9
-        scale = alt.Scale(domain=[0, max(1.08 * max(shown, default=0), least)], nice=True)
-    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5, minExtent=28))
-
-
-def worst_edge(metric: Metric) -> int:
-    """Return where what diverged is marked, in pixels from the upper edge: the edge of the worst values."""
-    return 0 if metric.better == "lower" else HEIGHT
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times the powers of ten in a range; where this is over two decades, some powers alone."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    if len(powers) <= 4:
-        return [m * 10.0**p for p in powers for m in (1, 2, 5) if low <= m * 10.0**p <= high]
-    return [10.0**p for p in powers if p % math.ceil(len(powers) / 8) == 0 and low <= 10.0**p <= high]
+    encoding = {
+        "x": across.channel("x"),
+        "fill": raw("colour"),
+        "stroke": raw("colour"),
+        "shape": raw("shape"),
+        "fillOpacity": raw("opacity", "quantitative"),
+        "description": said(),
+    }
+    mark = {"type": "point", "size": _SIZE, "strokeWidth": 1.6, "opacity": 1}
+    # The first layer stands there also where all diverged: it has the vertical axis.
+    up = outcome_axis(metric, shown)
+    layers = [{"transform": where("value"), "mark": mark, "encoding": encoding | {"y": up.up("value")}}]
+    if len(shown) < len(marks):
+        layers.append({"transform": where("end"), "mark": mark, "encoding": encoding | {"y": worst_edge(metric)}})
+    hollow, diverged = kinds(against)
+    legend = entries_of(colours, {mark["treatment"] for mark in marks})
+    legend += [hollow] if any(mark["opacity"] == 0 for mark in marks) else []
+    legend += [diverged] if len(shown) < len(marks) else []
+    for one in marks:
+        del one["treatment"]
+    return panel(layers, marks, legend)

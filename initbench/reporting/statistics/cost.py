@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -107,24 +108,26 @@ def costs_to_target(
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 
-    The target of a workload is the median over its treatments of their outcomes (`cells.cells`: the median over seeds
-    at the end), without those of +∞. A cell's cost is the median over its seeds of `cost_to_target`, so that
+    The target of a workload is an outcome that one of its cells reached: that of the middle one of the cells that train
+    (`cells.cells`: by the median over seeds at the end), of two middle ones the better. So at least half of these cells
+    reach it, and where some treatments train and others do not, those that do not have no part in it. A cell's cost is the median over its seeds of `cost_to_target`, so that
     it is +∞ where at least half of them miss.
 
     Args:
-        trials: as from `comparison.comparable_trials`.
+        trials: as from `trials.comparable_trials`.
         records: with histories, by trial id.
-        metrics: of each workload, as from `comparison.workload_metrics`.
+        metrics: of each workload, as from `trials.workload_metrics`.
 
     Returns:
         The costs in training steps, workloads × treatments, +∞ for a miss, NaN for a cell that was not run or whose
         initializer's cost is not known; and the targets by workload, in the metric's own
-        direction, NaN where no outcome is finite, which all miss.
+        direction, NaN where nothing trains, which all miss.
     """
     compared = cells(trials)
-    finite = compared[np.isfinite(compared["outcome"])]
+    compared = compared[compared["outcome"].notna()]
+    trained = compared[compared["state"] == "trained"]
     workloads = sorted(set(compared["workload"]), key=natural)
-    targets = finite.groupby("workload")["outcome"].median().reindex(workloads).rename("target")
+    targets = trained.groupby("workload")["outcome"].agg(median_low).reindex(workloads).rename("target")
     results = trial_outcomes(trials)
     for workload in workloads:
         targets[workload] = metrics[workload].oriented(targets[workload])

@@ -1,0 +1,238 @@
+"""What happened: who trains everywhere, who fails where, who is best where that can be told, what is not known."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.cost import initialization_costs
+from initbench.reporting.analyses.heat_cells import heat_map, order_of
+from initbench.reporting.analyses.heat_map import HeatMap
+from initbench.reporting.analyses.ranking import rank
+from initbench.reporting.charts.heat_map import heat_map_figure
+from initbench.reporting.results import as_results
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate
+from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.ranks import ALPHA, RankComparison, workloads_for_one_rank
+from initbench.reporting.tables import Column, Table
+from initbench.reporting.words.overview import overview_sentences
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.results import Results
+    from initbench.reporting.words.sentence import Sentence
+
+_CLAIMS = 2
+"""The first screen names a best treatment for one of two reasons; each has half of the 5 %."""
+_MUCH = 0.1
+"""Of the training: what initialization costs is said from here on."""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A treatment that is better than another, told apart from it.
+
+    Attributes:
+        winner: label.
+        loser: label.
+        workload: label of the workload where it is; empty where ranks over all workloads say so.
+        difference: of the loser's outcome less the winner's, oriented, with the interval of the table of that workload;
+            of their mean ranks where ranks say so.
+        both_train: whether the loser is better than chance too.
+    """
+
+    winner: str
+    loser: str
+    workload: str
+    difference: Estimate
+    both_train: bool = True
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the initialization of a treatment costs at the most, where that is much.
+
+    Attributes:
+        treatment: label of the one that costs most.
+        steps: training steps of the same cost, the most over the workloads.
+        training_steps: of the training there.
+        others: labels of the others that cost much.
+    """
+
+    treatment: str
+    steps: float
+    training_steps: float
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What the results do not tell.
+
+    Attributes:
+        what: ``order`` of the treatments over workloads; ``differences`` on the one workload that there is; ``seeds``,
+            where there are too few for any interval; ``nothing`` to compare.
+        have: how many workloads or seeds there are.
+        needed: how many would tell; None where that is not known.
+    """
+
+    what: str
+    have: int
+    needed: int | None = None
+
+
+@dataclass(frozen=True)
+class Overview(Analysis):
+    """What happened, as facts.
+
+    Attributes:
+        results: that it is of.
+        map: the heat map.
+        everywhere: labels of the treatments that train on every workload.
+        most: labels of those that train on most workloads, where none trains on all; and on how many.
+        untrained: workload → labels of the treatments whose median is not better than chance there.
+        diverged: workload → labels of the treatments whose median diverged there.
+        lead: who is better than whom; None where that cannot be told.
+        cost: of initialization, None where it is little.
+        unknown: what cannot be told, None where there is nothing of the kind.
+    """
+
+    results: Results
+    map: HeatMap
+    everywhere: tuple[str, ...]
+    most: tuple[tuple[str, ...], int]
+    untrained: dict[str, tuple[str, ...]]
+    diverged: dict[str, tuple[str, ...]]
+    lead: Lead | None
+    cost: Cost | None
+    unknown: Unknown | None
+    name: str = "overview"
+    question: str = "What happened?"
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """At most five sentences."""
+        return overview_sentences(self)
+
+    @property
+    def knows_chance(self) -> bool:
+        """Whether the chance level of every cell is known, so that it can be said who trains."""
+        judged = self.results.judged
+        return bool(len(judged)) and bool(judged["chance"].notna().all())
+
+    @property
+    def tables(self) -> list[Table]:
+        """The cells of the map."""
+        heads = {"treatment": self.results.terms.treatment.capitalize(), "workload": "Workload", "state": "State"}
+        columns = [Column(head, "text", column) for column, head in (heads | {"text": "Outcome", "note": "Seeds"}).items()]
+        return [Table("overview", "What each cell came to", self.map.frame, columns)]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The map, drawn; a page has it as a table."""
+        return [heat_map_figure(self.map, " ".join(map(str, self.sentences)))]
+
+
+def overview(results: Results | str | Path) -> Overview:
+    """Return what happened.
+
+    Args:
+        results: as from `read_results`, or a suite's folder.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read.
+    """
+    results = as_results(results)
+    judged = results.judged
+    order = order_of(results)
+    workloads = sorted(set(results.trials["workload"]))
+    trained: dict[str, set[str]] = defaultdict(set)
+    failing: dict[str, dict[str, tuple[str, ...]]] = {"untrained": {}, "diverged": {}}
+    for workload, own in judged.groupby("workload", sort=False):
+        states = dict(zip(own["treatment"], own["state"], strict=True))
+        for name in order:
+            if states.get(name) == "trained":
+                trained[name].add(str(workload))
+        for state, found in failing.items():
+            if names := tuple(name for name in order if states.get(name) == state):
+                found[str(workload)] = names
+    counts = {name: len(trained[name]) for name in order}
+    top = max(counts.values(), default=0)
+    found, ranks = heat_map(results), rank(results).ranks
+    return Overview(
+        results,
+        found,
+        tuple(name for name in order if workloads and counts[name] == len(workloads)),
+        (tuple(name for name in order if counts[name] == top), top),
+        failing["untrained"],
+        failing["diverged"],
+        _lead(results, ranks, order),
+        _cost(results),
+        _unknown(results, found, ranks),
+    )
+
+
+def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | None:
+    """Return who leads: by ranks over the workloads, else by the largest difference that is told on one of them.
+
+    Any pair on any workload might have been named, so a difference counts as told where its interval, simultaneous over
+    all pairs of all workloads, is above 0; of several metrics the one that is clearest is named. The interval that is
+    given is that of its workload, simultaneous over the pairs there.
+    """
+    if ranks.pvalue < ALPHA / _CLAIMS:
+        best = str(ranks.mean_ranks.index[0])
+        behind = ranks.pairs[(ranks.pairs["first"] == best) & (ranks.pairs["pvalue"] < ALPHA) & (ranks.pairs["low"] > 0)]
+        if len(behind):
+            row = behind.iloc[-1]
+            difference = Estimate(row["difference"], row["low"], row["high"], ranks.workloads)
+            return Lead(best, str(row["second"]), "", difference)
+    place = {name: number for number, name in enumerate(order)}
+    groups = {str(workload): own for workload, own in results.judged.groupby("workload", sort=False) if len(own) > 1}
+    pairs = {workload: len(own) * (len(own) - 1) // 2 for workload, own in groups.items()}
+    found: list[tuple[bool, float, Lead]] = []
+    for workload, own in groups.items():
+        states = dict(zip(own["treatment"], own["state"], strict=True))
+        ranked = dict(zip(own["treatment"], own["ranked"], strict=True))
+        best = min(states, key=lambda name: (ranked[name], place[name]))
+        if states[best] != "trained":
+            continue
+        trials = results.trials[results.trials["workload"] == workload]
+        for name in sorted(set(states) - {best}, key=place.__getitem__):
+            strict = compare_paired(trials, name, best, _CLAIMS * sum(pairs.values())).on(workload)
+            if strict.has_interval and strict.low > 0:
+                shown = compare_paired(trials, name, best, pairs[workload]).on(workload)
+                lead = Lead(best, name, workload, shown, states[name] == "trained")
+                size = shown.value if results.terms.metric is not None else shown.value / shown.half_width
+                found.append((lead.both_train, size, lead))
+    return max(found, key=lambda item: item[:2])[2] if found else None
+
+
+def _cost(results: Results) -> Cost | None:
+    costs = initialization_costs(results).dropna(subset=["initialization_steps", "training_steps"])
+    much = costs[costs["initialization_steps"] > _MUCH * costs["training_steps"]]
+    if not len(much):
+        return None
+    most = much.loc[much["initialization_steps"].idxmax()]
+    others = tuple(name for name in dict.fromkeys(much["treatment"]) if name != most["treatment"])
+    return Cost(most["treatment"], float(most["initialization_steps"]), float(most["training_steps"]), others)
+
+
+def _unknown(results: Results, cells: HeatMap, ranks: RankComparison) -> Unknown | None:
+    judged = results.judged
+    workloads, treatments = judged["workload"].nunique(), judged["treatment"].nunique()
+    if treatments < 2 or not judged.duplicated("workload").any():
+        return Unknown("nothing", treatments) if len(judged) else None
+    if int(judged["seeds"].max()) < MINIMUM_SEEDS:
+        return Unknown("seeds", int(judged["seeds"].max()), MINIMUM_SEEDS)
+    if workloads >= 2 and len(ranks.mean_ranks) > 2:
+        if math.isnan(ranks.pvalue) or ranks.pvalue >= ALPHA:
+            return Unknown("order", ranks.workloads, workloads_for_one_rank(len(ranks.mean_ranks)))
+        return None
+    shared = sum(cell.is_best for row in cells.rows for cell in row.cells)
+    return Unknown("differences", workloads) if workloads == 1 and shared > 1 else None

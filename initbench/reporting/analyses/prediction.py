@@ -1,0 +1,143 @@
+"""Does a measurement at initialization predict the outcome?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.prediction_figures import outcome_figures, rho_figures
+from initbench.reporting.analyses.prediction_tables import correlation_table, probes_table
+from initbench.reporting.analyses.probe_results import ALL_VALUES, ProbeResult, measure
+from initbench.reporting.results import as_results
+from initbench.reporting.statistics.multiplicity import adjust
+from initbench.reporting.words.prediction import (
+    agreement_words,
+    foretells_words,
+    gain_words,
+    predicts_words,
+    regret_words,
+)
+from initbench.reporting.words.sentence import Sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.results import Results
+    from initbench.reporting.tables import Table
+
+
+@dataclass(frozen=True)
+class Prediction(Analysis):
+    """What probes tell of the outcomes.
+
+    The p-values of one question are corrected by Holm for all probes and forms that it is asked of.
+
+    Attributes:
+        results: that it is of.
+        probes: as from `probe_results.measure`: what each probe tells, with its saturated values and without.
+    """
+
+    results: Results
+    probes: Sequence[ProbeResult]
+    name: str = "prediction"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        outcome = self.results.terms.outcome
+        name = self.probes[0].name if self.probes else "a measurement at initialization"
+        return f"Does {name} predict the {outcome}?"
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """Of each probe whether it predicts the outcome, what picking by it costs, what it adds, and the rest."""
+        if not self.probes:
+            return [Sentence("Nothing was measured at initialization.", is_open=True)]
+        by_probe = [self.of(result) for result in self.probes]
+        return [sentence for sentences in by_probe for sentence in sentences]
+
+    def of(self, result: ProbeResult) -> list[Sentence]:
+        """Return the sentences on one probe in one form.
+
+        Args:
+            result: one of `probes`.
+        """
+        terms, noun, about, name = self.results.terms, self.results.names.noun, subject(result), result.name
+        predicted, tested = self._corrected(lambda probe: probe.test.pvalue)[id(result)]
+        found = [
+            predicts_words(name, result.test, result.rho, terms, pvalue=predicted, comparisons=tested, subject=about)
+        ]
+        if terms.metric is not None:
+            gained, _ = self._corrected(lambda probe: probe.gain.pvalue)[id(result)]
+            found.append(regret_words(name, result.chosen[1], terms.metric, terms, place=noun, subject=about))
+            found.append(gain_words(name, result.gain, terms, pvalue=gained, subject=about))
+        if result.divergence.pairs:
+            foretold, _ = self._corrected(lambda probe: probe.divergence.pvalue)[id(result)]
+            found.append(foretells_words(name, result.divergence, terms, pvalue=foretold, subject=about))
+        most = int(result.by_workload["n"].max()) if len(result.by_workload) else 0
+        found.append(agreement_words(name, result.agreement, most, terms, place=noun, subject=about))
+        return found
+
+    def _corrected(self, pvalue: Callable[[ProbeResult], float]) -> dict[int, tuple[float | None, int]]:
+        return {id(result): (p, number) for result, p, number in corrected(self.probes, pvalue)}
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """The outcome against the first probe on each workload, and the correlations of its forms."""
+        return [*rho_figures(self), *outcome_figures(self)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What several metrics leave out."""
+        if self.results.terms.metric is not None or not self.probes:
+            return []
+        return [
+            "The workloads have several metrics, whose values are never put together: what picking by a probe costs, and "
+            "what it adds, is left out. Correlations are with outcomes turned so that lower is better."
+        ]
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Every probe, and every probe on every workload."""
+        return [probes_table(self), correlation_table(self)] if self.probes else [correlation_table(self)]
+
+
+def predict(results: Results | str | Path) -> Prediction:
+    """Return what measurements at initialization tell of the outcomes.
+
+    Args:
+        results: as from `read_results`, or a suite's folder.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read.
+    """
+    results = as_results(results)
+    return Prediction(results, measure(results))
+
+
+def corrected(
+    probes: Sequence[ProbeResult], pvalue: Callable[[ProbeResult], float]
+) -> Iterator[tuple[ProbeResult, float | None, int]]:
+    """Yield each probe with its p-value after Holm's correction, and for how many that corrects.
+
+    The p-value is None where there is none or nothing to correct.
+
+    Args:
+        probes: that the question is asked of.
+        pvalue: of a probe's test.
+    """
+    values = [pvalue(probe) for probe in probes]
+    number = max(1, sum(not math.isnan(p) for p in values))
+    for probe, p in zip(probes, adjust(values, "holm"), strict=True):
+        yield probe, None if math.isnan(p) or number == 1 else float(p), number
+
+
+def subject(result: ProbeResult) -> str:
+    """Return what a verdict on a probe is of: its name, and the form where there are two."""
+    name = result.column.removeprefix("probe.")
+    return name if result.form == ALL_VALUES and not result.saturated.any() else f"{name}, {result.form}"

@@ -1,0 +1,162 @@
+"""How did training go? The outcome by step and by compute, on test and on training data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figures
+from initbench.reporting.curves import training_curves as curve_table
+from initbench.reporting.formatting import capitalized
+from initbench.reporting.frame import natural
+from initbench.reporting.results import as_results
+from initbench.reporting.tables import Column, Table
+from initbench.reporting.words.curves import best_end, fitted_alone, no_end, not_fitted, widest_gap
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from initbench.metric import Metric
+    from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.results import Results
+    from initbench.reporting.words.sentence import Sentence
+
+_HALF = 0.5
+"""Of the way from chance to the best value: a network that is beyond on training data fits them."""
+
+
+@dataclass(frozen=True)
+class TrainingCurves(Analysis):
+    """How the outcome and the same quantity on training data went, step by step.
+
+    Attributes:
+        results: that it is of.
+        curves: as from `curves.training_curves`.
+        ends: one row for the last point of each treatment's curve in each workload: ``workload``, ``treatment``,
+            ``state`` (as in `cells.cells`), ``step``, ``seeds``, ``diverged``, the outcome's columns, those of the
+            training split, ``metric``; and ``gap``, by how much the median is worse on the outcome's split than on the
+            training split, missing where either has no number.
+    """
+
+    results: Results
+    curves: pd.DataFrame
+    ends: pd.DataFrame
+    name: str = "training"
+    question: str = "How did training go?"
+
+    @property
+    def has_training(self) -> bool:
+        """Whether the training split's curve is known anywhere."""
+        return bool(self.curves["train_median"].notna().any())
+
+    @property
+    def widest_gaps(self) -> pd.DataFrame:
+        """For each metric the row of `ends` with the widest gap, of what trained; none where no gap is known."""
+        known = self.ends[(self.ends["state"] == "trained") & self.ends["gap"].notna()]
+        return known.loc[known.groupby("metric", sort=False)["gap"].idxmax()]
+
+    @property
+    def best_unfitted(self) -> pd.DataFrame:
+        """For each metric the row of `ends` that is best on training data, of what did not train."""
+        known = self.ends[(self.ends["state"] == "untrained") & self.ends["train_median"].notna()]
+        oriented = known["train_median"] * [self._metric(name).oriented(1.0) for name in known["metric"]]
+        return known.loc[oriented.groupby(known["metric"], sort=False).idxmin()]
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """Where test and training differ most, and whether what did not train fits its training data."""
+        names, found = self.results.names, []
+        for row in self.widest_gaps.to_dict("records"):
+            where = names.treatment(row["treatment"]), names.workload(row["workload"])
+            found.append(widest_gap(self._metric(row["metric"]), *where, row["outcome_median"], row["train_median"]))
+        for row in self.best_unfitted.to_dict("records"):
+            metric, train = self._metric(row["metric"]), row["train_median"]
+            if self._fits(row["workload"], metric, train):
+                where = names.treatment(row["treatment"]), names.workload(row["workload"])
+                found.append(fitted_alone(metric, *where, row["outcome_median"], train))
+            else:
+                found.append(not_fitted(metric, train))
+        return found or [self._without_training()]
+
+    def _without_training(self) -> Sentence:
+        trained = self.ends[(self.ends["state"] == "trained") & self.ends["outcome_median"].abs().lt(math.inf)]
+        if not len(trained):
+            return no_end(bool((self.ends["state"] == "diverged").all()))
+        first = trained[trained["workload"] == trained["workload"].iloc[0]]
+        metric = self._metric(first["metric"].iloc[0])
+        row = first.loc[(first["outcome_median"] * metric.oriented(1.0)).idxmin()]
+        where = self.results.names.treatment(row["treatment"]), self.results.names.workload(row["workload"])
+        return best_end(metric, *where, row["outcome_median"], int(row["step"]))
+
+    def _fits(self, workload: str, metric: Metric, train: float) -> bool:
+        """Return whether a value on training data is more than half of the way from chance to the best value."""
+        trials = self.results.trials[self.results.trials["workload"] == workload]
+        chance, best = (trials[column].dropna() for column in ("oriented_chance", "oriented_best"))
+        if not len(chance) or not len(best):
+            return False
+        return metric.oriented(train) < chance.iloc[0] - _HALF * (chance.iloc[0] - best.iloc[0])
+
+    def _metric(self, name: str) -> Metric:
+        return self.results.metrics[name]
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Every point of every curve, and where they end."""
+        results, outcome = self.results, capitalized(self.results.terms.outcome)
+        columns = [
+            Column("Workload", "workload", "workload"),
+            Column(capitalized(results.terms.treatment), "treatment", "treatment"),
+            Column("Last step", "count", "step"),
+            Column("Seeds", "count", "seeds"),
+            Column("Diverged", "count", "diverged"),
+            Column(f"{outcome},\nmedian", "outcome", "outcome_median"),
+            Column("smallest", "outcome", "outcome_smallest"),
+            Column("largest", "outcome", "outcome_largest"),
+        ]
+        if self.has_training:
+            columns.append(Column("On training data,\nmedian", "outcome", "train_median"))
+        note = TRAIN_NOTE if self.has_training else ""
+        shared = {"metrics": results.metrics, "names": results.names}
+        return [
+            Table("curves", "Every point of the training curves", self.curves, columns, note, is_shown=False, **shared),
+            Table("curve_ends", "Where the training curves end", self.ends, columns, note, **shared),
+        ]
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """The outcome by step and by compute, for each workload."""
+        return training_figures(self.curves, self.results)[0]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Which workloads are not drawn."""
+        return training_figures(self.curves, self.results)[1]
+
+
+def training_curves(results: Results | str | Path) -> TrainingCurves | None:
+    """Return how training went, None where nothing was trained or every trial failed.
+
+    Args:
+        results: as from `read_results`, or a suite's folder.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read.
+    """
+    results = as_results(results)
+    curves = curve_table(results.trials, results.records, results.metric_of)
+    if not len(curves):
+        return None
+    ends = curves.groupby(["workload", "treatment"], sort=False).tail(1)
+    ends = ends.merge(results.cells[["workload", "treatment", "state"]], on=["workload", "treatment"], how="left")
+    signs = [results.metrics[name].oriented(1.0) for name in ends["metric"]]
+    gap = (ends["outcome_median"] - ends["train_median"]) * signs
+    ends = ends.assign(gap=gap.where(gap.abs() < math.inf)).drop(columns="compute")
+    order = [*ends.columns[:2], "state", *(name for name in ends.columns[2:] if name != "state")]
+    keys = [(natural(row.workload), natural(row.treatment)) for row in ends.itertuples()]
+    places = sorted(range(len(ends)), key=keys.__getitem__)
+    return TrainingCurves(results, curves, ends[order].iloc[places].reset_index(drop=True))

@@ -1,0 +1,121 @@
+"""The figures of tuning: the objective by step and by depth, scale factors and gradients by layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from initbench.reporting.analyses.curve_figures import drawn, in_words
+from initbench.reporting.analyses.layer_figures import AXIS, weights
+from initbench.reporting.charts.figure import Figure
+from initbench.reporting.charts.layers import layer_panel
+from initbench.reporting.charts.tuning import tuning_panel
+from initbench.reporting.charts.values import value_panel
+from initbench.reporting.depth import without_depth
+from initbench.reporting.file_names import file_names
+from initbench.reporting.formatting import capitalized
+from initbench.reporting.names import short_names
+from initbench.reporting.words.initialization import plain_number, quantity_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initbench.reporting.analyses.tuning import Tuning
+    from initbench.reporting.charts.panel import Specification
+
+    Draw = Callable[[pd.DataFrame, dict[str, str]], Specification | None]
+
+_FLAGS = {0.0, 1.0}
+
+
+def tuning_figures(found: Tuning) -> tuple[list[Figure], list[str]]:
+    """Return the figures of tuning, and a sentence on those that there are not.
+
+    Args:
+        found: what tuning changes.
+    """
+    figures: list[Figure] = []
+    steps, left = drawn(found.steps, "workload", "tuning_steps.csv")
+    for quantity, own in _objectives(found.steps).groupby("quantity", sort=False):
+        what = quantity_words(str(quantity))
+        named = own.assign(quantity=what)
+        figures += _each(found, named, steps, f"tuning-{quantity}-", f"{capitalized(what)} while tuning", tuning_panel)
+    factors, left_of_factors = drawn(found.factors, "workload", "scale_factors.csv")
+    scaled = "scale factor of a weight"
+    figures += _each(
+        found,
+        weights(found.factors, ["workload"]),
+        factors,
+        "factors-",
+        "Scale factors by layer",
+        lambda own, colours: layer_panel(own, scaled, colours, axis=AXIS),
+    )
+    return [*figures, *_depths(found)], list(dict.fromkeys([*left, *left_of_factors]))
+
+
+def _objectives(steps: pd.DataFrame) -> pd.DataFrame:
+    """Return the quantities that are worth a figure: one that is 0 or 1 at each step is none."""
+    return steps.groupby("quantity", sort=False).filter(lambda own: not set(own["value_median"]) <= _FLAGS)
+
+
+def _each(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, title: str, draw: Draw) -> list[Figure]:
+    """Return a figure for each workload that has something to draw."""
+    shown, colours = in_words(frame, found.results)
+    names, figures = file_names(labels, prefix), []
+    for label in labels:
+        own = shown[shown["workload"] == label]
+        panel = draw(own, colours) if len(own) else None
+        if panel is not None:
+            whole = f"{title}: {found.results.names.workload(label)}"
+            figures.append(Figure(names[label], whole, f"{whole}. {_ends(own)}", panel))
+    return figures
+
+
+def _ends(own: pd.DataFrame) -> str:
+    """Return the first and the last value of every line, in words."""
+    texts = [
+        f"{treatment} from {plain_number(line['value_median'].iloc[0])} to {plain_number(line['value_median'].iloc[-1])}"
+        for treatment, line in own.groupby("treatment", sort=False)
+    ]
+    return f"Medians over the seeds, from first to last: {'; '.join(texts)}."
+
+
+def _depths(found: Tuning) -> list[Figure]:
+    """Return the objectives before and after tuning by depth, for the families that differ in nothing else."""
+    trials, history = found.results.trials, found.changes[found.changes["source"] == "history"]
+    if "architecture.depth" not in trials or not len(history):
+        return []
+    depth = trials.drop_duplicates("workload").set_index("workload")["architecture.depth"]
+    own = history.assign(
+        depth=history["workload"].map(depth), family=[without_depth(label) for label in history["workload"]]
+    ).dropna(subset=["depth"])
+    several = own.groupby(["family", "quantity"], sort=False).filter(lambda part: part["depth"].nunique() > 1)
+    ends = {"median": "", "smallest": "_smallest", "largest": "_largest"}
+    both = [
+        several.assign(kind=when, **{f"value_{end}": several[f"{when}{suffix}"] for end, suffix in ends.items()})
+        for when in ("before", "after")
+    ]
+    shown, colours = in_words(pd.concat(both), found.results)
+    labels = list(dict.fromkeys(several["family"]))
+    names, families = file_names(labels, "tuning-depth-"), short_names([], labels)
+    figures = []
+    for number, ((family, quantity), part) in enumerate(
+        shown.sort_values("depth").groupby(["family", "quantity"], sort=False)
+    ):
+        what = quantity_words(str(quantity))
+        panel = value_panel(part, "depth", "depth", what, colours)
+        if panel is not None:
+            title = f"{capitalized(what)} before and after tuning: {families.workload(str(family))}"
+            name = names[str(family)] + (f"-{number}" if number else "")
+            figures.append(Figure(name, title, f"{title}. {_by_depth(part)}", panel))
+    return figures
+
+
+def _by_depth(part: pd.DataFrame) -> str:
+    after = part[part["kind"] == "after"]
+    texts = [
+        f"{row['treatment']} at depth {row['depth']:g} from {plain_number(row['before'])} to {plain_number(row['after'])}"
+        for row in after.to_dict("records")
+    ]
+    return f"Medians over the seeds: {'; '.join(texts[:12])}."

@@ -1,0 +1,224 @@
+"""The overview as a chart: treatments × workloads, each cell with its text and a colour by how good it is."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from initbench.reporting.charts.panel import Specification, panel, raw, said, where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+# Ends of the scale, in sRGB: white type on the dark end, black on the pale one, whichever has more contrast; one of the
+# two has at least 4.58 on any colour, so that the cells are read on a light page and on a dark one.
+_PALE, _DARK = (214, 233, 239), (10, 98, 124)
+_UNKNOWN = "#e8eaed"
+_BAD, _BAD_GROUND = "#8f1f33", "#fae6e9"
+_GREY = "#8a93a0"
+_CELL, _ROW, _NARROW, _WIDTH = 112, 34, 30, 900  # px: cells as wide as the texts and this width allow
+_STRIPES = 6  # of a hatched cell
+_MANY = 8  # workloads, from which on their names are slanted
+_CHARACTER = 6.6  # px of a name
+_GAP = 0.03  # between cells, of a cell
+
+
+class _Cell(NamedTuple):
+    column: int
+    row: int
+    state: str
+    level: float
+
+
+def heat_map(cells: pd.DataFrame, *, treatments: Sequence[str] = (), workloads: Sequence[str] = ()) -> Specification:
+    """Return a heat map; darker is better.
+
+    Not by colour alone: what did not train is hatched, what diverged has a cross and a frame, what failed has a dashed
+    frame, and what cannot run or is missing is empty but for its text.
+
+    Args:
+        cells: ``treatment`` and ``workload`` (as they are displayed), ``text``, ``note`` (small, below it), ``level``
+            (from 0, the worst, to 1, the best of its workload; NaN where not known) and ``state``: ``trained``,
+            ``untrained``, ``diverged``, ``incompatible``, ``failed``, ``missing`` or ``measured``.
+        treatments: the rows' order; that of the frame by default.
+        workloads: the columns' order; that of the frame by default.
+    """
+    rows = list(treatments) or list(dict.fromkeys(cells["treatment"]))
+    columns = list(workloads) or list(dict.fromkeys(cells["workload"]))
+    longest = max((len(str(text)) for text in cells["text"]), default=0)
+    width = max(_NARROW, min(_CELL, _WIDTH / max(len(columns), 1), max(60, 8 * longest + 28)))
+    marks = [
+        mark
+        for row in cells.to_dict("records")
+        for mark in _marks(
+            {str(key): value for key, value in row.items()},
+            rows.index(row["treatment"]),
+            columns.index(row["workload"]),
+        )
+    ]
+    slanted = len(columns) > _MANY or max((len(name) for name in columns), default=0) * _CHARACTER > width
+    axes = _axes(columns, rows, slanted=slanted)
+    fits = width >= _CHARACTER * min(longest, 4)
+    return panel(
+        _layers(axes, small=not fits or width < 2 * _NARROW), marks, width=width * len(columns), height=_ROW * len(rows)
+    )
+
+
+def colour_of(level: float) -> str:
+    """Return the ground of a cell, as ``#rrggbb``: darker for better.
+
+    Args:
+        level: from 0 to 1; NaN for what has no place between worst and best.
+    """
+    if math.isnan(level):
+        return _UNKNOWN
+    share = min(max(level, 0.0), 1.0)
+    return "#" + "".join(f"{round(pale + share * (dark - pale)):02x}" for pale, dark in zip(_PALE, _DARK, strict=True))
+
+
+def ink_on(ground: str) -> str:
+    """Return white or black, whichever has more contrast on a colour (WCAG 2)."""
+    channels = [int(ground[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
+
+
+def _marks(cell: Mapping[str, Any], row: int, column: int) -> list[dict[str, Any]]:
+    """Return what is drawn in a cell, in cells from the upper left corner."""
+    state, level = str(cell["state"]), float(cell["level"])
+    text, note = (str(cell[key]) if isinstance(cell[key], str) else "" for key in ("text", "note"))
+    ground, ink, frame, dash = None, "currentColor", None, None
+    if state in {"trained", "measured"}:
+        ground = colour_of(level)
+        ink = ink_on(ground)
+    if state == "untrained":
+        frame = _GREY
+    if state == "diverged":
+        ground, ink, frame = _BAD_GROUND, _BAD, _BAD
+    if state == "failed":
+        frame, dash = _GREY, [3, 3]
+    left, right, top, bottom = column + _GAP, column + 1 - _GAP, row + _GAP, row + 1 - _GAP
+    spoken = ", ".join(part for part in (f"{cell['treatment']} on {cell['workload']}: {text or state}", note) if part)
+    box = {"left": left, "right": right, "top": top, "bottom": bottom, "words": spoken}
+    marks = [box | {"ground": ground or "transparent", "frame": frame or "transparent", "frameDash": dash or [1, 0]}]
+    middle = {"x": column + 0.5, "y": row + (0.38 if note else 0.5)}
+    if text:
+        marks.append(middle | {"text": text, "ink": ink, "bold": state in {"trained", "measured"}})
+    if note:
+        marks.append(middle | {"y": row + 0.74, "note": note, "ink": ink})
+    if state == "diverged":
+        marks.append({"x": column + 0.1, "y": row + 0.5, "cross": True})
+    if state == "untrained":
+        marks += [box_line for box_line in _hatching(left, right, top, bottom)]
+    return marks
+
+
+def _hatching(left: float, right: float, top: float, bottom: float) -> list[dict[str, Any]]:
+    """Return parallel lines across a cell, from its lower left to its upper right, cut at its edges."""
+    lines = []
+    for number in range(1, 2 * _STRIPES):
+        # x + y = sum in the unit square of the cell.
+        total = number / _STRIPES
+        low, high = max(0.0, total - 1), min(1.0, total)
+        across, down = right - left, bottom - top
+        lines.append(
+            {
+                "fromX": left + low * across,
+                "toX": left + high * across,
+                "fromY": top + (total - low) * down,
+                "toY": top + (total - high) * down,
+            }
+        )
+    return lines
+
+
+def _axes(columns: list[str], rows: list[str], *, slanted: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    def axis(names: list[str], options: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "type": "quantitative",
+            "title": None,
+            "scale": {"domain": [0, max(len(names), 1)], "nice": False, "zero": False},
+            "axis": {
+                "values": [i + 0.5 for i in range(len(names))],
+                "labelExpr": f"{json.dumps(names)}[floor(datum.value)]",
+                "grid": False,
+                "ticks": False,
+                "domain": False,
+                "labelLimit": 280,
+                "labelOverlap": False,
+                "labelPadding": 6,
+                **options,
+            },
+        }
+
+    turned = {"labelAngle": -40, "labelAlign": "left", "labelBaseline": "middle"} if slanted else {"labelAngle": 0}
+    x = axis(columns, {"orient": "top", **turned})
+    y = axis(rows, {})
+    y["scale"] |= {"reverse": True}
+    return x, y
+
+
+def _layers(axes: tuple[dict[str, Any], dict[str, Any]], *, small: bool) -> list[dict[str, Any]]:
+    def at(x: str, y: str) -> dict[str, Any]:
+        return {"x": {"field": x, **axes[0]}, "y": {"field": y, **axes[1]}}
+
+    def between(x: str, x2: str, y: str, y2: str) -> dict[str, Any]:
+        return at(x, y) | {"x2": {"field": x2}, "y2": {"field": y2}}
+
+    box = between("left", "right", "top", "bottom") | {
+        "fill": raw("ground"),
+        "stroke": raw("frame"),
+        "strokeDash": raw("frameDash"),
+        "description": said(),
+    }
+    size = 9 if small else 12
+    text = {"type": "text", "fontSize": size, "aria": False}
+    layers: list[dict[str, Any]] = [
+        {
+            "transform": where("ground"),
+            "mark": {"type": "rect", "cornerRadius": 3, "strokeWidth": 1.2},
+            "encoding": box,
+        },
+        {
+            "transform": where("fromX"),
+            "mark": {"type": "rule", "strokeWidth": 1, "stroke": "currentColor", "opacity": 0.18, "aria": False},
+            "encoding": between("fromX", "toX", "fromY", "toY"),
+        },
+    ]
+    for bold in (True, False):
+        layers.append(
+            {
+                "transform": [{"filter": f"isValid(datum.text) && datum.bold === {json.dumps(bold)}"}],
+                "mark": text | ({"fontWeight": "bold"} if bold else {}),
+                "encoding": at("x", "y") | {"text": {"field": "text", "type": "nominal"}, "color": raw("ink")},
+            }
+        )
+    if not small:
+        layers.append(
+            {
+                "transform": where("note"),
+                "mark": text | {"fontSize": 9},
+                "encoding": at("x", "y") | {"text": {"field": "note", "type": "nominal"}, "color": raw("ink")},
+            }
+        )
+        cross = {
+            "type": "point",
+            "shape": "cross",
+            "angle": 45,
+            "filled": True,
+            "size": 50,
+            "opacity": 1,
+            "aria": False,
+        }
+        layers.append(
+            {
+                "transform": where("cross"),
+                "mark": cross | {"fill": _BAD},
+                "encoding": at("x", "y"),
+            }
+        )
+    return layers
