@@ -195,13 +195,11 @@ def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | N
     """
     if ranks.pvalue < ALPHA / _CLAIMS:
         best = str(ranks.mean_ranks.index[0])
-        behind = ranks.pairs[
-            (ranks.pairs["first"] == best) & (ranks.pairs["pvalue"] < ALPHA) & (ranks.pairs["low"] > 0)
-        ]
-        if len(behind):
-            row = behind.iloc[-1]
-            difference = Estimate(row["difference"], row["low"], row["high"], ranks.workloads)
-            return Lead(best, str(row["second"]), "", difference)
+        behind = ranks.behind.to_dict("records")
+        if behind:
+            last = behind[-1]
+            difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
+            return Lead(best, str(last["second"]), "", difference)
     place = {name: number for number, name in enumerate(order)}
     groups = {str(workload): own for workload, own in results.judged.groupby("workload", sort=False) if len(own) > 1}
     pairs = {workload: len(own) * (len(own) - 1) // 2 for workload, own in groups.items()}

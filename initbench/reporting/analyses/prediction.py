@@ -98,8 +98,8 @@ class Prediction(Analysis):
             return []
         return [
             (
-                "The workloads have several metrics, whose values are never put together: what picking by a probe costs, and "
-                "what it adds, is left out. Correlations are with outcomes turned so that lower is better."
+                "The workloads have several metrics, whose values are never put together: what picking by a probe costs, "
+                "and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
             )
         ]
 

@@ -13,9 +13,9 @@ from initbench.reporting.charts.layers import layer_panel
 from initbench.reporting.charts.tuning import tuning_panel
 from initbench.reporting.charts.values import value_panel
 from initbench.reporting.depth import without_depth
-from initbench.reporting.measurements import profiles
 from initbench.reporting.file_names import file_names
 from initbench.reporting.formatting import capitalized
+from initbench.reporting.measurements import profiles
 from initbench.reporting.names import short_names
 from initbench.reporting.words.initialization import plain_number, quantity_words
 

@@ -175,7 +175,7 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     known = results.cells.set_index(["workload", "treatment"])
     rows = []
     for (workload, treatment), trials_of_cell in trials.groupby(["workload", "treatment"]):
-        cell, metric = known.loc[(workload, treatment)], results.metric_of[str(workload)]
+        cell, metric = known.loc[(str(workload), str(treatment))], results.metric_of[str(workload)]
         rows.append({"workload": workload, "treatment": treatment} | _summary(trials_of_cell, cell, metric))
     columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early_columns(trials)), *_COLUMNS[9:]]
     table = pd.DataFrame(rows, columns=[*columns, "ranked", "outcome"])

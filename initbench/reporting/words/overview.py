@@ -267,7 +267,7 @@ def _unknown(found: Overview) -> list[Sentence]:
         )
     elif unknown.what == "seeds":
         seeds = f"{unknown.have} seed{'s' if unknown.have != 1 else ''}"
-        text = f"Not known: whether any difference is more than chance. {seeds} cannot tell; {unknown.needed} would begin to."
+        text = f"Not known: whether any difference is more than chance. {seeds} cannot tell; it takes {unknown.needed}."
     elif unknown.what == "differences":
         text = "Not known: the order of those that are marked as best. More seeds would tell."
     elif unknown.needed is not None and unknown.have < unknown.needed:
@@ -277,5 +277,6 @@ def _unknown(found: Overview) -> list[Sentence]:
             f"{'is' if unknown.have == 1 else 'are'} too few; {unknown.needed} would tell a difference of one rank."
         )
     else:
-        text = f"Not known: an order of the {several}; over {results.names.workloads_of(unknown.have)} none is ahead of another."
+        over = results.names.workloads_of(unknown.have)
+        text = f"Not known: an order of the {several}; over {over} none is ahead of another."
     return [Sentence(text, (), is_open=True)]
