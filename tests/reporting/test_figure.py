@@ -154,3 +154,12 @@ def test_a_notebook_shows_the_file():
 
 def test_marks_say_what_they_are():
     assert set(marks_of(figure().svg)) == {f"{label}, step {x}" for label in COLOURS for x in (1, 2, 3)}
+
+
+def test_names_of_eighty_characters_leave_the_figure_its_width(tmp_path):
+    colours = {f"{i} " + "long " * 16: "#0072b2" for i in range(2)}
+    text = figure(colours=colours).save(tmp_path / "f.svg", width=3.0).read_text(encoding="utf-8")
+    assert parsed(text).get("width") == "216"
+    cut = [label for label in texts(text) if "long" in label]
+    assert len(cut) == 2
+    assert all(label.endswith("…") for label in cut)

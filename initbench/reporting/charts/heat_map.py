@@ -147,7 +147,6 @@ def _axes(columns: list[str], rows: list[str], *, slanted: bool) -> tuple[dict[s
                 "grid": False,
                 "ticks": False,
                 "domain": False,
-                "labelLimit": 280,
                 "labelOverlap": False,
                 "labelPadding": 6,
                 **options,
