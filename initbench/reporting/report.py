@@ -78,11 +78,11 @@ def write_report(
     try:
         (output / _FIGURES).mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
-            _write(output / f"{name}.csv", table)
+            write_file(output / f"{name}.csv", table)
         for name in set(_NOT_IN_EVERY_REPORT) - set(tables):
             (output / f"{name}.csv").unlink(missing_ok=True)
         written += write_drawings(output / _FIGURES, figures)
-        _write(output / "index.html", page)
+        write_file(output / "index.html", page)
     except OSError as error:
         raise InitbenchError(f"{error.filename or output}: {error.strerror}") from error
     return Written(written[0], written, list(contents.overview.sentences))
@@ -121,7 +121,7 @@ def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
         drawings: file name → SVG.
     """
     for name, drawing in drawings.items():
-        _write(folder / name, drawing)
+        write_file(folder / name, drawing)
     written = [folder / name for name in drawings]
     for path in set(folder.glob("*.svg")) - set(written):
         if MARKER in path.read_text(encoding="utf-8", errors="replace"):
@@ -129,7 +129,7 @@ def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
     return written
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
