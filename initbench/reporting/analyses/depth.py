@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -109,14 +109,18 @@ class Depth(Analysis):
         return [Table("depths", f"{outcome} by depth", self.depths, columns, metrics=metrics, names=names)]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return depth_figures(self.depths, self.families, self.results)
+
+    @property
     def figures(self) -> list[Figure]:
         """The outcome by depth, for each family."""
-        return depth_figures(self.depths, self.families, self.results)[0]
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """Which families are not drawn."""
-        return depth_figures(self.depths, self.families, self.results)[1]
+        return self._drawn[1]
 
 
 def depth_profile(results: Results | str | Path) -> Depth | None:
@@ -159,7 +163,7 @@ def _steepest(points: list[dict[Any, Any]], results: Results) -> dict[str, float
     oriented = [metric.oriented(point["outcome_median"]) for point in points]
     steps = [
         (after - before, points[i], points[i + 1])
-        for i, (before, after) in enumerate(itertools.pairwise(oriented))
+        for i, (before, after) in enumerate(pairwise(oriented))
         if math.isfinite(before)
     ]
     if not steps:

@@ -120,15 +120,19 @@ class Layers(Analysis):
         ]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return layer_figures(self.profiles, self.results)
+
+    @property
     def figures(self) -> list[Figure]:
         """Every probe by layer or along its curve, on each workload."""
-        return layer_figures(self.profiles, self.results)[0]
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """That statistics take none of these, and what is not drawn."""
         every = {table.name: table.frame for table in self.tables if table.name in _TITLES}
-        return [left_of_statistics(every), *layer_figures(self.profiles, self.results)[1]]
+        return [left_of_statistics(every), *self._drawn[1]]
 
 
 def layers(results: Results | str | Path) -> Layers | None:

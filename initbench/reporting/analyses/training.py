@@ -132,14 +132,18 @@ class TrainingCurves(Analysis):
         ]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return training_figures(self.curves, self.results)
+
+    @property
     def figures(self) -> list[Figure]:
         """The outcome by step and by compute, for each workload."""
-        return training_figures(self.curves, self.results)[0]
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """Which workloads are not drawn."""
-        return training_figures(self.curves, self.results)[1]
+        return self._drawn[1]
 
 
 def training_curves(results: Results | str | Path) -> TrainingCurves | None:

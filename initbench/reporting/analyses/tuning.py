@@ -136,14 +136,18 @@ class Tuning(Analysis):
         return found + [Table(name, title, frame, is_shown=False) for name, title, frame in points if len(frame)]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return tuning_figures(self)
+
+    @property
     def figures(self) -> list[Figure]:
-        """The objective by step and by depth, and by layer what it scales and what the gradients were before and after."""
-        return tuning_figures(self)[0]
+        """The objective by step and by depth; scale factors, and gradients before and after, by layer."""
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """What is not drawn."""
-        return tuning_figures(self)[1]
+        return self._drawn[1]
 
 
 def tuning(results: Results | str | Path) -> Tuning | None:

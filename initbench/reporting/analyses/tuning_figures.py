@@ -78,7 +78,7 @@ def _before_after(found: Tuning) -> dict[str, pd.DataFrame]:
         both = own.merge(measured, on=["workload", "treatment"])
         kinds.append(both.assign(treatment=both["tuner"]))
     every = pd.concat(kinds)
-    return {str(probe): own for probe, own in every.groupby("probe", sort=False) if own["kind"].nunique() > 1}
+    return {str(probe): own for probe, own in every.groupby("probe", sort=False) if len(set(own["kind"])) > 1}
 
 
 def _objectives(steps: pd.DataFrame) -> pd.DataFrame:
@@ -120,7 +120,7 @@ def _depths(found: Tuning) -> list[Figure]:
     own = history.assign(
         depth=history["workload"].map(depth), family=[without_depth(label) for label in history["workload"]]
     ).dropna(subset=["depth"])
-    several = own.groupby(["family", "quantity"], sort=False).filter(lambda part: part["depth"].nunique() > 1)
+    several = own.groupby(["family", "quantity"], sort=False).filter(lambda part: len(set(part["depth"])) > 1)
     ends = {"median": "", "smallest": "_smallest", "largest": "_largest"}
     both = [
         several.assign(kind=when, **{f"value_{end}": several[f"{when}{suffix}"] for end, suffix in ends.items()})
@@ -145,7 +145,7 @@ def _depths(found: Tuning) -> list[Figure]:
 def _by_depth(part: pd.DataFrame) -> str:
     after = part[part["kind"] == "after"]
     texts = [
-        f"{row['treatment']} at depth {row['depth']:g} from {plain_number(row['before'])} to {plain_number(row['after'])}"
-        for row in after.to_dict("records")
+        f"{label} at depth {depth:g} from {plain_number(before)} to {plain_number(end)}"
+        for label, depth, before, end in after[["treatment", "depth", "before", "after"]].itertuples(index=False)
     ]
     return f"Medians over the seeds: {'; '.join(texts[:_MOST_NAMED])}."
