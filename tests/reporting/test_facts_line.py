@@ -59,7 +59,14 @@ def test_what_was_measured_alone_was_not_trained():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0, ""), (0.2, "1 second"), (59.0, "59 seconds"), (90.0, "2 minutes"), (7199.0, "2.0 hours"), (9000.0, "2.5 ho")],
+    [
+        (0.0, ""),
+        (0.2, "1 second"),
+        (59.0, "59 seconds"),
+        (90.0, "2 minutes"),
+        (7199.0, "2.0 hours"),
+        (9000.0, "2.5 ho"),
+    ],
 )
 def test_how_long_it_took(seconds, text):
     record = make_record(make_spec(KAIMING))
@@ -69,7 +76,9 @@ def test_how_long_it_took(seconds, text):
 
 
 def test_search_trials_are_no_part_of_it():
-    records = [make_record(make_spec(KAIMING, net, phase=phase)) for net in (PLAIN, WRN) for phase in ("final", "search")]
+    records = [
+        make_record(make_spec(KAIMING, net, phase=phase)) for net in (PLAIN, WRN) for phase in ("final", "search")
+    ]
     assert facts_line(results_of(records)).startswith("2 trials: 1 initializer × 2 networks × 1 seed · ")
 
 
