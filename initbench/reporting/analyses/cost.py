@@ -71,7 +71,7 @@ class Cost(Analysis):
         names, terms = self.results.names, self.results.terms
         sentences = [spent_words(spent(self.spent), terms, names.treatment)]
         if self.is_over_workloads:
-            sentences.append(fastest_words(fastest(self.whole.table), terms, names.treatment))
+            sentences.append(fastest_words(fastest(self.whole.table), terms, names.treatment, place=names.noun))
         return sentences
 
     @cached_property
@@ -136,8 +136,8 @@ class Cost(Analysis):
 
 
 _TARGET = (
-    "The target of a {noun} is the final outcome of the middle one of the {treatment}s that train there, of two middle "
-    "ones the better."
+    "The target of a {noun} is the final outcome of its middle {treatment}, of two middle ones the better; where that "
+    "does not train, of the last that does."
 )
 
 

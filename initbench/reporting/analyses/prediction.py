@@ -59,7 +59,8 @@ class Prediction(Analysis):
         if not self.probes:
             return [Sentence("Nothing was measured at initialization.", is_open=True)]
         by_probe = [self.of(result) for result in self.probes]
-        return [sentence for sentences in by_probe for sentence in sentences]
+        # Where there are too few treatments several questions have one answer; it is given once.
+        return list(dict.fromkeys(sentence for sentences in by_probe for sentence in sentences))
 
     def of(self, result: ProbeResult) -> list[Sentence]:
         """Return the sentences on one probe in one form.
