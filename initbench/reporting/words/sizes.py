@@ -43,13 +43,13 @@ def value_words(values: Sequence[float], metric: Metric) -> str:
 
 
 def outcome_words(values: Sequence[float], metric: Metric) -> str:
-    """Return values as `value_words` does, with what they are: ``2.5 to 3.1 % error``, ``1.9 to 2.1 bits per byte``.
+    """Return values as `value_words` does, with what they are: ``2.5 to 3.1 % test error``.
 
     Args:
         values: in the metric's own direction, finite.
         metric: of them; its title may have the unit.
     """
-    return f"{_range(values, metric, unit=metric.unit not in metric.quantity.split())} {metric.quantity}"
+    return f"{_range(values, metric, unit=metric.unit not in metric.title.split())} {metric.title}"
 
 
 def share_words(estimate: Estimate) -> str:
