@@ -13,7 +13,7 @@ from initbench.registry import register_probe
 
 @register_probe("parameter_norm")
 def parameter_norm() -> Measure:
-    """L2 norm of all parameters at initialization, and beside it ``per_layer``, the norm of each."""
+    """L2 norm of all parameters, and beside it ``per_layer``, the norm of each."""
 
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:  # noqa: ARG001 - a probe takes both
         reference_parameter(model)  # an error where there are no parameters

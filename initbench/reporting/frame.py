@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
-from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_names, training_key
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_names, training_key
 from initbench.reporting.resolved import read_compare
 from initbench.reporting.tuner import kept_of
 from initbench.suite.labels import initializer_labels, nested_labels
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+_TASKS: list[dict[str, Any]] = []
+"""The tasks that were met last: 10,000 records of few datasets share theirs."""
+_MOST_TASKS = 20
 GQ = "probe.gradient_quotient"
 CURVE_POINTS = 60
 _IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
@@ -100,17 +104,40 @@ def slim(record: TrialRecord) -> TrialRecord:
     names = ["step", "epoch", key, *([also] if also else [])]
     recipe = record.spec["recipe"]
     unit, length = ("step", recipe["steps"]) if recipe.get("steps") else ("epoch", recipe["epochs"])
-    oriented = outcome_metric(record).oriented if entries else float
+    sign = 1 if not entries or record.task["metrics"][key]["better"] == "lower" else -1  # as `Metric.oriented`
     curve: list[dict[str, Any]] = []
     last, lowest = 0, math.inf
     for entry in entries:
         place = int(entry[unit] * CURVE_POINTS / length)
-        drawn, outcome = place > last, math.inf if entry[key] is None else oriented(entry[key])
+        drawn, outcome = place > last, math.inf if entry[key] is None else sign * entry[key]
         if drawn or outcome < lowest:
             curve.append({name: entry[name] for name in names if name in entry} | {"drawn": drawn})
         last = max(last, place)
         lowest = min(lowest, outcome)
-    return replace(record, history=curve, initialization=kept_of(record.initialization, CURVE_POINTS))
+    return replace(
+        record,
+        history=curve,
+        initialization=kept_of(record.initialization, CURVE_POINTS),
+        task=_shared(record.task),
+        probes=[_with_shared_names(probe) for probe in record.probes],
+    )
+
+
+def _shared(task: dict[str, Any]) -> dict[str, Any]:
+    """Return a task as it was met before, if it was."""
+    known = next((known for known in _TASKS if known == task), None)
+    if known is None:
+        _TASKS.insert(0, task)
+        del _TASKS[_MOST_TASKS:]
+        return task
+    return known
+
+
+def _with_shared_names(probe: dict[str, Any]) -> dict[str, Any]:
+    """Return a measurement whose layers' names are the same texts in every record."""
+    if probe["kind"] != "per_layer":
+        return probe
+    return probe | {"values": {sys.intern(layer): value for layer, value in probe["values"].items()}}
 
 
 def results_frame(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 from initbench.reporting.formatting import counted, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from initbench.ledger import TrialRecord
 
@@ -32,23 +33,39 @@ PROFILE_COLUMNS = [
 def measurement_tables(records: Sequence[TrialRecord], trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables of the kinds that there are: a row per point of a curve, and per layer.
 
+    Texts, of which most repeat, are categories.
+
     Args:
         records: with their measurements.
         trials: as from `trials.comparable_trials`.
     """
     by_id = {record.id: record for record in records}
-    # By column: 10,000 trials of 80 layers are too many for a mapping each.
-    found: dict[str, dict[str, list[Any]]] = {name: {key: [] for key in own} for name, own in _COLUMNS.items()}
+    found: dict[str, list[tuple[dict[Hashable, Any], Mapping[str, Any]]]] = {name: [] for name in _COLUMNS}
     for trial in trials[["trial_id", "workload", "treatment", "seed"]].to_dict("records"):
         for entry in by_id[trial["trial_id"]].probes:
             if name := _KINDS.get(entry["kind"]):
-                own = _points(entry)
-                length = len(next(iter(own.values())))
-                same = {**trial, "probe": entry["name"], "unit": entry.get("unit", "")}
-                for key, values in found[name].items():
-                    values.extend(own[key] if key in own else [same[key]] * length)
-    tables = {name: pd.DataFrame(own, columns=_COLUMNS[name]) for name, own in found.items()}
+                same = trial | {"probe": entry["name"], "over": entry.get("over", ""), "unit": entry.get("unit", "")}
+                found[name].append((same, entry))
+    tables = {name: _table(_COLUMNS[name], own) for name, own in found.items() if own}
     return {name: table for name, table in tables.items() if len(table)}
+
+
+def _table(columns: Sequence[str], found: Sequence[tuple[Mapping[Hashable, Any], Mapping[str, Any]]]) -> pd.DataFrame:
+    """Return the points of measurements by column: 10,000 trials of 80 layers are too many for a mapping each."""
+    points = [(_names(entry), _values(entry)) for _, entry in found]
+    lengths = [len(names) for names, _ in points]
+    whole: dict[str, Any] = {}
+    for column in columns:
+        if column == "layer":
+            whole[column] = pd.Categorical(list(chain.from_iterable(names for names, _ in points)))
+        elif column == "x":
+            whole[column] = list(chain.from_iterable(names for names, _ in points))
+        elif column in {"value", "y"}:
+            whole[column] = list(chain.from_iterable(values for _, values in points))
+        else:
+            one = pd.Series([same[column] for same, _ in found])
+            whole[column] = (one if column == "seed" else one.astype("category")).repeat(lengths).array
+    return pd.DataFrame(whole, columns=list(columns))
 
 
 def left_of_statistics(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -61,7 +78,7 @@ def left_of_statistics(tables: Mapping[str, pd.DataFrame]) -> str:
         return ""
     texts = []
     for name, table in tables.items():
-        probes = sorted(set(table["probe"]))
+        probes = sorted(table["probe"].unique())
         texts.append(f"{', '.join(probes)} ({counted(len(probes), _WORDS[name])}; {name}.csv)")
     return f"Statistics take single numbers, and leave out {listed(texts)}."
 
@@ -143,16 +160,6 @@ def of_weights(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[is_weight] if is_weight.any() else frame
 
 
-def _points(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the columns of a measurement that are its own."""
-    if entry["kind"] == "curve":
-        places = list(entry.get("x") or range(len(entry["y"])))
-        if len(places) != len(entry["y"]):
-            raise ValueError(f"{entry['name']} has {len(entry['y'])} values at {len(places)} places")
-        return {"over": [entry.get("over", "")] * len(places), "x": places, "y": list(entry["y"])}
-    return {"layer": list(entry["values"]), "value": list(entry["values"].values())}
-
-
 def _by_probe(
     records: Sequence[TrialRecord], trials: pd.DataFrame
 ) -> dict[tuple[str, str, str], dict[str, list[Mapping[str, Any]]]]:
@@ -168,7 +175,21 @@ def _by_probe(
 
 
 def _names(entry: Mapping[str, Any]) -> list[Any]:
-    return list(entry["values"]) if entry["kind"] == "per_layer" else list(entry.get("x") or range(len(entry["y"])))
+    """Return a measurement's layers, or the places of a curve.
+
+    Raises:
+        ValueError: a curve has not as many places as values.
+    """
+    if entry["kind"] == "per_layer":
+        return list(entry["values"])
+    places = list(entry.get("x") or range(len(entry["y"])))
+    if len(places) != len(entry["y"]):
+        raise ValueError(f"{entry['name']} has {len(entry['y'])} values at {len(places)} places")
+    return places
+
+
+def _values(entry: Mapping[str, Any]) -> list[float | None]:
+    return list(entry["values"].values() if entry["kind"] == "per_layer" else entry["y"])
 
 
 def _places(own: Mapping[str, Sequence[Mapping[str, Any]]], kind: str) -> dict[Any, float]:
@@ -192,8 +213,7 @@ def _summaries(entries: Sequence[Mapping[str, Any]], places: Mapping[Any, float]
     """Return for each layer of a cell, in order, the columns that are its own."""
     values: dict[Any, list[float]] = defaultdict(list)
     for entry in entries:
-        numbers = entry["values"].values() if entry["kind"] == "per_layer" else entry["y"]
-        for name, value in zip(_names(entry), numbers, strict=True):
+        for name, value in zip(_names(entry), _values(entry), strict=True):
             values[name].append(math.nan if value is None else float(value))
     found = []
     for name in sorted(values, key=places.__getitem__):

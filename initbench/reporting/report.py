@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.charts.figure import MARKER, Figure
+from initbench.reporting.charts.figure import MARKER
 from initbench.reporting.page.collect import collect
 from initbench.reporting.page.html import render_html
 from initbench.reporting.results import Results, read_results
-from initbench.reporting.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.reporting.page.contents import Contents
+    from initbench.reporting.source import Source
     from initbench.reporting.words.sentence import Sentence
 
 _FIGURES = "figures"
@@ -45,19 +45,19 @@ class Written(NamedTuple):
 
 
 def write_report(
-    folders: str | Path | Source | Sequence[str | Path | Source],
+    folders: str | Path | Results | Source | Sequence[str | Path | Source],
     output: str | Path | None = None,
     title: str | None = None,
     description: str | None = None,
 ) -> Written:
     """Write a report; equal ledgers give equal files.
 
-    Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``conditions.csv``, and every table of the page
-    as ``<name>.csv``; and every figure of the page as ``figures/<name>.svg``. Each is put in place by an atomic rename;
+    Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``conditions.csv``, and every table of the
+    page as ``<name>.csv``; and every figure of the page as ``figures/<name>.svg``. Each is put in place by an atomic rename;
     tables and figures of an earlier report that this one does not have are removed.
 
     Args:
-        folders: a suite's folder, ``runs/<suite name>``, or several, which make one report.
+        folders: a suite's folder, ``runs/<suite name>``, or several, which make one report; or results that were read.
         output: where to write; ``<folder>/report`` by default, which needs a single folder.
         title: the page's heading; the suites' names by default.
         description: what the suites ask; by default that of each ``<folder>/suite.yaml`` where it can be read.
@@ -69,43 +69,48 @@ def write_report(
     if output is None and not isinstance(folders, str | Path):
         raise InitbenchError("only one suite's folder has a place for its report: say where to write it")
     output = Path(output) if output is not None else Path(folders) / "report"  # type: ignore[arg-type]
-    results = read_results(folders)
-    contents, tables = contents_of(results, title, description)
+    results = folders if isinstance(folders, Results) else read_results(folders)
+    contents = contents_of(results, title, description)
+    tables = _tables(results, contents)
     figures = {f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.figures}
     page = render_html(contents)
     written = [output / "index.html", *(output / f"{name}.csv" for name in tables)]
     try:
         (output / _FIGURES).mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
-            _write(output / f"{name}.csv", table)
+            write_file(output / f"{name}.csv", table)
         for name in set(_NOT_IN_EVERY_REPORT) - set(tables):
             (output / f"{name}.csv").unlink(missing_ok=True)
         written += write_drawings(output / _FIGURES, figures)
-        _write(output / "index.html", page)
+        write_file(output / "index.html", page)
     except OSError as error:
         raise InitbenchError(f"{error.filename or output}: {error.strerror}") from error
     return Written(written[0], written, list(contents.overview.sentences))
 
 
-def contents_of(
-    results: Results, title: str | None = None, description: str | None = None
-) -> tuple[Contents, dict[str, str]]:
-    """Return what a report says, and the tables that stand beside it as CSV, by name.
+def contents_of(results: Results, title: str | None = None, description: str | None = None) -> Contents:
+    """Return what a report says; its figures are being drawn meanwhile.
 
     Args:
         results: as from `read_results`.
         title: as for `write_report`.
         description: likewise.
     """
-    first, analyses = overview(results), every_analysis(results)
-    for analysis in analyses:
+    first, analyses = overview(results), []
+    for analysis in every_analysis(results):
         for figure in analysis.figures:
-            figure.begin()  # they are drawn on another core while the tables are written
-    contents = collect(results, first, analyses, title, description)
+            figure.begin()  # on another core, while the other analyses are made
+        analyses.append(analysis)
+    return collect(results, first, analyses, title, description)
+
+
+def _tables(results: Results, contents: Contents) -> dict[str, str]:
+    """Return every table that is written beside a page, as CSV by its name."""
     frames = {"results": results.frame}
-    frames |= {table.name: table.frame for analysis in analyses for table in analysis.tables if table.is_written}
+    every = (table for analysis in contents.analyses for table in analysis.tables)
+    frames |= {table.name: table.frame for table in every if table.is_written}
     frames["conditions"] = contents.conditions
-    return contents, {name: frame.to_csv(index=False) for name, frame in frames.items()}
+    return {name: frame.to_csv(index=False) for name, frame in frames.items()}
 
 
 def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
@@ -116,7 +121,7 @@ def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
         drawings: file name → SVG.
     """
     for name, drawing in drawings.items():
-        _write(folder / name, drawing)
+        write_file(folder / name, drawing)
     written = [folder / name for name in drawings]
     for path in set(folder.glob("*.svg")) - set(written):
         if MARKER in path.read_text(encoding="utf-8", errors="replace"):
@@ -124,7 +129,7 @@ def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
     return written
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

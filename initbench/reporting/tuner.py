@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 from array import array
+from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,20 +52,19 @@ def thinned(length: int, points: int) -> list[int]:
 def _by_quantity(history: Sequence[Mapping[str, Any]], kept: Sequence[int]) -> dict[str, array[float]]:
     """Return the columns of a history as numbers; a quantity that has other values is left out."""
     entries = [history[index] for index in kept]
-    names = dict.fromkeys(name for entry in entries for name in entry if not _is_reason(name, entry))
+    names = dict.fromkeys(chain.from_iterable(entries))
     # A tuner of a plug-in need not count its steps.
     columns = {"step": array("d", [entry.get("step", index) for entry, index in zip(entries, kept, strict=True)])}
     for name in names:
+        # Beside a value that is not finite stands its reason (`json_values`).
+        if name == "step" or (name.endswith("_reason") and name.removesuffix("_reason") in names):
+            continue
         values = [entry.get(name) for entry in entries]
-        if name != "step" and all(value is None or isinstance(value, int | float) for value in values):
-            numbers = [_number(value, entry, name) for value, entry in zip(values, entries, strict=True)]
-            columns[sys.intern(name)] = array("d", numbers)
+        if None in values and all(value is None or isinstance(value, int | float) for value in values):
+            values = [_number(value, entry, name) for value, entry in zip(values, entries, strict=True)]
+        with suppress(TypeError):
+            columns[sys.intern(name)] = array("d", values)
     return columns
-
-
-def _is_reason(name: str, entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry has this beside another that is not finite (`json_values`)."""
-    return name.endswith("_reason") and name.removesuffix("_reason") in entry
 
 
 def _number(value: float | None, entry: Mapping[str, Any], name: str) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -46,7 +47,7 @@ class Depth(Analysis):
     results: Results
     depths: pd.DataFrame
     reached: pd.DataFrame
-    name: str = "depth"
+    name: ClassVar[str] = "depth"
 
     @property
     def question(self) -> str:
@@ -108,14 +109,18 @@ class Depth(Analysis):
         return [Table("depths", f"{outcome} by depth", self.depths, columns, metrics=metrics, names=names)]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return depth_figures(self.depths, self.families, self.results)
+
+    @property
     def figures(self) -> list[Figure]:
         """The outcome by depth, for each family."""
-        return depth_figures(self.depths, self.families, self.results)[0]
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """Which families are not drawn."""
-        return depth_figures(self.depths, self.families, self.results)[1]
+        return self._drawn[1]
 
 
 def depth_profile(results: Results | str | Path) -> Depth | None:
@@ -158,12 +163,11 @@ def _steepest(points: list[dict[Any, Any]], results: Results) -> dict[str, float
     oriented = [metric.oriented(point["outcome_median"]) for point in points]
     steps = [
         (after - before, points[i], points[i + 1])
-        for i, (before, after) in enumerate(zip(oriented, oriented[1:], strict=False))
+        for i, (before, after) in enumerate(pairwise(oriented))
         if math.isfinite(before)
     ]
     if not steps:
-        missing = dict.fromkeys(("from_depth", "from_outcome", "to_depth", "to_outcome", "worsening"), math.nan)
-        return missing
+        return dict.fromkeys(("from_depth", "from_outcome", "to_depth", "to_outcome", "worsening"), math.nan)
     worsening, before, after = max(steps, key=lambda step: step[0])
     ends = {f"{end}_{key}": float(point[column]) for end, point in (("from", before), ("to", after))
             for key, column in (("depth", "depth"), ("outcome", "outcome_median"))}  # fmt: skip

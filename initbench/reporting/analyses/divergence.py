@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -35,7 +35,7 @@ class Divergence(Analysis):
 
     results: Results
     rates: Mapping[str, DivergenceRate]
-    name: str = "divergence"
+    name: ClassVar[str] = "divergence"
 
     @property
     def question(self) -> str:
@@ -78,7 +78,9 @@ class Divergence(Analysis):
             "On what share of its workloads at least one seed diverged, with Wilson's 95 % interval, simultaneous over "
             f"the {treatment}s."
         )
-        return [Table("divergence", "How often each diverges", pd.DataFrame(rows), columns, note, names=self.results.names)]
+        return [
+            Table("divergence", "How often each diverges", pd.DataFrame(rows), columns, note, names=self.results.names)
+        ]
 
 
 def divergence(results: Results | str | Path) -> Divergence:

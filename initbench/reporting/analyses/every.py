@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.cost import cost
-from initbench.reporting.analyses.depth import depth_curves
+from initbench.reporting.analyses.depth import depth_profile
 from initbench.reporting.analyses.divergence import divergence
 from initbench.reporting.analyses.layers import layers
 from initbench.reporting.analyses.prediction import predict
@@ -16,16 +16,18 @@ from initbench.reporting.analyses.variance import variance
 from initbench.reporting.analyses.workloads import workloads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.results import Results
 
 _OF_OUTCOMES = (compare, predict)
-_OF_ANY = (cost, training_curves, depth_curves, tuning, layers)
+_OF_ANY = (cost, training_curves, depth_profile, tuning, layers)
 _MORE_OF_OUTCOMES = (divergence, variance)
 
 
-def every_analysis(results: Results) -> list[Analysis]:
-    """Return what answers each question that the results can be asked.
+def every_analysis(results: Results) -> Iterator[Analysis]:
+    """Yield what answers each question that the results can be asked.
 
     Where no trial has an outcome, none is asked that is about outcomes.
 
@@ -33,6 +35,12 @@ def every_analysis(results: Results) -> list[Analysis]:
         results: as from `read_results`.
     """
     has_outcomes = len(results.judged) > 0
-    makers = [*(_OF_OUTCOMES if has_outcomes else ()), *_OF_ANY, *(_MORE_OF_OUTCOMES if has_outcomes else ()), workloads]
-    found = (make(results) for make in makers)
-    return [analysis for analysis in found if analysis is not None]
+    makers = [
+        *(_OF_OUTCOMES if has_outcomes else ()),
+        *_OF_ANY,
+        *(_MORE_OF_OUTCOMES if has_outcomes else ()),
+        workloads,
+    ]
+    for make in makers:
+        if (found := make(results)) is not None:
+            yield found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -43,8 +43,12 @@ class Layers(Analysis):
     results: Results
     profiles: pd.DataFrame
     levels: pd.DataFrame
-    name: str = "layers"
-    question: str = "What did the network look like at initialization?"
+    name: ClassVar[str] = "layers"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "What did the network look like at initialization?"
 
     @cached_property
     def sentences(self) -> list[Sentence]:
@@ -116,15 +120,19 @@ class Layers(Analysis):
         ]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return layer_figures(self.profiles, self.results)
+
+    @property
     def figures(self) -> list[Figure]:
         """Every probe by layer or along its curve, on each workload."""
-        return layer_figures(self.profiles, self.results)[0]
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """That statistics take none of these, and what is not drawn."""
         every = {table.name: table.frame for table in self.tables if table.name in _TITLES}
-        return [left_of_statistics(every), *layer_figures(self.profiles, self.results)[1]]
+        return [left_of_statistics(every), *self._drawn[1]]
 
 
 def layers(results: Results | str | Path) -> Layers | None:

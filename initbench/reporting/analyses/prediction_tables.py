@@ -46,7 +46,9 @@ def correlation_table(found: Prediction) -> Table:
         Column("Saturated", "count", "saturated"),
         Column("Remark", "text", "remark"),
     ]
-    return Table("correlation", f"Every probe on every {found.results.names.noun}", frame, columns, names=found.results.names)
+    return Table(
+        "correlation", f"Every probe on every {found.results.names.noun}", frame, columns, names=found.results.names
+    )
 
 
 def _columns(name: str, estimate: Estimate) -> dict[str, float]:

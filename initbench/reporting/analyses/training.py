@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figures
@@ -46,8 +46,12 @@ class TrainingCurves(Analysis):
     results: Results
     curves: pd.DataFrame
     ends: pd.DataFrame
-    name: str = "training"
-    question: str = "How did training go?"
+    name: ClassVar[str] = "training"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "How did training go?"
 
     @property
     def has_training(self) -> bool:
@@ -128,14 +132,18 @@ class TrainingCurves(Analysis):
         ]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return training_figures(self.curves, self.results)
+
+    @property
     def figures(self) -> list[Figure]:
         """The outcome by step and by compute, for each workload."""
-        return training_figures(self.curves, self.results)[0]
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """Which workloads are not drawn."""
-        return training_figures(self.curves, self.results)[1]
+        return self._drawn[1]
 
 
 def training_curves(results: Results | str | Path) -> TrainingCurves | None:

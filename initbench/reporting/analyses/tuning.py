@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -52,8 +53,12 @@ class Tuning(Analysis):
     factors: pd.DataFrame
     changes: pd.DataFrame
     outcomes: pd.DataFrame
-    name: str = "tuning"
-    question: str = "What does tuning change?"
+    name: ClassVar[str] = "tuning"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "What does tuning change?"
 
     @cached_property
     def sentences(self) -> list[Sentence]:
@@ -107,7 +112,7 @@ class Tuning(Analysis):
         changes = [
             *cell,
             Column("Quantity", "text", "quantity"),
-            Column("Before:\nof which", "treatment", "base"),
+            Column("Base", "treatment", "base"),
             Column("Seeds", "count", "seeds"),
             Column("Steps", "count", "steps"),
             *ends,
@@ -131,14 +136,18 @@ class Tuning(Analysis):
         return found + [Table(name, title, frame, is_shown=False) for name, title, frame in points if len(frame)]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return tuning_figures(self)
+
+    @property
     def figures(self) -> list[Figure]:
-        """The objective by step and by depth, and by layer what it scales and what the gradients were before and after."""
-        return tuning_figures(self)[0]
+        """The objective by step and by depth; scale factors, and gradients before and after, by layer."""
+        return self._drawn[0]
 
     @property
     def remarks(self) -> list[str]:
         """What is not drawn."""
-        return tuning_figures(self)[1]
+        return self._drawn[1]
 
 
 def tuning(results: Results | str | Path) -> Tuning | None:

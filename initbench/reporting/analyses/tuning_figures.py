@@ -15,6 +15,7 @@ from initbench.reporting.charts.values import value_panel
 from initbench.reporting.depth import without_depth
 from initbench.reporting.file_names import file_names
 from initbench.reporting.formatting import capitalized
+from initbench.reporting.measurements import profiles
 from initbench.reporting.names import short_names
 from initbench.reporting.words.initialization import plain_number, quantity_words
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     Draw = Callable[[pd.DataFrame, dict[str, str]], Specification | None]
 
+_MOST_NAMED = 12
 _FLAGS = {0.0, 1.0}
 
 
@@ -42,16 +44,41 @@ def tuning_figures(found: Tuning) -> tuple[list[Figure], list[str]]:
         named = own.assign(quantity=what)
         figures += _each(found, named, steps, f"tuning-{quantity}-", f"{capitalized(what)} while tuning", tuning_panel)
     factors, left_of_factors = drawn(found.factors, "workload", "scale_factors.csv")
-    scaled = "scale factor of a weight"
-    figures += _each(
-        found,
-        weights(found.factors, ["workload"]),
-        factors,
-        "factors-",
-        "Scale factors by layer",
-        lambda own, colours: layer_panel(own, scaled, colours, axis=AXIS),
-    )
+    figures += _by_layer(found, found.factors, factors, "factors-", "scale factor")
+    for probe, both in _before_after(found).items():
+        figures += _by_layer(
+            found, both, factors, f"tuned-{probe}-", f"{quantity_words(probe)} before and after tuning"
+        )
     return [*figures, *_depths(found)], list(dict.fromkeys([*left, *left_of_factors]))
+
+
+def _by_layer(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, what: str) -> list[Figure]:
+    """Return values by layer for each workload."""
+    own = weights(frame, ["workload"])
+    title, axis = what.removesuffix(" before and after tuning"), AXIS
+    return _each(
+        found,
+        own,
+        labels,
+        prefix,
+        f"{capitalized(what)}, by layer",
+        lambda part, colours: layer_panel(part, title, colours, axis=axis),
+    )
+
+
+def _before_after(found: Tuning) -> dict[str, pd.DataFrame]:
+    """Return the profiles by layer of each probe: ``before`` are those of a tuner's base, ``after`` are its own."""
+    measured = profiles(found.results.records, found.results.trials)
+    measured = measured[measured["form"] == "per_layer"]
+    known = pd.concat([frame[["workload", "treatment", "base"]] for frame in (found.changes, found.outcomes)])
+    bases = known.dropna().drop_duplicates()
+    kinds = []
+    for kind, column in (("after", "treatment"), ("before", "base")):
+        own = bases.rename(columns={"treatment": "tuner"}).assign(treatment=bases[column], kind=kind)
+        both = own.merge(measured, on=["workload", "treatment"])
+        kinds.append(both.assign(treatment=both["tuner"]))
+    every = pd.concat(kinds)
+    return {str(probe): own for probe, own in every.groupby("probe", sort=False) if len(set(own["kind"])) > 1}
 
 
 def _objectives(steps: pd.DataFrame) -> pd.DataFrame:
@@ -68,17 +95,20 @@ def _each(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, ti
         panel = draw(own, colours) if len(own) else None
         if panel is not None:
             whole = f"{title}: {found.results.names.workload(label)}"
-            figures.append(Figure(names[label], whole, f"{whole}. {_ends(own)}", panel))
+            figures.append(Figure(names[label], whole, f"{whole}. {_words(own)}", panel))
     return figures
 
 
-def _ends(own: pd.DataFrame) -> str:
-    """Return the first and the last value of every line, in words."""
+def _words(own: pd.DataFrame) -> str:
+    """Return where every line begins and ends where it goes by step, and the range of its values where by layer."""
+    lines = own.groupby(["treatment", *(["kind"] if "kind" in own else [])], sort=False)["value_median"]
+    ends = lines.agg(["first", "last"] if "step" in own else ["min", "max"])
     texts = [
-        f"{treatment} from {plain_number(line['value_median'].iloc[0])} to {plain_number(line['value_median'].iloc[-1])}"
-        for treatment, line in own.groupby("treatment", sort=False)
+        f"{label if isinstance(label, str) else ', '.join(label)} from {plain_number(first)} to {plain_number(last)}"
+        for label, first, last in ends.itertuples()
     ]
-    return f"Medians over the seeds, from first to last: {'; '.join(texts)}."
+    which = "first and last" if "step" in own else "smallest and largest"
+    return f"Medians over the seeds, {which}: {'; '.join(texts[:_MOST_NAMED])}."
 
 
 def _depths(found: Tuning) -> list[Figure]:
@@ -90,7 +120,7 @@ def _depths(found: Tuning) -> list[Figure]:
     own = history.assign(
         depth=history["workload"].map(depth), family=[without_depth(label) for label in history["workload"]]
     ).dropna(subset=["depth"])
-    several = own.groupby(["family", "quantity"], sort=False).filter(lambda part: part["depth"].nunique() > 1)
+    several = own.groupby(["family", "quantity"], sort=False).filter(lambda part: len(set(part["depth"])) > 1)
     ends = {"median": "", "smallest": "_smallest", "largest": "_largest"}
     both = [
         several.assign(kind=when, **{f"value_{end}": several[f"{when}{suffix}"] for end, suffix in ends.items()})
@@ -115,7 +145,7 @@ def _depths(found: Tuning) -> list[Figure]:
 def _by_depth(part: pd.DataFrame) -> str:
     after = part[part["kind"] == "after"]
     texts = [
-        f"{row['treatment']} at depth {row['depth']:g} from {plain_number(row['before'])} to {plain_number(row['after'])}"
-        for row in after.to_dict("records")
+        f"{label} at depth {depth:g} from {plain_number(before)} to {plain_number(end)}"
+        for label, depth, before, end in after[["treatment", "depth", "before", "after"]].itertuples(index=False)
     ]
-    return f"Medians over the seeds: {'; '.join(texts[:12])}."
+    return f"Medians over the seeds: {'; '.join(texts[:_MOST_NAMED])}."

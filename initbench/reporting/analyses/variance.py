@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -36,7 +36,7 @@ class Variance(Analysis):
 
     results: Results
     splits: Sequence[tuple[Metric, VarianceSplit]]
-    name: str = "variance"
+    name: ClassVar[str] = "variance"
 
     @property
     def question(self) -> str:
@@ -97,4 +97,6 @@ def variance(results: Results | str | Path) -> Variance:
         InitbenchError: the folder has no trial records that can be read.
     """
     results = as_results(results)
-    return Variance(results, [(metric, split_variance(own)) for metric, own in by_metric(results.trials, results.metrics)])
+    return Variance(
+        results, [(metric, split_variance(own)) for metric, own in by_metric(results.trials, results.metrics)]
+    )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.charts.style import styles
 from initbench.reporting.conditions import conditions, differing, effective, fields_text
-from initbench.reporting.page.methods import methods
 from initbench.reporting.page.contents import Contents, OverviewView
+from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
 from initbench.reporting.words.facts import facts_line, notices
 
@@ -42,7 +42,7 @@ def collect(
     """
     source, trials, names = results.source, results.trials, results.names
     each = trials.drop_duplicates("trial_id")
-    failed = each[each["status"] == "failed"].to_dict("records")
+    failed = [{str(k): v for k, v in row.items()} for row in each[each["status"] == "failed"].to_dict("records")]
     quotients = _quotient_conditions(results.records)
     table = conditions(results.records)
     written = [table_of.name for analysis in analyses for table_of in analysis.tables if table_of.is_written]

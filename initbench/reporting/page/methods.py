@@ -64,8 +64,11 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
         sentences += [
             f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
             "A cell's outcome is the median over its seeds.",
-            "A cell did not train where that is not better than the chance level by more than 2.576 of its standard errors "
-            "and by more than 2 % of its distance from the best value; in ranks such cells are tied, above diverged ones.",
+            (
+                "A cell did not train where that is not better than the chance level by more than 2.576 of its "
+                "standard errors and by more than 2 % of its distance from the best value; in ranks such cells are "
+                "tied, above diverged ones."
+            ),
             f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
             f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
         ]

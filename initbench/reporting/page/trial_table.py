@@ -7,10 +7,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from initbench.metric import Metric
-from initbench.reporting.trials import early_columns
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ
 from initbench.reporting.metrics import metrics_by_task
+from initbench.reporting.trials import early_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -38,7 +38,12 @@ def facts_line(results: Results) -> str:
     if statuses["failed"]:
         first += f"; {statuses['failed']} failed"
     records = [results.by_id[i] for i in each["trial_id"]]
-    parts = [first, _datasets(records), _recipe([effective(record.spec["recipe"]) for record in records]), _time(records)]
+    parts = [
+        first,
+        _datasets(records),
+        _recipe([effective(record.spec["recipe"]) for record in records]),
+        _time(records),
+    ]
     return " · ".join(part for part in parts if part)
 
 
@@ -65,7 +70,9 @@ def _datasets(records: Sequence[TrialRecord]) -> str:
 
 
 def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
-    lengths = dict.fromkeys(counted(recipe["steps"], "step") if recipe.get("steps") else _epochs(recipe) for recipe in recipes)
+    lengths = dict.fromkeys(
+        counted(recipe["steps"], "step") if recipe.get("steps") else _epochs(recipe) for recipe in recipes
+    )
     if not any(recipe.get("steps") or recipe.get("epochs") for recipe in recipes):
         return "measured, not trained"
     optimizers = dict.fromkeys(_OPTIMIZERS.get(recipe["optimizer"], recipe["optimizer"]) for recipe in recipes)

@@ -37,8 +37,7 @@ def tuned(
     names: Names,
     treatment: str,
     quantity: str,
-    lowered: int,
-    count: int,
+    counts: tuple[int, int],
     workload: str,
     ends: tuple[float, float],
     steps: int,
@@ -49,19 +48,21 @@ def tuned(
         names: of the report.
         treatment: the tuner's label.
         quantity: its objective, as in the record.
-        lowered: on how many workloads it is lower at the end.
-        count: of how many.
+        counts: on how many workloads it is lower at the end, and of how many.
         workload: the label of that where it changes most.
         ends: there, the median at the first and at the last step.
         steps: how many these are.
     """
     who, where, what = names.treatment(treatment), names.workload(workload), quantity_words(quantity)
     change = f"from {plain_number(ends[0])} to {plain_number(ends[1])} in {steps:,} step{'s' if steps != 1 else ''}"
+    lowered, count = counts
     verb = "lowers" if lowered else "does not lower"
     if count == 1:
         texts = [f"On {where}, {who} {verb} the {what}: {change}."]
     else:
+        every = "both " if count == 2 else f"all {count} "
         on = f"on {lowered} of {names.workloads_of(count)}" if lowered else f"on any of {names.workloads_of(count)}"
+        on = f"on {every}{names.noun}s" if lowered == count else on
         texts = [
             f"{who} {verb} the {what} {on}, most on {where}: {change}."
             if lowered
