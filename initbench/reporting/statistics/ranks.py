@@ -161,6 +161,18 @@ def _half_width(n: int, k: int) -> float:
     return float(stats.studentized_range.ppf(1 - ALPHA, k, np.inf)) * math.sqrt(k * (k + 1) / (12 * n))
 
 
+def workloads_for_one_rank(treatments: int) -> int:
+    """Return the least number of workloads with which the critical difference is no more than one mean rank.
+
+    q₀.₀₅ √(k (k + 1) / 12n) ≤ 1 for n ≥ q² k (k + 1) / 12, q the studentized range's quantile (Nemenyi; Demšar, JMLR 7
+    (2006) 1-30, section 3.2.2).
+
+    Args:
+        treatments: k, at least 2.
+    """
+    return max(MINIMUM_WORKLOADS, math.ceil(_half_width(1, treatments) ** 2))
+
+
 def _critical_difference(n: int, k: int) -> tuple[float, str]:
     if n < MINIMUM_WORKLOADS:
         return math.nan, f"{n} workloads; a critical difference is given from {MINIMUM_WORKLOADS} on"

@@ -220,7 +220,9 @@ def test_one_network_where_one_or_nobody_trains():
     assert on_one_network([0.9, 0.9])[0].text.startswith("No initializer trains here: 90.0")
     assert on_one_network([0.9, 0.9], diverged=[0, 1])[0].text == "Every initializer diverges."
     # Where chance is not known nobody is said to train.
-    assert plain(on_one_network([0.9, 0.9], chance=nan, diverged=[1])[0]) == "Only i0 does not diverge: 90.0 % test error."
+    assert (
+        plain(on_one_network([0.9, 0.9], chance=nan, diverged=[1])[0]) == "Only i0 does not diverge: 90.0 % test error."
+    )
     assert "nothing to compare it with" in on_one_network([0.02])[0].text
 
 
