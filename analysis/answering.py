@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initbench.errors import InitbenchError
-from initbench.ledger import Ledger
 from initbench.reporting.answers.probe_results import probe_columns
 from initbench.reporting.comparison import comparable_trials
 from initbench.reporting.contents import terms_of
+
+from initbench.errors import InitbenchError
+from initbench.ledger import Ledger
 from initbench.reporting.frame import read_records, results_frame
 from initbench.reporting.metrics import outcome_metrics, trial_metrics
 from initbench.reporting.resolved import read_compare
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
+    from initbench.reporting.statistics.wording import Terms
 
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
-    from initbench.reporting.statistics.wording import Terms
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from answering import Trials, answer, parser, trials_of
-
-from initbench.errors import InitbenchError
 from initbench.reporting.answers.treatments import by_metric, left_out, rank
-from initbench.reporting.frame import natural
 from initbench.reporting.statistics.comparison_verdicts import (
     difference_verdict,
     divergence_rate_verdict,
     rank_verdict,
     variance_verdict,
 )
+
+from initbench.errors import InitbenchError
+from initbench.reporting.frame import natural
 from initbench.reporting.statistics.divergence import divergence_rate
 from initbench.reporting.statistics.paired import compare_paired
 from initbench.reporting.statistics.variance import split_variance

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 from answering import Trials, answer, parser, records_of, trials_of
+from initbench.reporting.comparison import workload_metrics
+from initbench.reporting.statistics.cells import complete
 
 from initbench.errors import InitbenchError
-from initbench.reporting.comparison import workload_metrics
 from initbench.reporting.compute import initialization_steps
-from initbench.reporting.statistics.cells import complete
 from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
 from initbench.reporting.statistics.profiles import performance_profiles
 

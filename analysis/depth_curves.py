@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from answering import answer, parser, trials_of
+from initbench.reporting.comparison import workload_metrics
+from initbench.reporting.statistics.cells import trial_outcomes
 
 from initbench.errors import InitbenchError
-from initbench.reporting.comparison import workload_metrics
 from initbench.reporting.depth import without_depth
-from initbench.reporting.statistics.cells import trial_outcomes
 from initbench.reporting.statistics.intervals import mean_estimate
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from answering import answer, named_column, parser, records_of, trials_of
-
 from initbench.reporting.answers.probe_results import measure
 from initbench.reporting.answers.probes import probe_answers, subject
 

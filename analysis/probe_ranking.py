@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from answering import answer, parser, records_of, trials_of
-
-from initbench.errors import InitbenchError
 from initbench.reporting.answers.probe_results import measure
 from initbench.reporting.answers.probes import probe_answers, subject
+
+from initbench.errors import InitbenchError
 
 
 def main() -> None:

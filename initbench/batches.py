@@ -20,7 +20,7 @@ __all__ = [
     "Batch",
     "DataKind",
     "LossFunction",
-    "RealBatches",
+    "RealBatchSource",
     "is_finite",
     "move",
     "random_batches",
@@ -29,7 +29,7 @@ __all__ = [
 
 Batch = tuple[Tensor, Tensor]
 LossFunction = Callable[[Tensor, Tensor], Tensor]
-RealBatches = Callable[[int, torch.Generator], Iterator[Batch]]
+RealBatchSource = Callable[[int, torch.Generator], Iterator[Batch]]
 """Called with the batch size and a CPU generator for the order; returns batches of (inputs, targets)."""
 
 

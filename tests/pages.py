@@ -20,6 +20,10 @@ from initbench.reporting.words.sentence import Sentence
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+QUESTION = "Which initializations train a 28-layer network without normalization, with and without skip connections?"
+LINE = (
+    "24 trials: 4 initializers × 2 networks × 3 seeds · digits (1,297 images) · 8 epochs of SGD, rate 0.1 · 3 minutes"
+)
 HOSTILE = "</script><script>document.title = 'taken'</script>"
 KEY = {
     "metainit (from delta_orthogonal)": ("#0072b2", ()),
@@ -52,7 +56,8 @@ class FakeFigure:
         )
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(self.alt)}" width="{width}" '
-            f'height="200" viewBox="0 0 {width} 200"><clipPath id="clip0"><rect width="{width}" height="200"/></clipPath>'
+            f'height="200" viewBox="0 0 {width} 200">'
+            f'<clipPath id="clip0"><rect width="{width}" height="200"/></clipPath>'
             f'<path d="M30 10V170H{width}" fill="none" stroke="currentColor"/>{lines}'
             f'<text x="40" y="190" font-size="11" fill="currentColor">epoch</text></svg>'
         )
@@ -265,8 +270,8 @@ def contents(**changes: Any) -> Contents:
     )
     values: dict[str, Any] = {
         "title": "quickstart",
-        "description": "Which initializations train a 28-layer network without normalization, with and without skip connections?",
-        "line": "24 trials: 4 initializers × 2 networks × 3 seeds · digits (1,297 images) · 8 epochs of SGD, rate 0.1 · 3 minutes",
+        "description": QUESTION,
+        "line": LINE,
         "notices": (),
         "overview": OverviewView(SENTENCES, heat_map()),
         "analyses": analyses(),

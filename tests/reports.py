@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgers import ERROR
-
 from initbench.reporting.comparison import comparable_trials, compare, workload_metrics
 from initbench.reporting.contents import terms_of
+from initbench.reporting.statistics.wording import Terms
+from ledgers import ERROR
+
 from initbench.reporting.frame import results_frame
 from initbench.reporting.metrics import outcome_metrics, trial_metrics
-from initbench.reporting.statistics.wording import Terms
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from initbench.cli.listing import argument_text
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
 from initbench.inputs import Inputs
@@ -55,6 +54,8 @@ def describe(
 
 
 def _print(out: Console, card: dict[str, Any]) -> None:
+    from initbench.cli.listing import argument_text
+
     _say(out, f"{card['name']} ({card['kind']}, version {card['version']})", style="bold")
     for paragraph in (card["summary"], *card["text"]):
         _say(out, f"{paragraph}\n")

@@ -77,7 +77,11 @@ def read_source(registry: Registry[Any], name: str) -> Listing:
 def _source(module: str) -> _Source:
     path = _PACKAGE.parent.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return _Source(ast.parse(file.read_text(encoding="utf-8")))
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            del node.body[1:]  # keeps the docstring: what is alive, each garbage collection visits again
+    return _Source(tree)
 
 
 class _Source(dict[str, Any]):

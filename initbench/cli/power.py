@@ -132,10 +132,10 @@ def _spread(
     own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
     """Return the spread between seeds within what the plan compares, and where it is from."""
-    from initbench.reporting.comparison import comparable_trials
     from initbench.reporting.frame import read_records, results_frame
     from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
     from initbench.reporting.statistics.power import pilot_spread, stated_spread
+    from initbench.reporting.trials import comparable_trials
 
     metric = _metric(plan)
     if seed_deviation is not None:

@@ -167,6 +167,8 @@ class Display(Progress):
             self.console.print(f"nothing to run: {have} a result ({counts})")
         if result.statuses.get("failed"):
             self.console.print("failed trials are tried again by the same command; the report has their errors")
+        for sentence in result.sentences:
+            self.console.print(sentence, markup=False)
         self.console.print(f"report: {result.report}", markup=False)
         self.console.print(f"MLflow: initbench ui {result.folder}", markup=False)
 

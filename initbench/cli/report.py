@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +13,19 @@ from initbench.cli.options import Debug, Json, TrackingUri, print_json, suite_fo
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
+    from initbench.reporting.results import Results
     from initbench.reporting.source import Source
 
 _MLFLOW = "mlflow:"
+
+
+class Format(StrEnum):
+    """What a report is written as."""
+
+    html = "html"
+    md = "md"
+    latex = "latex"
+    json = "json"
 
 
 def report(
@@ -26,8 +37,16 @@ def report(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Where to write; default, for one DIR: DIR/report.", metavar="FOLDER"),
+        typer.Option(
+            "--out",
+            help="Where to write: for html a folder (default, for one DIR: DIR/report), else a file (default: stdout).",
+            metavar="PATH",
+        ),
     ] = None,
+    form: Annotated[
+        Format,
+        typer.Option("--format", help="A page with its tables and figures; or text for a pull request or a paper."),
+    ] = Format.html,
     experiments: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,10 +62,6 @@ def report(
             metavar="FACTORS",
         ),
     ] = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option("--markdown", help="Write the tables and charts as Markdown into this file.", metavar="FILE"),
-    ] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
@@ -57,31 +72,49 @@ def report(
     names = [_experiment(text) for text in experiments or []]
     given: list[Path] | list[None] = folders or ([] if names else [None])
     paths = [suite_folder(path) for path in given]
-    if out is None and (names or len(paths) > 1):
+    if out is None and form is Format.html and (names or len(paths) > 1):
         what = "an MLflow experiment has no folder" if names else "several ledgers make one report"
         raise InitbenchError(f"{what}: say where to write it, with --out FOLDER")
-    from initbench.reporting.report import read_source, write_files, write_markdown
+    if json and form is not Format.html:
+        raise InitbenchError("--json says what was written; for the report itself as JSON: --format json")
+    from initbench.reporting.results import read_results
 
     factors = None if compare is None else [factor.strip() for factor in compare.split(",") if factor.strip()]
-    source = read_source([*paths, *(_read_experiment(name, tracking_uri) for name in names)], factors)
-    files = write_files(source, out if out is not None else paths[0] / "report")
-    page = files[0]
-    written = None if markdown is None else write_markdown(source, markdown)
-    if json:
-        skipped = {"skipped": list(source.skipped)} if source.skipped else {}
-        print_json(
-            {"report": str(page), "files": sorted(map(str, files))}
-            | ({"markdown": str(written)} if written else {})
-            | skipped
-        )
+    results = read_results([*paths, *(_read_experiment(name, tracking_uri) for name in names)], factors)
+    if form is Format.html:
+        _write_html(results, out if out is not None else paths[0] / "report", json=json)
     else:
-        typer.echo(f"report: {page}")
-        if written:
-            typer.echo(f"Markdown: {written}")
-    for line in source.skipped:
+        _write_text(results, out, form)
+    for line in results.source.skipped:
         typer.echo(f"skipped {line}", err=True)
-    if source.skipped:
+    if results.source.skipped:
         sys.exit(1)
+
+
+def _write_html(results: Results, out: Path, *, json: bool) -> None:
+    from initbench.reporting.report import write_report
+
+    written = write_report(results, out)
+    if json:
+        skipped = {"skipped": list(results.source.skipped)} if results.source.skipped else {}
+        sentences = [str(sentence) for sentence in written.sentences]
+        files = sorted(map(str, written.files))
+        print_json({"report": str(written.page), "sentences": sentences, "files": files} | skipped)
+        return
+    for sentence in written.sentences:
+        typer.echo(sentence)
+    typer.echo(f"report: {written.page}")
+
+
+def _write_text(results: Results, out: Path | None, form: Format) -> None:
+    from initbench.reporting.text_report import text_of, write_markdown, write_text
+
+    if out is None:
+        typer.echo(text_of(results, form.value), nl=False)
+    elif form is Format.md:
+        typer.echo(f"report: {write_markdown(results, out)}")
+    else:
+        typer.echo(f"report: {write_text(results, out, form.value)}")
 
 
 def _experiment(text: str) -> str:

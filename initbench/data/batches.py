@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrainingBatch:
     """One augmented training batch.
 
     Attributes:
@@ -39,11 +39,11 @@ class Batch:
         """Return the number of samples."""
         return len(self.targets)
 
-    def split(self, parts: int) -> list[Batch]:
+    def split(self, parts: int) -> list[TrainingBatch]:
         """Return the samples in so many parts, in their order and as equal in size as can be."""
         tensors = (self.inputs, self.targets, self.partners)
         split = zip(*(tensor.tensor_split(parts) for tensor in tensors), strict=True)
-        return [Batch(inputs, targets, partners, self.weight) for inputs, targets, partners in split]
+        return [TrainingBatch(inputs, targets, partners, self.weight) for inputs, targets, partners in split]
 
 
 class TrainingBatches:
@@ -82,7 +82,7 @@ class TrainingBatches:
         sizes = [self.batch_size] * full + [rest] * (rest > 0)
         return [*sizes[:-2], sizes[-2] + 1] if rest == 1 and full else sizes
 
-    def epoch(self) -> Iterator[Batch]:
+    def epoch(self) -> Iterator[TrainingBatch]:
         """Iterate one epoch: every sample once."""
         n, options, device = len(self.split), self.augmentation, self.split.device
         sizes = self._sizes()
@@ -109,9 +109,9 @@ class TrainingBatches:
                 inputs = augment.cutout(inputs, squares[i], options.cutout)
             if options.mixup:
                 weight = float(self._weight.beta(options.mixup, options.mixup))
-                yield Batch(augment.mixup(inputs, weight, pairs[i]), targets, targets[pairs[i]], weight)
+                yield TrainingBatch(augment.mixup(inputs, weight, pairs[i]), targets, targets[pairs[i]], weight)
             else:
-                yield Batch(inputs, targets, targets)
+                yield TrainingBatch(inputs, targets, targets)
 
 
 def endless_batches(split: Split, batch_size: int, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:

@@ -39,6 +39,7 @@ class RunSummary:
         ran: how many trials ran now.
         seconds: the wall time of the whole run.
         report: the report's page.
+        sentences: what happened, as the page says it first.
         tracking_uri: where MLflow has the runs.
     """
 
@@ -47,6 +48,7 @@ class RunSummary:
     ran: int
     seconds: float
     report: Path
+    sentences: tuple[str, ...]
     tracking_uri: str
 
     def to_json(self) -> dict[str, Any]:
@@ -57,6 +59,7 @@ class RunSummary:
             "ran": self.ran,
             "seconds": round(self.seconds, 3),
             "report": str(self.report),
+            "sentences": list(self.sentences),
             "tracking_uri": self.tracking_uri,
         }
 
@@ -119,14 +122,15 @@ def run_suite(
                 recorder.ready()
             from initbench.reporting.report import write_report
 
-            report = write_report(folder)
+            written = write_report(folder)
             recorder.close()
         except BaseException:
             recorder.abandon()
             raise
         now = ledger.statuses()
     statuses = Counter(now.get(trial.id, "missing") for trial in plan.trials)
-    return RunSummary(folder, dict(statuses), len(missing), time.monotonic() - begun, report, uri)
+    sentences = tuple(str(sentence) for sentence in written.sentences)
+    return RunSummary(folder, dict(statuses), len(missing), time.monotonic() - begun, written.page, sentences, uri)
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]:

@@ -20,7 +20,7 @@ from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.batch_norm import batch_norms, uses_batch_statistics
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.metainit_norms import NormOptimizer, Norms
-from initbench.probes.gradient_quotient import Method, Norm, quotient_and_gradients
+from initbench.probes.gradient_quotient import Method, VectorNorm, quotient_and_gradients
 from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def metainit(
     plateau_tolerance: float = _PLATEAU_TOLERANCE,
     data: DataKind = "random",
     optimizer: NormOptimizer = "signsgd",
-    norm: Norm = "l1",
+    norm: VectorNorm = "l1",
     method: Method = "exact",
     mode: Literal["eval", "train"] = "eval",
     batch_size: int = 32,

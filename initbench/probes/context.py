@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from initbench.batches import Batch, DataKind, LossFunction, RealBatches, random_batches
+from initbench.batches import Batch, DataKind, LossFunction, RealBatchSource, random_batches
 from initbench.errors import DataError
 from initbench.probes.measurement import Measurement
 from initbench.randomness import generator
@@ -48,7 +48,7 @@ class ProbeContext:
     outputs: int
     task: Task = field(default_factory=partial(find_task, "classification"))
     loss_fn: LossFunction | None = None
-    real_batches: RealBatches | None = None
+    real_batches: RealBatchSource | None = None
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss of a batch, 0-dim.

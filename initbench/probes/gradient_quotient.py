@@ -34,7 +34,7 @@ from initbench.registry import register_probe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Norm = Literal["l1", "l2"]
+VectorNorm = Literal["l1", "l2"]
 Method = Literal["exact", "finite_difference"]
 LossOf = Callable[[Callable[[Tensor], Any]], Tensor]
 """Returns the loss of a batch, differentiable three times, for a model's forward pass."""
@@ -48,7 +48,7 @@ def gradient_quotient(
     loss_fn: LossFunction = F.cross_entropy,
     eps: float = 1e-5,
     parameters: Iterable[Tensor] | None = None,
-    norm: Norm = "l1",
+    norm: VectorNorm = "l1",
     method: Method = "exact",
 ) -> Tensor:
     """Return GQ = 1/N ‖(g − Hg) / (g + ε) − 1‖ of a model's loss on one batch, 0-dim.
@@ -89,7 +89,7 @@ def quotient_and_gradients(
     loss_of: LossOf,
     parameters: Sequence[Tensor],
     eps: float,
-    norm: Norm = "l1",
+    norm: VectorNorm = "l1",
     method: Method = "exact",
 ) -> tuple[Tensor, list[Tensor | None]]:
     """Return GQ, 0-dim, and the gradient for each parameter, None for those that the loss does not use.
@@ -134,7 +134,7 @@ def epsilon_floor(gradient: Tensor, eps: float = 1e-5) -> Tensor:
     return (eps / (gradient.abs() + eps)).mean()
 
 
-def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: Norm = "l1") -> Tensor:
+def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: VectorNorm = "l1") -> Tensor:
     """Return 1/N ‖changed / (g + ε) − 1‖, 0-dim.
 
     Args:

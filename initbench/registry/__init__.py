@@ -110,7 +110,7 @@ PROBES: Registry[ProbeTraits] = Registry(
         "gradient_norm": "initbench.probes.gradient_norm",
         "gradient_quotient": "initbench.probes.gradient_quotient",
         "initial_loss": "initbench.probes.initial_loss",
-        "weight_norm": "initbench.probes.weight_norm",
+        "parameter_norm": "initbench.probes.parameter_norm",
     },
 )
 REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, TASKS, DATASETS, PROBES)

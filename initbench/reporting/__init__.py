@@ -1,1 +1,70 @@
-"""Reports from ledgers; imports neither torch nor ray."""
+"""Reports: what the trials of suites say. The same objects serve a notebook, a script and the page.
+
+    results = initbench.reporting.read_results("runs/quickstart")
+    answer = initbench.reporting.compare(results)       # the object behind the page's first question
+    answer.sentences; answer.frame; answer.draw("figure.pdf")
+
+Importing this package loads neither torch nor what draws.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from initbench.reporting.analyses.comparison import compare
+    from initbench.reporting.analyses.cost import cost
+    from initbench.reporting.analyses.depth import depth_profile
+    from initbench.reporting.analyses.divergence import divergence
+    from initbench.reporting.analyses.layers import layers
+    from initbench.reporting.analyses.overview import overview
+    from initbench.reporting.analyses.prediction import predict
+    from initbench.reporting.analyses.training import training_curves
+    from initbench.reporting.analyses.tuning import tuning
+    from initbench.reporting.analyses.variance import variance
+    from initbench.reporting.analyses.workloads import workloads
+    from initbench.reporting.report import write_report
+    from initbench.reporting.results import read_results
+
+_PUBLIC = {
+    "compare": "analyses.comparison",
+    "cost": "analyses.cost",
+    "depth_profile": "analyses.depth",
+    "divergence": "analyses.divergence",
+    "layers": "analyses.layers",
+    "overview": "analyses.overview",
+    "predict": "analyses.prediction",
+    "read_results": "results",
+    "training_curves": "analyses.training",
+    "tuning": "analyses.tuning",
+    "variance": "analyses.variance",
+    "workloads": "analyses.workloads",
+    "write_report": "report",
+}
+
+__all__ = [
+    "compare",
+    "cost",
+    "depth_profile",
+    "divergence",
+    "layers",
+    "overview",
+    "predict",
+    "read_results",
+    "training_curves",
+    "tuning",
+    "variance",
+    "workloads",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

@@ -96,7 +96,7 @@ def _treatment(label: str) -> Name:
 
 
 def _component(label: str) -> tuple[str, list[str]]:
-    """Return the name of ``metainit[steps=100](delta_orthogonal[gain=2])``, and what varies: its arguments, its base."""
+    """Return the name of ``metainit[steps=100](delta_orthogonal[gain=2])``, and what varies in it."""
     begin = min((at for sign in _OPENING if (at := label.find(sign)) > 0), default=len(label))
     details = []
     for group in _groups(label[begin:]):

@@ -28,7 +28,7 @@ class Column(NamedTuple):
             the row's metric, ``mean`` by it with a half-width, and the labels of a ``treatment`` and a ``workload`` as
             their short names.
         value: the frame's column.
-        low: that of the lower end of an interval, which then follows in parentheses, or of a half-width; empty for none.
+        low: that of the lower end of an interval, which then follows in parentheses, or a half-width; empty for none.
         high: that of the upper end.
         metric: that writes the values, where it is not the row's.
     """

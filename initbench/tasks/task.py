@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from initbench.batches import Batch
     from initbench.metric import Metric
-
-Batch = tuple["Tensor", "Tensor"]
 
 
 class Task(ABC):

@@ -1,33 +1,43 @@
-"""What MLflow shows of a trial: its run's name, tags, parameters and metrics. Pure functions of the record.
+"""What MLflow says of a trial: its run's name, tags and parameters. Pure functions of the record.
 
-MLflow's UI makes one chart section per prefix before a ``/``: final metrics have none, so that the outcome is found
-at once; ``curves/``, ``layers/``, ``probe/`` and ``timing/`` follow.
+What it draws of it, the metrics, is in `initbench.tracking.metrics`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.labels import architecture_labels, component_labels, initializer_labels, is_component
+from initbench.suite.labels import (
+    ALWAYS,
+    architecture_labels,
+    component_labels,
+    initializer_labels,
+    is_component,
+    set_by_rules,
+    value_text,
+    with_scheme,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from initbench.ledger import TrialRecord
 
 TRIAL_ID = "initbench.trial_id"
 RECORD_DIGEST = "initbench.record"
+LAYOUT = "initbench.layout"
+LAYOUT_VERSION = "2"
+"""Of the names and steps of parameters and metrics; a run of another layout is written anew. The first had no tag."""
 KIND = "initbench.kind"
 TRIAL, REPORT = "trial", "report"
 """The kinds of runs; the report's folder of artifacts has its name."""
 RECORD_FILE = "trial.json"
 _MAX_TEXT = 500
-_MAX_POINTS = 200
-"""Most numbers of one measurement: MLflow draws a chart for each layer. All of them are in the record, an artifact."""
+SATURATED = "saturated"
+"""The condition of a probe that is measured, not set, so it is a metric and no parameter."""
 
 
 def record_text(record: TrialRecord) -> str:
@@ -81,6 +91,7 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
     result = {
         KIND: TRIAL,
         TRIAL_ID: record.id,
+        LAYOUT: LAYOUT_VERSION,
         "suite": spec["suite"],
         "scheme": spec["scheme"],
         "dataset": spec["dataset"]["name"],
@@ -97,13 +108,29 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def parameters(record: TrialRecord) -> dict[str, str]:
-    """Return the trial's settings under ``architecture.``, ``initializer.``, ``dataset.``, ``recipe.`` and ``probe.``.
+    """Return what was run: names for MLflow's columns and plots, and every setting.
 
-    The conditions of a probe (ε, batch size, what share of a gradient lies below ε) are among them: its value means
-    nothing without them. So is the chance level of each metric that has one, under ``chance.``.
+    ``initializer``, ``architecture``, ``scheme``, ``dataset``, ``seed`` and ``phase`` are in every run, ``task`` and
+    ``metric`` where they are known. MLflow never changes a parameter, but labels, which show what varies in a suite,
+    change when it grows. So the parameter of a component is its name with the arguments that are not at their default
+    (``delta_orthogonal[gain=2]``), which tells variants apart and depends on this trial alone; the tag of the same name
+    holds the label.
+
+    The settings follow under ``architecture.``, ``initializer.``, ``dataset.``, ``recipe.`` and ``probe.``. The
+    conditions of a probe (ε, batch size, what share of a gradient lies below ε) are among them: its value means nothing
+    without them. So is the chance level of each metric that has one, under ``chance.``.
     """
     spec = record.spec
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {
+        "initializer": _stable_name(record, "initializer"),
+        "architecture": with_scheme(_stable_name(record, "architecture", ALWAYS), spec["scheme"]),
+        "scheme": spec["scheme"],
+        "dataset": _stable_name(record, "dataset"),
+        "seed": spec["seed"],
+        "phase": spec["phase"],
+    }
+    if record.task:
+        settings |= {"task": record.task["name"], "metric": record.task["primary"]}
     for kind in ("architecture", "initializer", "dataset"):
         settings |= _arguments(kind, spec[kind])
     settings |= {f"recipe.{key}": value for key, value in spec["recipe"].items()}
@@ -114,43 +141,9 @@ def parameters(record: TrialRecord) -> dict[str, str]:
         settings |= {
             f"probe.{probe['name']}.{key}": value
             for key, value in probe["conditions"].items()
-            if not isinstance(value, dict | list)
+            if not isinstance(value, dict | list) and key != SATURATED
         }
     return {clean_name(key): _text(value) for key, value in settings.items()}
-
-
-def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
-    """Return every finite number as (name, step) → value, in the order of the steps, one value per step.
-
-    Final metrics, scalars of probes, layers and timing have step 0. The step of a training curve is the number of the
-    training step; that of a curve of a probe its place, where the places are integers, else the number of its point.
-    """
-    values = {(clean_name(key), 0): value for key, value in _finite(record.metrics)}
-    for probe in record.probes:
-        values |= {(clean_name(name), step): value for (name, step), value in _measurement(probe)}
-    values |= {(clean_name(f"timing/{key}"), 0): value for key, value in _finite(record.timing) if key != "ended_at"}
-    for entry in sorted(record.history, key=lambda entry: int(entry["step"])):
-        for key, value in _finite(entry):
-            if key not in {"step", "epoch"}:
-                values[clean_name(f"curves/{key}"), int(entry["step"])] = value
-    return values
-
-
-def _measurement(probe: Mapping[str, Any]) -> list[tuple[tuple[str, int], float]]:
-    """Return the finite numbers of a measurement, each with its name and step; of very many some, evenly spread."""
-    name, kind = probe["name"], probe["kind"]
-    if kind == "per_layer":
-        # `gradient_norm.per_layer` is one of several measurements of its probe; here the prefix says what it is.
-        prefix = f"layers/{name.removesuffix('.per_layer')}"
-        found = [((f"{prefix}/{layer}", 0), value) for layer, value in probe["values"].items()]
-    elif kind == "curve":
-        places = probe["x"]
-        steps = places if all(_is_step(x) for x in places) and len(set(places)) == len(places) else range(len(places))
-        found = sorted(((f"probe/{name}", int(step)), y) for step, y in zip(steps, probe["y"], strict=True))
-    else:
-        found = [((f"probe/{name}", 0), probe["value"])]
-    some = max(1, math.ceil(len(found) / _MAX_POINTS))
-    return [(at, float(value)) for at, value in found[::some] if _is_finite(value)]
 
 
 def clean_name(name: str) -> str:
@@ -171,17 +164,30 @@ def _arguments(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _finite(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    return ((key, float(value)) for key, value in values.items() if _is_finite(value))
+def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -> str:
+    """Return a component's name with the arguments that its identity has, whatever other trials there are.
+
+    What a rule sets is left out, as in a label: it varies with the pair.
+    """
+    component = record.spec[kind]
+    return _with_arguments(component, record.identity.get(kind, component), always, set_by_rules(record.spec, kind))
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_step(value: Any) -> bool:
-    """Return whether MLflow can take a place as a step, an integer of 64 bits."""
-    return _is_finite(value) and value == int(value) and abs(value) < 2**63
+def _with_arguments(
+    component: Mapping[str, Any],
+    identity: Mapping[str, Any],
+    always: Collection[str] = (),
+    never: Collection[str] = (),
+) -> str:
+    """Return ``metainit[steps=100](delta_orthogonal[gain=2])``."""
+    shown, inner = [], []
+    for key, value in component["arguments"].items():
+        if is_component(value):
+            inner.append(_with_arguments(value, identity["arguments"].get(key, value)))
+        elif key not in never and (key in identity["arguments"] or key in always):
+            shown.append(f"{key}={value_text(value)}")
+    brackets = f"[{', '.join(shown)}]" if shown else ""
+    return f"{component['name']}{brackets}" + (f"({', '.join(inner)})" if inner else "")
 
 
 def _text(value: Any) -> str:

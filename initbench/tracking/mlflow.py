@@ -21,6 +21,7 @@ from initbench.errors import InitbenchError
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.plugins import first_line
 from initbench.tracking import contents
+from initbench.tracking.metrics import LAYERS_FILE, layer_table, metrics
 from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri, sqlite_path
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class MlflowTracker:
 
         Returns:
             ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
-            ``replaced`` where the run of an earlier attempt, or one half written, has made way.
+            ``replaced`` where the run of an earlier attempt, one half written, or one that another version wrote with
+            other names, has made way.
 
         Raises:
             InitbenchError: MLflow refuses.
@@ -89,7 +91,8 @@ class MlflowTracker:
         with errors_of_one_line(self._uri):
             runs = self._runs[record.id]
             digest = contents.record_digest(record)
-            current = next((run for run in runs if run.tags.get(contents.RECORD_DIGEST) == digest), None)
+            wanted = {contents.RECORD_DIGEST: digest, contents.LAYOUT: contents.LAYOUT_VERSION}
+            current = next((run for run in runs if wanted.items() <= run.tags.items()), None)
             obsolete = [run for run in runs if run is not current]
             for run in obsolete:
                 self._client.delete_run(run.run_id)
@@ -132,12 +135,14 @@ class MlflowTracker:
             self._experiment_id, start, contents.tags(record, labels), contents.run_name(record, labels)
         )
         known = self._remember(run)
-        metrics = [Metric(key, value, end, step) for (key, step), value in contents.metrics(record).items()]
+        values = [Metric(key, value, end, step) for (key, step), value in metrics(record).items()]
         parameters = [Param(key, value) for key, value in contents.parameters(record).items()]
-        for some_metrics, some_parameters in zip_longest(
-            _batches(metrics, _METRICS_PER_CALL), _batches(parameters, _PARAMETERS_PER_CALL), fillvalue=()
+        for some_values, some_parameters in zip_longest(
+            _batches(values, _METRICS_PER_CALL), _batches(parameters, _PARAMETERS_PER_CALL), fillvalue=()
         ):
-            self._client.log_batch(known.run_id, metrics=some_metrics, params=some_parameters)
+            self._client.log_batch(known.run_id, metrics=some_values, params=some_parameters)
+        if layers := layer_table(record):
+            self._client.log_text(known.run_id, layers, LAYERS_FILE)
         self._client.log_text(known.run_id, contents.record_text(record), contents.RECORD_FILE)
         self._client.set_terminated(known.run_id, "FAILED" if record.status == "failed" else "FINISHED", end)
         self._client.set_tag(known.run_id, contents.RECORD_DIGEST, digest)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from initbench.data.batches import Batch
+    from initbench.data.batches import TrainingBatch
     from initbench.tasks import Task
 
 
-def batch_loss(task: Task, outputs: Tensor, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
+def batch_loss(task: Task, outputs: Tensor, batch: TrainingBatch, label_smoothing: float = 0.0) -> Tensor:
     """Return the mean loss over the samples of a batch, 0-dim.
 
     Under mixup it is λ times that of the targets plus 1 − λ times that of their partners (Zhang et al., mixup, 2018),
@@ -33,7 +33,7 @@ def batch_loss(task: Task, outputs: Tensor, batch: Batch, label_smoothing: float
     return value
 
 
-def batch_values(task: Task, outputs: Tensor, batch: Batch) -> dict[str, Tensor]:
+def batch_values(task: Task, outputs: Tensor, batch: TrainingBatch) -> dict[str, Tensor]:
     """Return the task's training values, means over a batch by name, each 0-dim; under mixup weighted like the loss."""
     values = task.training_values(outputs, batch.targets)
     if batch.weight < 1:

@@ -22,7 +22,7 @@ from initbench.training.schedule import Schedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from initbench.data.batches import Batch
+    from initbench.data.batches import TrainingBatch
     from initbench.data.dataset import Dataset
     from initbench.tasks import Task
     from initbench.training.recipe import Recipe
@@ -144,7 +144,7 @@ class TrainingRun:
             if last:
                 break
 
-    def step(self, batch: Batch) -> None:
+    def step(self, batch: TrainingBatch) -> None:
         """Take one step and keep its values on the device."""
         self.optimizer.zero_grad(set_to_none=True)
         parts = self.micro_batches(batch)
@@ -158,7 +158,7 @@ class TrainingRun:
         self.pending.append((values, len(batch)))
         self.steps += 1
 
-    def micro_batches(self, batch: Batch) -> list[Batch]:
+    def micro_batches(self, batch: TrainingBatch) -> list[TrainingBatch]:
         """Return what a step takes one after the other; of a smaller batch fewer, none of them of a single sample."""
         parts, batch_size = self.recipe.accumulate, self.recipe.batch_size
         if parts == 1:
@@ -167,7 +167,7 @@ class TrainingRun:
         fewer = -(-len(batch) * parts // batch_size)
         return batch.split(max(1, min(parts, fewer, len(batch) // least)))
 
-    def backward(self, batch: Batch, share: float) -> Tensor:
+    def backward(self, batch: TrainingBatch, share: float) -> Tensor:
         """Add a share of the gradient of the mean loss; return that share of the loss and the training values."""
         inputs = batch.inputs.contiguous(memory_format=self.memory_format)
         outputs = compute_outputs(self.model, inputs, self.recipe.precision)

@@ -19,6 +19,7 @@ import torch
 
 import initbench.execution.trial as trial_module
 from initbench.errors import InitbenchError
+from initbench.registry import register_probe
 from initbench.suite.load import load_suite
 from initbench.suite.plan import plan
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from torch import Tensor, nn
+
+if find_spec("initbench.probes.parameter_norm") is None:  # before 0.2 this probe was called weight_norm
+    register_probe("parameter_norm")(import_module("initbench.probes.weight_norm").weight_norm)
 
 Refusal = InitbenchError
 """What the library raises where it will not do what it is asked to."""

@@ -35,7 +35,7 @@ DATA_DEPENDENT: Data = {"name": "data_dependent_weight_norm", "batch_size": 8}
 INITIALIZERS: list[Data] = [*({"name": name} for name in DISTRIBUTIONS), METAINIT, GRADINIT, LSUV, DATA_DEPENDENT]
 PROBES: list[Data] = [
     *({"name": name, "batch_size": 2, "batches": 2} for name in ("gradient_quotient", "gradient_norm", "initial_loss")),
-    {"name": "weight_norm"},
+    {"name": "parameter_norm"},
 ]
 
 

@@ -224,13 +224,14 @@ def probes() -> Iterator[Case]:
     options: Data = {"data": ["random", "real"], "mode": ["eval", "train"]}
     names = ("gradient_quotient", "gradient_norm", "initial_loss")
     measured: list[Data] = [{"name": name} | small | options for name in names]
-    measured += [{"name": "weight_norm"}, {"name": names[0], "eps": 0.001} | small, {"name": names[2], "batches": 1}]
+    measured += [{"name": "parameter_norm"}]
+    measured += [{"name": names[0], "eps": 0.001} | small, {"name": names[2], "batches": 1}]
     noisy = {"norm": "batch", "dropout": 0.2}
     models = [WRN | noisy, MLP | {"dropout": 0.2}, PLAIN, RESNET | {"activation": "beta_swish"}]
     some = ["kaiming", "gaussian", "delta_orthogonal", METAINIT]
     yield case("probes/options", models, some, dataset=DIGITS, probes=measured)
     yield case("probes/schemes", WRN | {"scheme": SCHEMES}, some, dataset=DIGITS, probes=measured)
-    yield case("probes/usual_sizes", [MLP, WRN], dataset=DIGITS, probes=[*names, "weight_norm"])
+    yield case("probes/usual_sizes", [MLP, WRN], dataset=DIGITS, probes=[*names, "parameter_norm"])
     models = [RESNET18, {"name": "timm/test_vit"}]
     yield case("probes/timm", models, dataset=PICTURES, probes=measured, slow=True)
     extremes = {"name": "gaussian", "std": [1e-8, 1e-30, 1e10]}  # saturated, zero, and not finite

@@ -21,6 +21,7 @@ EXCEPTIONS = {
     "benchmarks.md": ([""], "it takes an idle machine; tests/benchmarks runs each benchmark at a tiny size"),
     "design.md": (["", "yaml"], "a diagram, and one line of a suite"),
     "how_to/run_on_a_ray_cluster.md": (["yaml", "python", *["sh"] * 5], "test_ray_cluster.py runs it on two hosts"),
+    "glossary.md": ([], "there is no block"),
     "index.md": ([], "there is no block"),
     "initializers_on_models.md": (["", "python"], "minutes of models; tests/docs/test_initializers_on_models.py"),
     "reading-a-report.md": (["", ""], "its runs take 20 minutes; tests/reporting and tests/tracking run the commands"),

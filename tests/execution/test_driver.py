@@ -27,7 +27,7 @@ dataset: {name: digits, train_size: 64}
 architectures: [{name: mlp, depth: [2, 3], width: 8}]
 initializers: [kaiming]
 recipe: {epochs: 1, lr: 0.1}
-probes: [weight_norm]
+probes: [parameter_norm]
 """
 RULE = "rules: [{when: {architecture.depth: 2}, recipe: {lr: 0.05}}]\n"
 

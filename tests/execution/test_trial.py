@@ -57,7 +57,7 @@ def test_a_search_trial_says_all_of_the_validation_split():
 
 
 def test_a_trial_without_an_epoch_is_finished_and_measures():
-    record = run_trial(the_trial(**SMALL | {"recipe": {"epochs": 0}}, probes=["weight_norm"]))
+    record = run_trial(the_trial(**SMALL | {"recipe": {"epochs": 0}}, probes=["parameter_norm"]))
     assert record.status == "finished"
     assert record.history == []
     assert (record.metrics["steps"], record.metrics.get("test_error")) == (0, None)
@@ -72,7 +72,7 @@ def test_a_trial_without_an_epoch_needs_no_test_split():
         none = Split(torch.zeros(0, 1, 4, 4), torch.zeros(0, dtype=torch.int64))
         return Splits(Split(torch.ones(8, 1, 4, 4), torch.arange(8) % 2), none, none)
 
-    spec = the_trial(**SMALL | {"dataset": "untested", "recipe": {"epochs": 0}}, probes=["weight_norm"])
+    spec = the_trial(**SMALL | {"dataset": "untested", "recipe": {"epochs": 0}}, probes=["parameter_norm"])
     record = run_trial(spec)
     assert record.status == "finished"
     assert record.task["metrics"]["test_error"]["chance"] is None

@@ -161,25 +161,25 @@ def test_initial_loss_is_the_mean_and_log_of_the_classes_for_a_zero_classifier()
     assert result.conditions["log_num_classes"] == math.log(10)
 
 
-def test_weight_norm_is_global_and_per_parameter():
+def test_parameter_norm_is_global_and_per_parameter():
     model = nn.Sequential(nn.Linear(2, 2), nn.PReLU())
     with torch.no_grad():
         model[0].weight.copy_(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
         model[0].bias.copy_(torch.tensor([0.0, -12.0]))
         model[1].weight.fill_(0.0)
-    result = measure_all("weight_norm", model)
+    result = measure_all("parameter_norm", model)
     assert result["per_layer"].values == {"0.weight": 5.0, "0.bias": 12.0, "1.weight": 0.0}
     assert result[""].value == 13.0
 
 
-@pytest.mark.parametrize("probe", ["gradient_quotient", "gradient_norm", "initial_loss", "weight_norm"])
+@pytest.mark.parametrize("probe", ["gradient_quotient", "gradient_norm", "initial_loss", "parameter_norm"])
 @pytest.mark.parametrize("mode", ["eval", "train"])
 def test_a_probe_leaves_everything_as_it_was_and_uses_no_global_random_state(probe, mode):
     model = small("wrn", norm="batch", activation="relu", dropout=0.3)
     model.groups[0].eval()
     model.stem.weight.requires_grad_(False)
     model.classifier.weight.grad = torch.full_like(model.classifier.weight, 7.0)
-    arguments = {} if probe == "weight_norm" else {"batch_size": 4, "batches": 2, "mode": mode, "data": "random"}
+    arguments = {} if probe == "parameter_norm" else {"batch_size": 4, "batches": 2, "mode": mode, "data": "random"}
     values = []
     for seed in (1, 2):
         torch.manual_seed(seed)
@@ -201,7 +201,7 @@ def test_a_probe_that_fails_leaves_the_model_as_it_was():
 
 def test_a_model_without_parameters_is_an_error():
     with pytest.raises(InitializationError):
-        measure("weight_norm", nn.Flatten())
+        measure("parameter_norm", nn.Flatten())
 
 
 @pytest.mark.parametrize(

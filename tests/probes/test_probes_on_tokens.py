@@ -77,11 +77,11 @@ TOKENS = ProbeContext(
         torch.randint(VOCABULARY, (9, 2, size, POSITIONS), generator=generator).unbind()
     ),
 )
-EVERY = ("gradient_quotient", "gradient_norm", "initial_loss", "weight_norm")
+EVERY = ("gradient_quotient", "gradient_norm", "initial_loss", "parameter_norm")
 
 
 def measure(probe, model, context):
-    arguments = {} if probe == "weight_norm" else {"batch_size": 4, "batches": 3}
+    arguments = {} if probe == "parameter_norm" else {"batch_size": 4, "batches": 3}
     return PROBES.get(probe).build(arguments)(model, context)
 
 
@@ -98,7 +98,7 @@ def test_random_batches_are_tokens():
 def test_every_probe_measures_a_model_of_tokens_and_leaves_it_as_it_was(probe, data):
     model = randomize(TokenModel())
     before = state(model)
-    arguments = {} if probe == "weight_norm" else {"batch_size": 4, "batches": 3, "data": data}
+    arguments = {} if probe == "parameter_norm" else {"batch_size": 4, "batches": 3, "data": data}
     first, second = (PROBES.get(probe).build(arguments)(model, TOKENS) for _ in range(2))
     assert first == second
     assert_same_state(before, state(model))

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, make_spec
-from reports import TERMS, compared
-from scipy import stats
-
 from initbench.reporting.answers.cost import cost_answers, initialization_costs
 from initbench.reporting.answers.probe_results import ALL_VALUES, UNSATURATED, measure
 from initbench.reporting.answers.probes import correlation_frame, probe_answers
 from initbench.reporting.answers.treatments import rank, treatment_answers
-from initbench.reporting.charts import colours
 from initbench.reporting.parts import Figure, Remark, Table
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, make_spec
+from reports import TERMS, compared
+from scipy import stats
+
+from initbench.reporting.charts import colours
 
 SEEDS = range(3)
 DEPTHS = (10, 16, 22, 28, 34)

@@ -1,64 +1,103 @@
-"""Test error against gradient quotient as it is drawn, and the colours of initializers."""
+"""The outcome against a probe as it is drawn, and the colours of treatments."""
 
 from __future__ import annotations
 
+import math
 import re
 
-from drawings import SVG, parsed
-from ledgers import (
-    DELTA_2,
-    KAIMING,
-    WRN,
-    cell,
-    make_record,
-    make_spec,
-    quickstart_records,
-)
-from reports import compared
+import pandas as pd
+import pytest
+from drawings import drawn, marks_of
 
-from initbench.reporting.charts import PALETTE, colours, panels, styles
+from initbench.metric import Metric
+from initbench.reporting.charts.legend import legend_of
+from initbench.reporting.charts.scatter import Against, scatter_panels
+from initbench.reporting.charts.style import HEIGHT, PALETTE, SHAPES, colours, styles
 
-
-def panels_of(records):
-    found = compared(records)
-    return panels(found.trials, found.by_workload)
+ERROR = Metric("error", "lower", label="test error", unit="%", scale=100, show="{:.1f}", best=0)
+ACCURACY = Metric("accuracy", "higher", label="accuracy", unit="%", scale=100, show="{:.1f}", best=1)
+GQ = "probe.gradient_quotient"
+SATURATED = "GQ saturated (vanished gradient)"
 
 
-def marks(svg):
-    """Return the drawn trials of a panel: label → (y, shape, fill opacity)."""
-    found = {}
-    for path in parsed(svg).iter(f"{SVG}path"):
-        if path.get("aria-roledescription") == "point":
-            y = float(re.search(r",(.*)\)", path.get("transform"))[1])
-            shape = "circle" if "A" in path.get("d") else "triangle"
-            found[path.get("aria-label")] = (y, shape, float(path.get("fill-opacity")))
-    return found
+def trial(treatment="kaiming", seed=1, outcome=0.5, quotient=1.0, *, saturated=False, workload="plain-28", status=None):
+    return {
+        "workload": workload,
+        "treatment": treatment,
+        "seed": seed,
+        "status": status or ("diverged" if math.isnan(outcome) else "finished"),
+        "outcome": outcome,
+        GQ: quotient,
+        f"{GQ}.saturated": saturated,
+    }
+
+
+def panels_of(trials, metric=ERROR, against=None):
+    frame = pd.DataFrame(trials)
+    metrics = dict.fromkeys(frame["workload"], metric)
+    return scatter_panels(frame, metrics, colours(frame["treatment"]), against)
 
 
 def test_chart_marks_saturated_and_diverged_trials():
-    drawn = panels_of(quickstart_records())
-    assert list(drawn) == ["plain[depth=28, width=1]", "wrn[depth=28, width=1]"]
-    plain, wrn = (marks(svg) for svg in drawn.values())
-    assert len(plain) == len(wrn) == 12
-    saturated = {label for label, (_, _, opacity) in plain.items() if opacity == 0}
-    assert saturated == {label for label in plain if label.startswith(("kaiming", "delta_orthogonal[gain=1]"))}
-    assert all(label.endswith("GQ saturated (vanished gradient)") for label in saturated)
-    triangles = {label: y for label, (y, shape, _) in wrn.items() if shape == "triangle"}
-    assert triangles == {"delta_orthogonal[gain=2], seed 1: diverged": 0}
-    assert min(y for y, shape, _ in wrn.values() if shape == "circle") > 0
+    trials = [
+        *(trial("kaiming", seed, 0.897, 1.0, saturated=True) for seed in (1, 2, 3)),
+        trial("metainit", 1, 0.025, 0.1),
+        trial("delta", 1, 0.025, 3.0),
+        trial("delta", 2, math.nan, 3.0),
+        trial("delta", 3, math.nan, 3.0, saturated=True),
+        trial("metainit", 1, 0.036, 0.1, workload="WRN-28"),
+    ]
+    panels = panels_of(trials)
+    assert list(panels) == ["plain-28", "WRN-28"]
+    marks = marks_of(drawn(panels["plain-28"]))
+    assert len(marks) == 7
+    hollow = {words for words, mark in marks.items() if mark.fill_opacity == 0}
+    assert {words for words in marks if SATURATED in words} == hollow
+    assert len(hollow) == 4
+    diverged = {words: mark for words, mark in marks.items() if "diverged" in words}
+    assert set(diverged) == {"delta, seed 2: diverged", f"delta, seed 3: diverged, {SATURATED}"}
+    assert {mark.y for mark in diverged.values()} == {0}
+    others = [mark for words, mark in marks.items() if words not in diverged]
+    assert min(mark.y for mark in others) > 0
+    assert not {mark.outline for mark in diverged.values()} & {mark.outline for mark in others}
+    labels = [entry.label for entry in legend_of(panels["plain-28"])]
+    assert labels == ["delta", "kaiming", "metainit", SATURATED, "diverged"]
+    assert [entry.label for entry in legend_of(panels["WRN-28"])] == ["metainit"]
+
+
+def test_where_higher_is_better_diverged_trials_stand_at_the_lower_edge():
+    marks = marks_of(drawn(panels_of([trial(outcome=0.9), trial(seed=2, outcome=math.nan)], ACCURACY)["plain-28"]))
+    assert marks["kaiming, seed 2: diverged"].y == HEIGHT
 
 
 def test_chart_of_diverged_trials_alone_and_of_nothing():
-    lone = panels_of(cell([None, None], quotient=1.0, saturated=True))
-    assert {mark[1:] for mark in marks(next(iter(lone.values()))).values()} == {("triangle", 0)}
-    assert panels_of(cell([0.1], quotient=None)) == {}
-    assert panels_of([make_record(make_spec(KAIMING), status="failed")]) == {}
+    lone = panels_of([trial(seed=seed, outcome=math.nan, saturated=True) for seed in (1, 2)])
+    assert {(mark.y, mark.fill_opacity) for mark in marks_of(drawn(lone["plain-28"])).values()} == {(0, 0)}
+    assert panels_of([trial(quotient=math.nan)]) == {}
+    assert panels_of([trial(quotient=0.0)]) == {}
+    assert panels_of([trial(status="failed")]) == {}
 
 
 def test_chart_panels_share_the_quotients_axis():
-    records = [*cell([0.1], quotient=1.0), make_record(make_spec(DELTA_2, WRN), quotient=1e6)]
-    labels = [re.findall(r">([\d.e+]+)</text>", svg.split("role-axis-title")[0]) for svg in panels_of(records).values()]
+    panels = panels_of([trial(), trial(quotient=1e6, workload="WRN-28")])
+    labels = [re.findall(r">([\d.e+]+)</text>", drawn(one).split("role-axis-title")[0]) for one in panels.values()]
     assert labels[0] == labels[1]
+    places = [next(iter(marks_of(drawn(one)).values())).x for one in panels.values()]
+    assert places[0] < places[1]
+
+
+def test_any_probe_is_drawn_also_on_a_linear_axis():
+    trials = [trial(seed=seed) | {"probe.loss": value} for seed, value in ((1, -1.0), (2, 0.0), (3, 1.0))]
+    panel = panels_of(trials, against=Against("probe.loss", "loss before training", log=False))["plain-28"]
+    places = [mark.x for mark in marks_of(drawn(panel)).values()]
+    assert places == pytest.approx([10, 150, 290])
+    assert ">loss before training</text>" in drawn(panel)
+
+
+def test_treatments_are_told_apart_by_shape_as_well_as_colour():
+    names = [f"t{i}" for i in range(7)]
+    marks = marks_of(drawn(panels_of([trial(name) for name in names])["plain-28"]))
+    assert len({mark.outline for mark in marks.values()}) == 7
 
 
 def test_colours_do_not_depend_on_the_order_and_begin_again():
@@ -71,4 +110,7 @@ def test_colours_do_not_depend_on_the_order_and_begin_again():
 
 def test_colours_of_every_forty_are_told_apart():
     names = [f"initializer_{i}" for i in range(40)]
-    assert len(set(styles(colours(names)).values())) == 40
+    found = styles(colours(names)).values()
+    assert len({(style.colour, style.dash) for style in found}) == 40
+    assert len({(style.colour, style.shape) for style in found}) == 40
+    assert {style.shape for style in found} == set(SHAPES)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from drawings import SVG, parsed
+from initbench.reporting.figures import curve_figures, depth_figures
 from ledgers import DELTA_1, ERROR, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
 from reports import compared
 
@@ -16,7 +17,6 @@ from initbench.reporting.charts import colours
 from initbench.reporting.compute import gradient_equivalents, initialization_steps
 from initbench.reporting.curves import training_curves
 from initbench.reporting.depth import depth_curves, without_depth
-from initbench.reporting.figures import curve_figures, depth_figures
 from initbench.reporting.frame import CURVE_POINTS, slim
 
 METRICS = {ERROR.name: ERROR}

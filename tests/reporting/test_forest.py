@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
-from drawings import SVG, parsed
+from drawings import SVG, drawn, marks_of, parsed
 
-from initbench.reporting.forest import ForestRow, forest_panel
-from initbench.reporting.profile_chart import profile_panel
+from initbench.reporting.charts.forest import ForestRow, forest_panel
+from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.profiles import performance_profiles
 
 
 def points(drawing):
     """Return the marks of a drawing: words → place."""
-    found = {}
-    for path in parsed(drawing).iter(f"{SVG}path"):
-        if path.get("aria-label") and path.get("aria-roledescription") == "point":
-            x, y = re.search(r"translate\(([-\d.]+),([-\d.]+)\)", path.get("transform")).groups()
-            found[path.get("aria-label")] = (float(x), float(y))
-    return found
+    return {words: (mark.x, mark.y) for words, mark in marks_of(drawing).items()}
 
 
 def rules(drawing):
@@ -39,7 +33,7 @@ def test_estimates_stand_where_the_axis_has_them():
         ForestRow("no interval", Estimate(0.0, math.nan, math.nan, 2), "c is 0"),
         ForestRow("nothing", Estimate(math.nan, math.nan, math.nan, 0), "d is not"),
     ]
-    drawing = forest_panel(rows, "ρ", domain=(-1.0, 1.0))
+    drawing = drawn(forest_panel(rows, "ρ", domain=(-1.0, 1.0)))
     found = points(drawing)
     across = {words: x for words, (x, _) in found.items()}
     assert across == pytest.approx({"a is -.5": 75, "b is .5": 225, "c is 0": 150})
@@ -56,7 +50,7 @@ def test_nothing_finite_is_no_drawing():
 def test_a_profile_rises_where_an_initializer_comes_within_a_factor():
     """Costs 1, 2 and 2, 1 and a miss of the second: ratios 1, 2 | 2, 1 | 1, ∞."""
     costs = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 1.0, np.inf]}, index=["x", "y", "z"])
-    drawing = profile_panel(performance_profiles(costs), "factor", {"a": "#111111", "b": "#222222"})
+    drawing = drawn(profile_panel(performance_profiles(costs), "factor", {"a": "#111111", "b": "#222222"}))
     found = points(drawing)
     assert set(found) == {
         f"{name}: within a factor of {tau} of the best on {share} % of the workloads"

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 from drawings import parsed
+from initbench.reporting.markdown import MARK
+from initbench.reporting.parts import file_names
 from ledgers import DELTA_1, ERROR, KAIMING, make_record, make_spec, quickstart_records, write_ledger
 from reports import comparison as comparison_of
 
 from initbench.errors import InitbenchError
 from initbench.reporting.charts import colours
 from initbench.reporting.frame import load_results
-from initbench.reporting.markdown import MARK
-from initbench.reporting.parts import file_names
 from initbench.reporting.report import read_source, write_markdown
 
 

@@ -10,6 +10,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from initbench.reporting.answers.probe_results import measure
+from initbench.reporting.answers.treatments import rank
+from initbench.reporting.statistics.cells import cells
+from initbench.reporting.trial_table import trial_table
 from ledgers import (
     BITS,
     CLASSIFICATION,
@@ -33,16 +37,12 @@ from reports import compared, comparison
 
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
-from initbench.reporting.answers.probe_results import measure
-from initbench.reporting.answers.treatments import rank
 from initbench.reporting.frame import results_frame, slim
 from initbench.reporting.metrics import outcome_metrics
 from initbench.reporting.report import write_report
-from initbench.reporting.statistics.cells import cells
 from initbench.reporting.statistics.cost import cost_to_target
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.paired import in_direction
-from initbench.reporting.trial_table import trial_table
 
 DEPTHS = (10, 16, 22, 28, 34)
 FIVE = (KAIMING, DELTA_1, DELTA_2, METAINIT, {"name": "xavier"})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from drawings import parsed
+from initbench.reporting.statistics.wording import NOT_ENOUGH
 from ledgers import (
     DELTA_1,
     ERROR,
@@ -31,7 +32,6 @@ from initbench.reporting.charts import PALETTE
 from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results
 from initbench.reporting.report import write_report
-from initbench.reporting.statistics.wording import NOT_ENOUGH
 
 SCRIPT = Path(initbench.reporting.__file__).parent / "templates" / "script.js"
 HOSTILE = "\"><script>alert('x')</script>&<img src=http://example.org/a.png>"

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from initbench.reporting.answers.treatments import rank
 from ledgers import KAIMING, METAINIT, WRN, make_measured, make_record, make_spec, write_ledger
 from reports import compared, comparison
 
 from initbench.cli import main
 from initbench.errors import InitbenchError, LedgerError
-from initbench.reporting.answers.treatments import rank
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.report import read_source, write_report
 from initbench.reporting.statistics.paired import compare_paired

@@ -8,6 +8,7 @@ import sys
 
 import pandas as pd
 import pytest
+from initbench.reporting.methods import methods
 from ledgers import DELTA_1, DELTA_2, KAIMING, PLAIN, WRN, make_record, make_spec, write_ledger
 from reports import compared
 
@@ -15,7 +16,6 @@ from initbench.cli import main
 from initbench.errors import InitbenchError
 from initbench.reporting.conditions import conditions, differing
 from initbench.reporting.frame import results_frame, slim
-from initbench.reporting.methods import methods
 from initbench.reporting.report import read_source, write_report
 from initbench.reporting.source import Source, join
 

@@ -87,8 +87,8 @@ def test_every_dataset_and_probe():
         "dataset": [{"name": "digits", "image_size": 8}, {"name": "cifar10", "image_size": 8}]
     }
     assert changed("dataset.image_size=8", dataset="digits") == {"dataset": {"name": "digits", "image_size": 8}}
-    assert changed("probes.batches=1", probes=["weight_norm", "gradient_norm"]) == {
-        "probes": ["weight_norm", {"name": "gradient_norm", "batches": 1}]
+    assert changed("probes.batches=1", probes=["parameter_norm", "gradient_norm"]) == {
+        "probes": ["parameter_norm", {"name": "gradient_norm", "batches": 1}]
     }
 
 

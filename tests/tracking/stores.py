@@ -7,6 +7,7 @@ from mlflow import MlflowClient
 from mlflow.entities import ViewType
 
 from initbench.tracking import contents
+from initbench.tracking.metrics import layer_table
 from initbench.tracking.mlflow import MlflowTracker
 
 
@@ -26,7 +27,10 @@ class Store:
         return [run for run in runs if trial_id in {None, run.data.tags.get("initbench.trial_id")}]
 
     def curve(self, run, name):
-        return [(m.step, m.value) for m in self.client.get_metric_history(run.info.run_id, f"curves/{name}")]
+        return self.points(run, f"curves/{name}")
+
+    def points(self, run, name):
+        return [(m.step, m.value) for m in self.client.get_metric_history(run.info.run_id, name)]
 
 
 def log_trial(tracker, record):
@@ -41,6 +45,13 @@ def assert_whole(store, record):
     assert store.curve(run, "test_error") == curve
     assert run.data.params == contents.parameters(record)
     assert run.data.metrics.get("test_error") == record.metrics.get("test_error")
+    assert run.data.metrics.get("outcome") == record.metrics.get("test_error")
+    for probe in record.probes:
+        if probe["kind"] == "per_layer":
+            expected = [(step, value) for step, value in enumerate(probe["values"].values()) if value is not None]
+            assert store.points(run, f"layers/{probe['name'].removesuffix('.per_layer')}") == expected
+            path = store.client.download_artifacts(run.info.run_id, "layers.csv")
+            assert Path(path).read_text() == layer_table(record)
     path = store.client.download_artifacts(run.info.run_id, "trial.json")
     assert json.loads(Path(path).read_text()) == json.loads(json.dumps(record.to_json()))
     return run

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 
 import pytest
-from trials import EPOCHS, STEPS_PER_EPOCH, make_record, metainit, scalar
+from trials import make_record, metainit
 
+from initbench.suite.spec import ComponentSpec
 from initbench.tracking import contents
 
 
@@ -20,6 +20,7 @@ def test_tags_and_name():
     assert contents.tags(record, _labels(record)) == {
         "initbench.kind": "trial",
         "initbench.trial_id": record.id,
+        "initbench.layout": "2",
         "suite": "depth",
         "architecture": "wrn[depth=28, width=1]",
         "scheme": "standard",
@@ -92,6 +93,58 @@ def test_parameters_are_the_settings_and_the_conditions_of_the_probes():
     assert [name for name in parameters if name.startswith("chance.")] == ["chance.test_error"]
 
 
+def test_what_was_run_is_a_parameter_of_every_run_whatever_became_of_it():
+    for status in ("finished", "diverged", "failed"):
+        parameters = contents.parameters(make_record(initializer=metainit(), seed=3, status=status))
+        # A failed trial may not have come to know its task.
+        of_training = {"task": "classification", "metric": "test_error"}
+        assert {name: text for name, text in parameters.items() if "." not in name} == {
+            "initializer": "metainit[steps=100](delta_orthogonal)",
+            "architecture": "wrn[depth=28, width=1, norm=none, activation=beta_swish]",
+            "scheme": "standard",
+            "dataset": "digits[image_size=8]",
+            "seed": "3",
+            "phase": "final",
+        } | ({} if status == "failed" else of_training)
+
+
+def test_the_parameter_of_a_component_tells_variants_apart_and_does_not_depend_on_the_suite():
+    """MLflow never changes a parameter, and the label of a trial changes when its suite grows."""
+
+    def orthogonal(gain):
+        return ComponentSpec(name="delta_orthogonal", arguments={"gain": gain})
+
+    records = [make_record(initializer=orthogonal(gain)) for gain in (1.0, 2.0)]
+    names = [contents.parameters(record)["initializer"] for record in records]
+    assert names == ["delta_orthogonal", "delta_orthogonal[gain=2]"]
+    assert [_labels(record)["initializer"] for record in records] == ["delta_orthogonal", "delta_orthogonal"]
+    together = contents.trial_labels([record.spec for record in records])
+    assert [label["initializer"] for label in together] == ["delta_orthogonal[gain=1]", "delta_orthogonal[gain=2]"]
+
+
+def test_the_parameter_of_a_tuner_names_what_it_starts_from_with_its_arguments():
+    base = {"name": "delta_orthogonal", "arguments": {"gain": 2.0}, "version": 1, "source": None}
+    initializer = ComponentSpec(name="metainit", arguments=metainit(500).arguments | {"base": base})
+    assert contents.parameters(make_record(initializer=initializer))["initializer"] == (
+        "metainit(delta_orthogonal[gain=2])"  # 500 steps are the default
+    )
+
+
+def test_what_a_rule_sets_and_the_scheme_stand_in_the_parameter_as_in_the_label():
+    record = make_record(initializer=ComponentSpec(name="delta_orthogonal", arguments={"gain": 2.0}))
+    spec = record.spec | {"set_by_rules": ["initializer.gain", "architecture.norm"], "scheme": "weight_norm"}
+    parameters = contents.parameters(replace(record, spec=spec))
+    assert parameters["initializer"] == "delta_orthogonal"
+    assert parameters["architecture"] == "wrn[depth=28, width=1, activation=beta_swish] + weight_norm"
+    assert (parameters["scheme"], parameters["initializer.gain"]) == ("weight_norm", "2.0")
+
+
+def test_what_is_measured_is_no_parameter():
+    parameters = contents.parameters(make_record())
+    assert "probe.gradient_quotient.eps" in parameters
+    assert [name for name in parameters if "saturated" in name] == []
+
+
 def test_an_argument_that_is_an_initializer_is_its_name_with_its_own_arguments_below():
     parameters = contents.parameters(make_record(initializer=metainit()))
     of_the_initializer = {name: text for name, text in parameters.items() if name.startswith("initializer.")}
@@ -113,96 +166,6 @@ def test_a_long_value_is_cut_to_500_characters():
     parameters = contents.parameters(replace(record, spec=spec))
     assert parameters["dataset.root"] == "x" * 497 + "..."
     assert parameters["dataset.other"] == "y" * 500
-
-
-def test_final_metrics_have_their_contract_names_and_the_rest_a_prefix():
-    metrics = contents.metrics(make_record(test_error=0.25, seconds=12.5))
-    assert metrics["test_error", 0] == 0.25
-    assert metrics["parameters", 0] == 369_000
-    assert metrics["probe/gradient_quotient", 0] == 0.46
-    assert metrics["probe/gradient_quotient data-real", 0] == 0.51
-    assert metrics["timing/total_seconds", 0] == 12.5
-    curve = [(step, value) for (name, step), value in metrics.items() if name == "curves/test_error"]
-    assert [step for step, _ in curve] == [STEPS_PER_EPOCH * (epoch + 1) for epoch in range(EPOCHS)]
-    assert curve[-1][1] == 0.25
-    assert {name for name, _ in metrics if name.startswith("curves/")} == {
-        f"curves/{name}" for name in ("lr", "train_loss", "train_error", "test_loss", "test_error")
-    }
-
-
-def layers(values, name="gradient_norm.per_layer"):
-    return {"name": name, "kind": "per_layer", "values": values, "unit": "", "conditions": {}}
-
-
-def depth(x, y):
-    return {"name": "signal", "kind": "curve", "x": x, "y": y, "over": "depth", "unit": "", "conditions": {}}
-
-
-def measured(*probes):
-    metrics = contents.metrics(replace(make_record(), probes=list(probes)))
-    return {at: value for at, value in metrics.items() if at[0].startswith(("probe/", "layers/"))}
-
-
-def test_a_value_for_each_layer_is_a_metric_of_each_layer():
-    probe = layers({"stem.weight": 1.5, "groups[0]": 2, "stem.bias": None})
-    assert measured(probe) == {("layers/gradient_norm/stem.weight", 0): 1.5, ("layers/gradient_norm/groups 0", 0): 2.0}
-    assert measured(layers({"a": 1.0}, "mine")) == {("layers/mine/a", 0): 1.0}
-
-
-def test_of_very_many_layers_some_are_shown_from_the_whole_depth():
-    probe = layers({f"layer{i}": float(i) for i in range(1000)})
-    shown = list(measured(probe).values())
-    assert 100 <= len(shown) <= 200
-    assert shown == sorted(shown)
-    assert shown[0] == 0
-    assert shown[-1] >= 990
-
-
-@pytest.mark.parametrize(
-    ("x", "steps"),
-    [
-        ([0, 1, 2], [0, 1, 2]),
-        ([8, 4, 2], [8, 4, 2]),
-        ([1.0, 10.0, 100.0], [1, 10, 100]),
-        ([0.1, 0.2, 0.3], [0, 1, 2]),  # places that are no integers are counted
-        ([1, 1, 2], [0, 1, 2]),  # so are places that stand twice, since a step has one value
-        ([1, None, 2], [0, 1, 2]),
-    ],
-)
-def test_a_curve_is_a_metric_over_its_places(x, steps):
-    expected = dict(zip(steps, (0.5, 0.25, 0.125), strict=True))
-    found = measured(depth(x, [0.5, 0.25, 0.125]))
-    assert found == {("probe/signal", step): value for step, value in expected.items()}
-    assert [step for _, step in found] == sorted(steps)
-    assert ("probe/signal", steps[1]) not in measured(depth(x, [0.5, None, 0.125]))
-
-
-def test_a_curve_has_one_value_per_step_in_increasing_order_whatever_the_order_of_the_history():
-    record = make_record()
-    # The entry of a step and the entry of an epoch can fall on the same step; the later one counts.
-    history = [*reversed(record.history), {**record.history[3], "train_loss": 7.0}]
-    metrics = contents.metrics(replace(record, history=history))
-    steps = [step for name, step in metrics if name == "curves/train_loss"]
-    assert steps == sorted(set(steps))
-    assert len(steps) == EPOCHS
-    assert metrics["curves/train_loss", record.history[3]["step"]] == 7.0
-
-
-def test_non_finite_missing_and_boolean_values_are_no_metrics():
-    record = make_record(status="diverged")
-    entry = {"step": 1, "epoch": 1, "train_loss": math.inf, "test_loss": math.nan, "lr": None}
-    probes = [scalar("gradient_norm", -math.inf, {})]
-    record = replace(record, metrics={**record.metrics, "odd": True}, history=[entry], probes=probes)
-    metrics = contents.metrics(record)
-    assert all(math.isfinite(value) for value in metrics.values())
-    assert {name for name, _ in metrics if not name.startswith("timing/")} == {
-        "first_epoch_accuracy",
-        "best_test_accuracy",
-        "diverged_at_step",
-        "steps",
-        "parameters",
-    }
-    assert metrics["diverged_at_step", 0] == 30
 
 
 @pytest.mark.parametrize(

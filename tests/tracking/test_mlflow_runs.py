@@ -13,6 +13,7 @@ from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
 from initbench.tracking import contents
 from initbench.tracking import mlflow as tracking
+from initbench.tracking.metrics import metrics
 from initbench.tracking.mlflow import MlflowTracker, sync
 from initbench.tracking.uri import default_tracking_uri
 
@@ -38,7 +39,7 @@ def test_a_run_tells_when_the_trial_ran(store):
 def test_more_than_one_call_can_carry(store):
     record = make_record(epochs=450)
     record.probes[0]["conditions"].update({f"condition_{i}": i for i in range(150)})
-    assert len(contents.metrics(record)) > 2 * 1000
+    assert len(metrics(record)) > 2 * 1000
     assert len(contents.parameters(record)) > 100
     log_trial(store.tracker(), record)
     run = assert_whole(store, record)
@@ -100,7 +101,25 @@ def test_labels_that_change_with_the_suite_are_brought_up_to_date(store, tmp_pat
     assert after.data.tags["initializer"] == "metainit[steps=100](delta_orthogonal)"
     assert after.info.run_name == "metainit[steps=100](delta_orthogonal) · wrn[depth=28, width=1] · seed 0"
     assert after.info.end_time == before.info.end_time
+    assert after.data.params == before.data.params  # which MLflow never changes
     assert sync(ledger, store.tracker()) == Counter(unchanged=2)
+
+
+@pytest.mark.parametrize("layout", [None, "1"])
+def test_a_run_of_another_layout_is_written_anew(store, tmp_path, layout):
+    """MLflow changes neither parameters nor the steps of metrics; the record of such a run may be the same."""
+    ledger, record = Ledger(tmp_path), make_record()
+    ledger.write(record)
+    log_trial(store.tracker(), record)
+    [before] = store.runs()
+    store.client.delete_tag(before.info.run_id, "initbench.layout")
+    if layout:
+        store.client.set_tag(before.info.run_id, "initbench.layout", layout)
+    assert sync(ledger, store.tracker()) == Counter(replaced=1)
+    after = assert_whole(store, record)
+    assert after.info.run_id != before.info.run_id
+    assert after.data.tags["initbench.layout"] == "2"
+    assert sync(ledger, store.tracker()) == Counter(unchanged=1)
 
 
 def test_of_two_runs_of_one_trial_one_is_kept(store):

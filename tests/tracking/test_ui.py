@@ -108,14 +108,15 @@ async def _page_with(url, wanted, profile, seconds=120):
 
 @pytest.mark.slow  # as above, and a browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-def test_a_browser_finds_the_runs_and_a_chart_of_the_test_error(folder, tmp_path):
+def test_a_browser_finds_the_runs_and_charts_of_outcome_and_layers(folder, tmp_path):
     names = [
         f"{initializer} · {architecture}[depth=28, width=1] · seed {seed}"
         for initializer in ("kaiming", "metainit[steps=100](delta_orthogonal)", "delta_orthogonal")
         for architecture in ("plain", "wrn")
         for seed in range(3)
     ]
-    wanted = [*names, 'title="test_error"', 'title="curves/test_error"']
+    charts = ("test_error", "outcome", "curves/test_error", "layers/gradient_norm")
+    wanted = [*names, *(f'title="{chart}"' for chart in charts)]
     with _start(folder) as process:
         try:
             url = process.stdout.readline().split()[1]

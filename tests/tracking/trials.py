@@ -98,7 +98,7 @@ def make_record(
             scalar("gradient_quotient", 0.46, conditions),
             scalar("gradient_quotient[data=real]", 0.51, {**conditions, "data": "real"}),
             scalar("gradient_norm", None, {}) | {"value_reason": "inf"},
-            {"name": "gradient_norm.per_layer", "values": {"stem.weight": 1.5, "stem.bias": None}}
+            {"name": "gradient_norm.per_layer", "values": {"stem.weight": 1.5, "stem.bias": None, "head.weight": 0.5}}
             | {"kind": "per_layer", "values_reason": "inf", "unit": "", "conditions": {}},
         ],
         environment={"torch": "2.13.0", "processor": "x86-64"},

@@ -8,7 +8,7 @@ from cases import random_dataset
 from torch import nn
 
 from initbench.architectures.create import create_model
-from initbench.data.batches import Batch
+from initbench.data.batches import TrainingBatch
 from initbench.training.loop import train
 from initbench.training.recipe import Recipe
 
@@ -83,7 +83,7 @@ def test_batch_norm_takes_its_statistics_over_micro_batches_where_that_is_said()
 
 
 def test_a_batch_keeps_its_partners_and_its_weight_in_parts():
-    batch = Batch(torch.randn(7, 2), torch.arange(7), torch.arange(7).flip(0), 0.3)
+    batch = TrainingBatch(torch.randn(7, 2), torch.arange(7), torch.arange(7).flip(0), 0.3)
     parts = batch.split(3)
     assert [len(part) for part in parts] == [3, 2, 2]
     assert {part.weight for part in parts} == {0.3}

@@ -8,7 +8,7 @@ from timm.data.mixup import Mixup
 from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
 
 from initbench.data.augmentation import mixup
-from initbench.data.batches import Batch
+from initbench.data.batches import TrainingBatch
 from initbench.tasks import find_task
 from initbench.training.loss import batch_loss, batch_values
 
@@ -25,7 +25,7 @@ def logits_and_targets():
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
 def test_label_smoothing_is_that_of_timm(smoothing):
     logits, targets = logits_and_targets()
-    batch = Batch(torch.empty(N), targets, targets)
+    batch = TrainingBatch(torch.empty(N), targets, targets)
     expected = LabelSmoothingCrossEntropy(smoothing)(logits, targets)
     torch.testing.assert_close(batch_loss(TASK, logits, batch, smoothing), expected, rtol=1e-12, atol=0)
     soft = (1 - smoothing) * torch.eye(CLASSES, dtype=torch.float64)[targets] + smoothing / CLASSES
@@ -43,7 +43,7 @@ def test_mixup_with_label_smoothing_is_that_of_timm(weight, smoothing, monkeypat
     mixed, soft = theirs(images.clone(), targets)
     partners = torch.arange(N - 1, -1, -1)
     torch.testing.assert_close(mixup(images, weight, partners), mixed, rtol=1e-12, atol=1e-12)
-    batch = Batch(mixed, targets, targets[partners], weight)
+    batch = TrainingBatch(mixed, targets, targets[partners], weight)
     expected = SoftTargetCrossEntropy()(logits, soft)
     # timm makes its targets in float32
     torch.testing.assert_close(batch_loss(TASK, logits, batch, smoothing), expected, rtol=1e-6, atol=0)
@@ -54,7 +54,7 @@ def test_the_error_under_mixup_is_weighted_like_the_loss():
     partners, predictions = targets.roll(1), logits.argmax(1)
     errors = [(predictions != t).double().mean().item() for t in (targets, partners)]
     assert errors[0] != errors[1]
-    mixed = batch_values(TASK, logits, Batch(torch.empty(N), targets, partners, 0.3))
+    mixed = batch_values(TASK, logits, TrainingBatch(torch.empty(N), targets, partners, 0.3))
     assert mixed["error"].item() == pytest.approx(0.3 * errors[0] + 0.7 * errors[1], rel=1e-6)
-    plain = batch_values(TASK, logits, Batch(torch.empty(N), targets, targets))
+    plain = batch_values(TASK, logits, TrainingBatch(torch.empty(N), targets, targets))
     assert plain["error"].item() == pytest.approx(errors[0], rel=1e-6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from initbench.errors import InitbenchError
 
@@ -23,11 +23,14 @@ class Analysis(ABC):
 
     Attributes:
         name: a word that is its anchor in the page and its key in JSON, such as ``cost``.
-        question: as the page asks it.
     """
 
-    name: str
-    question: str
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """As the page asks it."""
 
     @property
     @abstractmethod

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.comparison_figures import comparison_figures
 from initbench.reporting.analyses.comparison_tables import differences_table, paired_table, pairs_table
 from initbench.reporting.analyses.ranking import Ranking, rank
+from initbench.reporting.analyses.workloads import workloads
+from initbench.reporting.cells import trial_outcomes
 from initbench.reporting.frame import natural
 from initbench.reporting.metrics import UNKNOWN
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.divergence import DivergenceRate, divergence_rate
 from initbench.reporting.statistics.paired import PairedComparison, compare_paired
-from initbench.reporting.cells import trial_outcomes
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words
 from initbench.reporting.words.sentence import Sentence
-from initbench.reporting.words.workload import workload_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ class Comparison(Analysis):
     against: Against
     further: Against
     rates: Mapping[str, DivergenceRate]
-    name: str = "comparison"
+    name: ClassVar[str] = "comparison"
 
     @property
     def question(self) -> str:
@@ -103,10 +103,8 @@ class Comparison(Analysis):
     def _workloads(self) -> list[list[Sentence]]:
         judged = self.results.judged
         several = judged.groupby("workload", sort=False).filter(lambda own: len(own) > 1)
-        return [
-            workload_words(self.results, str(name))
-            for name in dict.fromkeys((several if len(several) else judged)["workload"])
-        ]
+        of = workloads(self.results).of
+        return [of(str(name)) for name in dict.fromkeys((several if len(several) else judged)["workload"])]
 
     @cached_property
     def figures(self) -> list[Figure]:

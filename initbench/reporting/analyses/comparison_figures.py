@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initbench.reporting.cells import table
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.profile import profile_panel
-from initbench.reporting.cells import table
 from initbench.reporting.formatting import listed
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.profiles import performance_profiles
@@ -37,8 +37,8 @@ def comparison_figures(found: Comparison) -> tuple[list[Figure], list[str]]:
     if terms.metric is None:
         titles = listed([metric.title for metric, _ in found.against])
         parts.append(
-            f"The workloads have several metrics ({titles}), whose values are never put together: there is no forest of "
-            "mean differences and no performance profile over all of them."
+            f"The workloads have several metrics ({titles}), whose values are never put together: there is no forest "
+            "of mean differences and no performance profile over all of them."
         )
     else:
         [(metric, comparisons)] = found.against
@@ -66,9 +66,10 @@ def _differences(found: Comparison, comparisons: Mapping[str, PairedComparison],
     unit = metric.difference_unit or metric.unit
     drawing = forest_panel(rows, f"{metric.title} less that of {reference}" + (f" ({unit})" if unit else ""))
     if drawing is None:
-        return f"There are no mean differences to {reference}: with each other {terms.treatment}, a trial diverged somewhere."
+        other = f"with each other {terms.treatment}, a trial diverged somewhere"
+        return f"There are no mean differences to {reference}: {other}."
     missing = [row.label for row in rows if np.isnan(row.estimate.value)]
-    note = f"Mean over the {names.noun}s of the paired differences, with simultaneous 95 % intervals over the {names.noun}s."
+    note = f"Mean over the {names.noun}s of the paired differences, with simultaneous 95 % intervals over these."
     note += f" Not drawn, because a trial diverged: {', '.join(missing)}." if missing else ""
     alt = " ".join(row.words for row in rows)
     return Figure("differences", f"Differences to {reference}, which ranks best", alt, drawing, note)
@@ -86,8 +87,8 @@ def _ranks(found: Comparison) -> Figure | str:
     ]
     drawing = forest_panel(rows, "mean rank (1 is best)", zero=None)
     note = (
-        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, n = {names.workloads_of(ranks.workloads)}): two "
-        f"{terms.treatment}s whose bars do not overlap differ by more than that."
+        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, n = {names.workloads_of(ranks.workloads)}): "
+        f"two {terms.treatment}s whose bars do not overlap differ by more than that."
     )
     alt = "; ".join(row.words for row in rows) + "."
     return "" if drawing is None else Figure("mean-ranks", "Critical-difference diagram", alt, drawing, note)

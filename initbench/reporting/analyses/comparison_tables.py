@@ -70,8 +70,8 @@ def differences_table(found: Comparison) -> Table:
         f"Every {terms.treatment} against {best} over the {noun}s",
         pd.DataFrame(rows).reindex(columns=_DIFFERENCES),
         columns,
-        f"{note}Diverged: on what share of its {noun}s at least one seed did, with Wilson's interval, simultaneous over "
-        f"the {terms.treatment}s.{_test(found)}",
+        f"{note}Diverged: on what share of its {noun}s at least one seed did, with Wilson's interval, simultaneous "
+        f"over the {terms.treatment}s.{_test(found)}",
         {metric.name: metric for metric in [metric] if metric is not None},
         results.names,
     )
@@ -83,8 +83,8 @@ def _test(found: Comparison) -> str:
     if np.isnan(ranks.pvalue):
         return ""
     return (
-        f" Mean ranks over {found.results.names.workloads_of(ranks.workloads)}: Friedman's χ² = {ranks.statistic:.1f} with "
-        f"{len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; those that did not train share the "
+        f" Mean ranks over {found.results.names.workloads_of(ranks.workloads)}: Friedman's χ² = {ranks.statistic:.1f} "
+        f"with {len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; those that did not train share the "
         "worst rank, but for those that diverged."
     )
 
@@ -125,7 +125,7 @@ def paired_table(found: Comparison) -> Table:
         frame[["workload", "treatment", *(c for c in frame if c not in {"workload", "treatment"})]],
         columns,
         (f"In {unit}; intervals" if unit else "Intervals")
-        + f" over seeds are simultaneous over all pairs of {terms.treatment}s. There is no mean where a trial diverged.",
+        + f" over seeds are simultaneous over all pairs of {terms.treatment}s. No mean where a trial diverged.",
         {metric.name: metric for metric, _, _ in pairs},
         results.names,
     )

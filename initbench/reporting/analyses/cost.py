@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,8 @@ from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.formatting import capitalized, count, duration
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.cost import costs_to_target
-from initbench.reporting.statistics.profiles import performance_profiles
+from initbench.reporting.statistics.cost import costs_to_target, spent
+from initbench.reporting.statistics.profiles import fastest, performance_profiles
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import left_out_words
 from initbench.reporting.words.cost import fastest_words, spent_words
@@ -48,8 +48,12 @@ class Cost(Analysis):
     spent: pd.DataFrame
     to_target: pd.DataFrame
     targets: pd.Series[float]
-    name: str = "cost"
-    question: str = "What does initialization cost?"
+    name: ClassVar[str] = "cost"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "What does initialization cost?"
 
     @cached_property
     def whole(self) -> Complete:
@@ -65,9 +69,9 @@ class Cost(Analysis):
     def sentences(self) -> list[Sentence]:
         """What is spent before training, and who reaches the targets with the least compute."""
         names, terms = self.results.names, self.results.terms
-        sentences = [spent_words(self.spent, terms, names.treatment)]
+        sentences = [spent_words(spent(self.spent), terms, names.treatment)]
         if self.is_over_workloads:
-            sentences.append(fastest_words(self.whole.table, terms, names.treatment, place=names.noun))
+            sentences.append(fastest_words(fastest(self.whole.table), terms, names.treatment))
         return sentences
 
     @cached_property
@@ -78,8 +82,8 @@ class Cost(Analysis):
         results = self.results
         noun = results.names.noun
         note = (
-            f"On what share of the {noun}s {results.terms.one} reaches the target within a factor of the least compute, its "
-            f"own passes included. {_TARGET.format(noun=noun, treatment=results.terms.treatment)}"
+            f"On what share of the {noun}s {results.terms.one} reaches the target within a factor of the least compute, "
+            f"its own passes included. {_TARGET.format(noun=noun, treatment=results.terms.treatment)}"
         )
         profiles = performance_profiles(self.whole.table.rename(columns=results.names.treatment))
         drawing = profile_panel(profiles, f"compute over the least of the {noun}, log scale", results.palette)
@@ -122,9 +126,9 @@ class Cost(Analysis):
         ]
         note = (
             "Medians over the seeds; a target that half of the seeds miss is not reached. "
-            f"{_TARGET.format(noun=noun, treatment=terms.treatment)} Passes are counted as gradients: F forward passes with B "
-            "calls of autograd are F · 3^(B/F) / 3 gradients, for a derivative of a derivative goes back through all that "
-            "was computed so far."
+            f"{_TARGET.format(noun=noun, treatment=terms.treatment)} Passes are counted as gradients: F forward passes "
+            "with B calls of autograd are F · 3^(B/F) / 3 gradients, for a derivative of a derivative goes back through "
+            "all that was computed so far."
         )
         title = f"What each {terms.treatment} costs, and when it reaches the target"
         metrics = {metric.name: metric for metric in self.results.metric_of.values()}
@@ -147,11 +151,11 @@ def cost(results: Results | str | Path) -> Cost | None:
         InitbenchError: the folder has no trial records that can be read.
     """
     results = as_results(results)
-    spent = initialization_costs(results)
-    if not len(spent):
+    costs = initialization_costs(results)
+    if not len(costs):
         return None
     to_target, targets = costs_to_target(results.trials, results.by_id, results.metric_of)
-    return Cost(results, spent, to_target, targets)
+    return Cost(results, costs, to_target, targets)
 
 
 def initialization_costs(results: Results) -> pd.DataFrame:

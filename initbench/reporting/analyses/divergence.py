@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -35,7 +35,7 @@ class Divergence(Analysis):
 
     results: Results
     rates: Mapping[str, DivergenceRate]
-    name: str = "divergence"
+    name: ClassVar[str] = "divergence"
 
     @property
     def question(self) -> str:

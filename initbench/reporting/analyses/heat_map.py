@@ -143,8 +143,8 @@ class HeatMap:
         """One row per cell: ``treatment, workload, state, text, note, level, is_best``; the names are short ones."""
         rows = [
             {
-                "treatment": " ".join([row.short, row.detail]).strip(),
-                "workload": " ".join([column.short, column.detail]).strip(),
+                "treatment": f"{row.short} {row.detail}".strip(),
+                "workload": f"{column.short} {column.detail}".strip(),
                 "state": cell.state,
                 "text": cell.words,
                 "note": cell.note,

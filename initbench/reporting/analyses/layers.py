@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -43,8 +43,12 @@ class Layers(Analysis):
     results: Results
     profiles: pd.DataFrame
     levels: pd.DataFrame
-    name: str = "layers"
-    question: str = "What did the network look like at initialization?"
+    name: ClassVar[str] = "layers"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "What did the network look like at initialization?"
 
     @cached_property
     def sentences(self) -> list[Sentence]:

@@ -6,14 +6,14 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.cost import initialization_costs
 from initbench.reporting.analyses.heat_cells import heat_map, order_of
-from initbench.reporting.analyses.heat_map import HeatMap
 from initbench.reporting.analyses.ranking import rank
-from initbench.reporting.charts.heat_map import heat_map_figure
+from initbench.reporting.charts.figure import Figure
+from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate
 from initbench.reporting.statistics.paired import compare_paired
@@ -24,7 +24,7 @@ from initbench.reporting.words.overview import overview_sentences
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.analyses.heat_map import HeatMap
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
 
@@ -112,8 +112,12 @@ class Overview(Analysis):
     lead: Lead | None
     cost: Cost | None
     unknown: Unknown | None
-    name: str = "overview"
-    question: str = "What happened?"
+    name: ClassVar[str] = "overview"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "What happened?"
 
     @cached_property
     def sentences(self) -> list[Sentence]:
@@ -138,7 +142,9 @@ class Overview(Analysis):
     @property
     def figures(self) -> list[Figure]:
         """The map, drawn; a page has it as a table."""
-        return [heat_map_figure(self.map, " ".join(map(str, self.sentences)))]
+        title = self.map.metric or "outcome of each workload"
+        alt = " ".join(map(str, self.sentences))
+        return [Figure("overview", f"What happened: {title}", alt, heat_map_chart(self.map.frame))]
 
 
 def overview(results: Results | str | Path) -> Overview:
@@ -166,17 +172,17 @@ def overview(results: Results | str | Path) -> Overview:
                 found[str(workload)] = names
     counts = {name: len(trained[name]) for name in order}
     top = max(counts.values(), default=0)
-    found, ranks = heat_map(results), rank(results).ranks
+    cells, ranks = heat_map(results), rank(results).ranks
     return Overview(
         results,
-        found,
+        cells,
         tuple(name for name in order if workloads and counts[name] == len(workloads)),
         (tuple(name for name in order if counts[name] == top), top),
         failing["untrained"],
         failing["diverged"],
         _lead(results, ranks, order),
         _cost(results),
-        _unknown(results, found, ranks),
+        _unknown(results, cells, ranks),
     )
 
 
@@ -189,13 +195,11 @@ def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | N
     """
     if ranks.pvalue < ALPHA / _CLAIMS:
         best = str(ranks.mean_ranks.index[0])
-        behind = ranks.pairs[
-            (ranks.pairs["first"] == best) & (ranks.pairs["pvalue"] < ALPHA) & (ranks.pairs["low"] > 0)
-        ]
-        if len(behind):
-            row = behind.iloc[-1]
-            difference = Estimate(row["difference"], row["low"], row["high"], ranks.workloads)
-            return Lead(best, str(row["second"]), "", difference)
+        behind = ranks.behind.to_dict("records")
+        if behind:
+            last = behind[-1]
+            difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
+            return Lead(best, str(last["second"]), "", difference)
     place = {name: number for number, name in enumerate(order)}
     groups = {str(workload): own for workload, own in results.judged.groupby("workload", sort=False) if len(own) > 1}
     pairs = {workload: len(own) * (len(own) - 1) // 2 for workload, own in groups.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.prediction_figures import outcome_figures, rho_figures
@@ -44,7 +44,7 @@ class Prediction(Analysis):
 
     results: Results
     probes: Sequence[ProbeResult]
-    name: str = "prediction"
+    name: ClassVar[str] = "prediction"
 
     @property
     def question(self) -> str:
@@ -97,8 +97,10 @@ class Prediction(Analysis):
         if self.results.terms.metric is not None or not self.probes:
             return []
         return [
-            "The workloads have several metrics, whose values are never put together: what picking by a probe costs, and "
-            "what it adds, is left out. Correlations are with outcomes turned so that lower is better."
+            (
+                "The workloads have several metrics, whose values are never put together: what picking by a probe costs, "
+                "and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
+            )
         ]
 
     @cached_property

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.trials import early_columns
+from initbench.reporting.cells import cells, table
 from initbench.reporting.frame import GQ, natural
 from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
 from initbench.reporting.statistics.association import associations
-from initbench.reporting.cells import cells, table
 from initbench.reporting.statistics.divergence import DivergencePrediction, predict_divergence
 from initbench.reporting.statistics.gain import Gain, gain
 from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.statistics.permutation import PermutationTest, permutation_test
 from initbench.reporting.statistics.pooled import Pooled, crossed, pool
 from initbench.reporting.statistics.selection import Selection, selection
+from initbench.reporting.trials import early_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
+    from initbench.reporting.results import Results
     from initbench.reporting.statistics.exchange import Parts
     from initbench.reporting.terms import Terms
-    from initbench.reporting.results import Results
 
 TRIVIAL = {
     "parameters": "the parameter count",

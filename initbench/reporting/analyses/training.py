@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figures
@@ -46,8 +46,12 @@ class TrainingCurves(Analysis):
     results: Results
     curves: pd.DataFrame
     ends: pd.DataFrame
-    name: str = "training"
-    question: str = "How did training go?"
+    name: ClassVar[str] = "training"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "How did training go?"
 
     @property
     def has_training(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -53,8 +53,12 @@ class Tuning(Analysis):
     factors: pd.DataFrame
     changes: pd.DataFrame
     outcomes: pd.DataFrame
-    name: str = "tuning"
-    question: str = "What does tuning change?"
+    name: ClassVar[str] = "tuning"
+
+    @property
+    def question(self) -> str:
+        """As the page asks it."""
+        return "What does tuning change?"
 
     @cached_property
     def sentences(self) -> list[Sentence]:

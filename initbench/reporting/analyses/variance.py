@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -36,7 +36,7 @@ class Variance(Analysis):
 
     results: Results
     splits: Sequence[tuple[Metric, VarianceSplit]]
-    name: str = "variance"
+    name: ClassVar[str] = "variance"
 
     @property
     def question(self) -> str:

@@ -7,13 +7,12 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.cells import cells
 from initbench.reporting.conditions import effective, fields_text
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ, natural
@@ -53,7 +52,7 @@ class Workloads(Analysis):
 
     results: Results
     comparison: pd.DataFrame
-    name: str = "workloads"
+    name: ClassVar[str] = "workloads"
 
     @property
     def question(self) -> str:
@@ -176,7 +175,7 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     known = results.cells.set_index(["workload", "treatment"])
     rows = []
     for (workload, treatment), trials_of_cell in trials.groupby(["workload", "treatment"]):
-        cell, metric = known.loc[(workload, treatment)], results.metric_of[str(workload)]
+        cell, metric = known.loc[(str(workload), str(treatment))], results.metric_of[str(workload)]
         rows.append({"workload": workload, "treatment": treatment} | _summary(trials_of_cell, cell, metric))
     columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early_columns(trials)), *_COLUMNS[9:]]
     table = pd.DataFrame(rows, columns=[*columns, "ranked", "outcome"])

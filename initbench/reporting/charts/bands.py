@@ -79,6 +79,7 @@ def band_panel(
     """
     points = [point for point in points if not math.isnan(point.value)]
     shown = {point.label for point in points}
+    assert shown <= set(colours), shown - set(colours)
     kinds = list(dict.fromkeys(point.kind for point in points))
     lines = {
         (name, kind): [p for p in points if (p.label, p.kind) == (name, kind)] for name in colours for kind in kinds

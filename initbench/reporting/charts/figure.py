@@ -144,7 +144,7 @@ class Figure:
             title: whether its title stands above it.
         """
         across, down = width * PIXELS_PER_INCH, height * PIXELS_PER_INCH
-        config = paper_config()
+        config = paper_config(across)
         layers = list(self.specification["layer"])
         if self.legend:
             layer, room = legend_layer(self.legend, across, config["legend"]["labelFontSize"])

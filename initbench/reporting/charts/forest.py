@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from initbench.reporting.statistics.intervals import Estimate
 
 _ROW = 22  # px
-_LONGEST_LABEL = 280  # px
 _HALF = 0.5
 
 
@@ -51,7 +50,7 @@ def forest_panel(
     if not marks:
         return None
     axis = Axis(title, domain, padding=0) if domain else Axis(title, nice=True)
-    labels = {"labelLimit": _LONGEST_LABEL, "ticks": False, "domain": False, "labelPadding": 8, "grid": False}
+    labels = {"ticks": False, "domain": False, "labelPadding": 8, "grid": False}
     y = {"field": "label", "type": "nominal", "title": None, "sort": None, "axis": labels}
     ink = {"value": "currentColor"}
     layers: list[dict[str, Any]] = [

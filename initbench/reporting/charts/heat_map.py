@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from initbench.reporting.charts.legend import Entry
 from initbench.reporting.charts.panel import Specification, panel, raw, said, where
 
 if TYPE_CHECKING:
@@ -20,20 +21,20 @@ _UNKNOWN = "#e8eaed"
 _BAD, _BAD_GROUND = "#8f1f33", "#fae6e9"
 _GREY = "#8a93a0"
 _CELL, _ROW, _NARROW, _WIDTH = 112, 34, 30, 900  # px: cells as wide as the texts and this width allow
-_STRIPES = 6  # of a hatched cell
+_STRIPES, _FEW_STRIPES, _MANY_CELLS = 7, 3, 200  # of a hatched cell; fewer where there are many cells
 _MANY = 8  # workloads, from which on their names are slanted
 _CHARACTER = 6.6  # px of a name
 _GAP = 0.03  # between cells, of a cell
+_CORNER = 0.1  # of a cell, from its left: where its cross stands
 
 
-class _Cell(NamedTuple):
-    column: int
-    row: int
-    state: str
-    level: float
-
-
-def heat_map(cells: pd.DataFrame, *, treatments: Sequence[str] = (), workloads: Sequence[str] = ()) -> Specification:
+def heat_map(
+    cells: pd.DataFrame,
+    *,
+    treatments: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    ends: tuple[str, str] = ("best of its workload", "worst"),
+) -> Specification:
     """Return a heat map; darker is better.
 
     Not by colour alone: what did not train is hatched, what diverged has a cross and a frame, what failed has a dashed
@@ -45,26 +46,24 @@ def heat_map(cells: pd.DataFrame, *, treatments: Sequence[str] = (), workloads: 
             ``untrained``, ``diverged``, ``incompatible``, ``failed``, ``missing`` or ``measured``.
         treatments: the rows' order; that of the frame by default.
         workloads: the columns' order; that of the frame by default.
+        ends: what the darkest and the palest ground mean.
     """
     rows = list(treatments) or list(dict.fromkeys(cells["treatment"]))
     columns = list(workloads) or list(dict.fromkeys(cells["workload"]))
-    longest = max((len(str(text)) for text in cells["text"]), default=0)
+    longest = max((len(text) for text in cells["text"] if isinstance(text, str)), default=0)
     width = max(_NARROW, min(_CELL, _WIDTH / max(len(columns), 1), max(60, 8 * longest + 28)))
+    stripes = _STRIPES if len(cells) <= _MANY_CELLS else _FEW_STRIPES
     marks = [
         mark
-        for row in cells.to_dict("records")
-        for mark in _marks(
-            {str(key): value for key, value in row.items()},
-            rows.index(row["treatment"]),
-            columns.index(row["workload"]),
-        )
+        for cell in cells.to_dict("records")
+        for place in [(rows.index(cell["treatment"]), columns.index(cell["workload"]))]
+        for mark in _marks({str(key): value for key, value in cell.items()}, *place, stripes)
     ]
     slanted = len(columns) > _MANY or max((len(name) for name in columns), default=0) * _CHARACTER > width
-    axes = _axes(columns, rows, slanted=slanted)
-    fits = width >= _CHARACTER * min(longest, 4)
-    return panel(
-        _layers(axes, small=not fits or width < 2 * _NARROW), marks, width=width * len(columns), height=_ROW * len(rows)
-    )
+    layers = _layers(_axes(columns, rows, slanted=slanted), small=width < 2 * _NARROW)
+    legend = [Entry(ends[0], colour_of(1.0), "square"), Entry(ends[1], colour_of(0.0), "square")]
+    size = {"width": width * len(columns), "height": _ROW * len(rows)}
+    return panel(layers, marks, legend, **size) | {"view": {"stroke": None}}
 
 
 def colour_of(level: float) -> str:
@@ -87,11 +86,11 @@ def ink_on(ground: str) -> str:
     return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
-def _marks(cell: Mapping[str, Any], row: int, column: int) -> list[dict[str, Any]]:
+def _marks(cell: Mapping[str, Any], row: int, column: int, stripes: int) -> list[dict[str, Any]]:
     """Return what is drawn in a cell, in cells from the upper left corner."""
     state, level = str(cell["state"]), float(cell["level"])
     text, note = (str(cell[key]) if isinstance(cell[key], str) else "" for key in ("text", "note"))
-    ground, ink, frame, dash = None, "currentColor", None, None
+    ground, ink, frame = None, "currentColor", None
     if state in {"trained", "measured"}:
         ground = colour_of(level)
         ink = ink_on(ground)
@@ -99,30 +98,30 @@ def _marks(cell: Mapping[str, Any], row: int, column: int) -> list[dict[str, Any
         frame = _GREY
     if state == "diverged":
         ground, ink, frame = _BAD_GROUND, _BAD, _BAD
-    if state == "failed":
-        frame, dash = _GREY, [3, 3]
     left, right, top, bottom = column + _GAP, column + 1 - _GAP, row + _GAP, row + 1 - _GAP
     spoken = ", ".join(part for part in (f"{cell['treatment']} on {cell['workload']}: {text or state}", note) if part)
     box = {"left": left, "right": right, "top": top, "bottom": bottom, "words": spoken}
-    marks = [box | {"ground": ground or "transparent", "frame": frame or "transparent", "frameDash": dash or [1, 0]}]
+    marks = [box | {"ground": ground or "transparent", "frame": frame or "transparent"}]
     middle = {"x": column + 0.5, "y": row + (0.38 if note else 0.5)}
     if text:
         marks.append(middle | {"text": text, "ink": ink, "bold": state in {"trained", "measured"}})
     if note:
         marks.append(middle | {"y": row + 0.74, "note": note, "ink": ink})
+    if state == "failed":
+        marks.append({"left": left, "right": right, "top": top, "bottom": bottom, "dashed": True})
     if state == "diverged":
-        marks.append({"x": column + 0.1, "y": row + 0.5, "cross": True})
+        marks.append({"x": column + _CORNER, "y": row + 0.24, "cross": True})
     if state == "untrained":
-        marks += [box_line for box_line in _hatching(left, right, top, bottom)]
+        marks += _hatching(left, right, top, bottom, stripes)
     return marks
 
 
-def _hatching(left: float, right: float, top: float, bottom: float) -> list[dict[str, Any]]:
+def _hatching(left: float, right: float, top: float, bottom: float, stripes: int) -> list[dict[str, Any]]:
     """Return parallel lines across a cell, from its lower left to its upper right, cut at its edges."""
     lines = []
-    for number in range(1, 2 * _STRIPES):
+    for number in range(1, 2 * stripes):
         # x + y = sum in the unit square of the cell.
-        total = number / _STRIPES
+        total = number / stripes
         low, high = max(0.0, total - 1), min(1.0, total)
         across, down = right - left, bottom - top
         lines.append(
@@ -148,7 +147,6 @@ def _axes(columns: list[str], rows: list[str], *, slanted: bool) -> tuple[dict[s
                 "grid": False,
                 "ticks": False,
                 "domain": False,
-                "labelLimit": 280,
                 "labelOverlap": False,
                 "labelPadding": 6,
                 **options,
@@ -172,53 +170,41 @@ def _layers(axes: tuple[dict[str, Any], dict[str, Any]], *, small: bool) -> list
     box = between("left", "right", "top", "bottom") | {
         "fill": raw("ground"),
         "stroke": raw("frame"),
-        "strokeDash": raw("frameDash"),
         "description": said(),
     }
-    size = 9 if small else 12
-    text = {"type": "text", "fontSize": size, "aria": False}
+    text = {"type": "text", "style": "note" if small else "text", "aria": False}
+    dashed = {"type": "rect", "fill": None, "stroke": _GREY, "strokeWidth": 1.2, "strokeDash": [4, 3], "aria": False}
     layers: list[dict[str, Any]] = [
         {
             "transform": where("ground"),
             "mark": {"type": "rect", "cornerRadius": 3, "strokeWidth": 1.2},
             "encoding": box,
         },
+        {"transform": where("dashed"), "mark": dashed, "encoding": between("left", "right", "top", "bottom")},
         {
             "transform": where("fromX"),
-            "mark": {"type": "rule", "strokeWidth": 1, "stroke": "currentColor", "opacity": 0.18, "aria": False},
+            "mark": {"type": "rule", "strokeWidth": 1, "stroke": "currentColor", "opacity": 0.22, "aria": False},
             "encoding": between("fromX", "toX", "fromY", "toY"),
         },
     ]
-    for bold in (True, False):
-        layers.append(
-            {
-                "transform": [{"filter": f"isValid(datum.text) && datum.bold === {json.dumps(bold)}"}],
-                "mark": text | ({"fontWeight": "bold"} if bold else {}),
-                "encoding": at("x", "y") | {"text": {"field": "text", "type": "nominal"}, "color": raw("ink")},
-            }
-        )
+    layers += [
+        {
+            "transform": [{"filter": f"isValid(datum.text) && datum.bold === {json.dumps(bold)}"}],
+            "mark": text | ({"fontWeight": "bold"} if bold else {}),
+            "encoding": at("x", "y") | {"text": {"field": "text", "type": "nominal"}, "color": raw("ink")},
+        }
+        for bold in (True, False)
+    ]
     if not small:
         layers.append(
             {
                 "transform": where("note"),
-                "mark": text | {"fontSize": 9},
+                "mark": text | {"style": "note"},
                 "encoding": at("x", "y") | {"text": {"field": "note", "type": "nominal"}, "color": raw("ink")},
             }
         )
-        cross = {
-            "type": "point",
-            "shape": "cross",
-            "angle": 45,
-            "filled": True,
-            "size": 50,
-            "opacity": 1,
-            "aria": False,
-        }
-        layers.append(
-            {
-                "transform": where("cross"),
-                "mark": cross | {"fill": _BAD},
-                "encoding": at("x", "y"),
-            }
-        )
+    cross = {"type": "point", "shape": "cross", "angle": 45, "filled": True, "fill": _BAD, "opacity": 1, "aria": False}
+    layers.append(
+        {"transform": where("cross"), "mark": cross | {"size": 20 if small else 50}, "encoding": at("x", "y")}
+    )
     return layers

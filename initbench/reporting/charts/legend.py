@@ -25,6 +25,7 @@ _PATHS = {
     "line": "M-1.4,-.15h2.8v.3h-2.8Z",
     "dashed": "M-1.4,-.1h.8v.2h-.8ZM-.4,-.1h.8v.2h-.8ZM.6,-.1h.8v.2h-.8Z",
 }
+SPOKEN = {"before": "before tuning", "after": "after tuning"}  # kinds of lines
 _META = "initbench"
 _CHARACTER, _SYMBOL, _ROW = (
     0.55,
@@ -78,7 +79,7 @@ def kind_entries(kinds: Iterable[str], dashed: Collection[str]) -> list[Entry]:
         dashed: those that are.
     """
     found = list(dict.fromkeys(kinds))
-    lines = [Entry(kind, shape="dashed" if kind in dashed else "line") for kind in found if kind]
+    lines = [Entry(SPOKEN.get(kind, kind), shape="dashed" if kind in dashed else "line") for kind in found if kind]
     return lines if len(found) > 1 else []
 
 

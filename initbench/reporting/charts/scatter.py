@@ -68,9 +68,7 @@ def scatter_panels(
         return {}
     values = [mark["x"] for workload in marks.values() for mark in workload]
     # At least a factor 2 to each side, so that a column of equal values has an axis too.
-    across = (
-        log_axis(against.title, values, 2, padding=0) if against.log else Axis(against.title, nice=True, padding=10)
-    )
+    across = log_axis(against.title, values, 2, padding=0) if against.log else Axis(against.title, padding=10)
     if not against.log:
         low, high = min(values), max(values)
         across = across._replace(domain=(low, high) if high > low else (low - 1, high + 1))

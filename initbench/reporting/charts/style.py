@@ -28,6 +28,9 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first comes with v
 LINE, THIN_LINE, BAND = 2, 1.2, 0.14  # widths in pixels, and the opacity of a band
 THIN_DASH = (4, 2)  # of what is compared with a solid line: train with test, before with after
 
+_LONGEST_NAME = 280  # px of a name beside an axis
+_LARGEST_NAME = 0.4  # of a paper's figure
+
 
 class Style(NamedTuple):
     """How a label is drawn wherever it stands.
@@ -70,11 +73,17 @@ def page_config() -> dict[str, Any]:
     return _config("currentColor", label=11, title=12) | {"background": "transparent"}
 
 
-def paper_config() -> dict[str, Any]:
-    """Return Vega's configuration for a drawing in a paper: dark on white, with type of 8 and 9 points."""
+def paper_config(width: float) -> dict[str, Any]:
+    """Return Vega's configuration for a drawing in a paper: dark on white, with type of 8 and 9 points.
+
+    Args:
+        width: of the whole figure, in pixels; names that take too much of it are cut.
+    """
     config = _config(INK, label=8, title=9) | {"background": "#ffffff", "font": FONT}
+    config["axis"]["labelLimit"] = min(_LONGEST_NAME, _LARGEST_NAME * width)
     config["title"] = {"color": INK, "fontSize": 10, "fontWeight": "normal", "anchor": "start", "offset": 6}
-    config["legend"] = {"labelColor": INK, "labelFontSize": 8, "labelLimit": 0, "symbolSize": 45}
+    config["legend"] = {"labelColor": INK, "labelFontSize": 8, "symbolSize": 45, "offset": 6}
+    config["legend"]["labelLimit"] = width - 60
     return config
 
 
@@ -84,6 +93,12 @@ def _config(ink: str, label: float, title: float) -> dict[str, Any]:
         "gridOpacity": 0.12,
         "titleFontWeight": "normal",
         "labelFontSize": label,
+        "labelLimit": _LONGEST_NAME,
         "titleFontSize": title,
     }
-    return {"axis": axis, "view": {"stroke": ink, "strokeOpacity": 0.25}, "text": {"fontSize": label}}
+    return {
+        "axis": axis,
+        "view": {"stroke": ink, "strokeOpacity": 0.25},
+        "text": {"fontSize": label},
+        "style": {"note": {"fontSize": label - 1.5}},
+    }

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.charts.bands import Point, band_panel, drawn_values
+from initbench.reporting.charts.legend import SPOKEN
 from initbench.reporting.charts.panel import Axis, Specification, log_axis
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _point(row: Mapping[str, Any], x: str, place: Callable[[Mapping[str, Any]], 
     text = number(median)
     if math.isfinite(median) and math.isfinite(low) and math.isfinite(high) and low < high:
         text += f" ({number(low)} to {number(high)})"
-    label = ", ".join(part for part in (str(row["treatment"]), kind, at) if part)
+    label = ", ".join(part for part in (str(row["treatment"]), SPOKEN.get(kind, kind), at) if part)
     return Point(str(row["treatment"]), float(row[x]), median, f"{label}: {text}", low, high, kind)
 
 

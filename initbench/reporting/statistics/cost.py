@@ -110,8 +110,8 @@ def costs_to_target(
 
     The target of a workload is an outcome that one of its cells reached: that of the middle one of the cells that train
     (`cells.cells`: by the median over seeds at the end), of two middle ones the better. So at least half of these cells
-    reach it, and where some treatments train and others do not, those that do not have no part in it. A cell's cost is the median over its seeds of `cost_to_target`, so that
-    it is +∞ where at least half of them miss.
+    reach it, and those that do not train have no part in it. A cell's cost is the median over its seeds of
+    `cost_to_target`, so that it is +∞ where at least half of them miss.
 
     Args:
         trials: as from `trials.comparable_trials`.

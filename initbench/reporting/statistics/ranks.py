@@ -121,18 +121,6 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     return RankComparison(means, float(test.statistic), pvalue, pairs, difference, reason, n, epsilon)
 
 
-def workloads_for_one_rank(treatments: int) -> int:
-    """Return the least number of workloads whose critical difference is no more than one rank, 5 at the least.
-
-    q₀.₀₅ √(k (k + 1) / 12n) ≤ 1 is n ≥ q² k (k + 1) / 12, q as in `compare_ranks`.
-
-    Args:
-        treatments: k, at least 2.
-    """
-    quantile = float(stats.studentized_range.ppf(1 - ALPHA, treatments, np.inf))
-    return max(MINIMUM_WORKLOADS, math.ceil(quantile**2 * treatments * (treatments + 1) / 12))
-
-
 def sphericity(ranks: NDArray[np.float64]) -> float:
     """Return Huynh and Feldt's estimate of Box's ε of ranks: 1 where all treatments vary alike, at least 1 / (k - 1).
 

@@ -71,10 +71,9 @@ def pair_over_workloads_words(
     if comparison.workloads == 0:
         text = f"{{first}} and {{second}} cannot be compared: no {place} and seed has a result of both."
         return said(text, names=names, is_open=True)
-    where = f" over {over_words(comparison.workloads, place)}"
+    where = f" {'on' if comparison.workloads == 1 else 'over'} {over_words(comparison.workloads, place)}"
     if comparison.has_mean:
         unit = "seed" if comparison.is_over_seeds else place
-        where = where.replace(" over one ", " on one ")
         return _pair(treatment, reference, comparison.judged, metric, comparison.comparisons, unit, where)
     if not comparison.is_told:
         return said(
@@ -119,8 +118,7 @@ def ranks_words(
         return Sentence(text, (), True)
     leaders, behind = [display(name) for name in ranks.leaders], ranks.behind
     if len(behind) == 0:
-        text = f"Some of {k} {terms.treatment}s rank better than others over {over}, but none is told to be first."
-        return Sentence(text, (), True)
+        return Sentence(f"{k} {terms.treatment}s differ in rank over {over}, but no two of them can be told apart.")
     nearest = behind.iloc[0]
     others = f" and {len(leaders) - 1} others" if len(leaders) > 2 else " and {tied}" if len(leaders) > 1 else ""
     who = "{first}" + others + (" share the first rank" if others else " ranks first")

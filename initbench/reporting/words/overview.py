@@ -84,7 +84,7 @@ def _trains(found: Overview) -> list[Sentence]:
 def _alone(found: Overview) -> list[Sentence]:
     names, workloads = found.results.names, len(found.map.columns)
     label = found.map.rows[0].label
-    trained, name = len(found.everywhere) and workloads or found.most[1], names.treatment(label)
+    trained, name = (len(found.everywhere) and workloads) or found.most[1], names.treatment(label)
     if workloads == 1 and trained:
         return [Sentence(first_fitting(f"{name} trains{_values(found, (label,))}.", f"{name} trains."), (name,))]
     text = f"{name} trains on {trained} of {names.workloads_of(workloads)}{_values(found, found.everywhere)}."
@@ -160,14 +160,19 @@ def _untrained(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> 
     text = capitalized(_where(found, groups, "do not train", "does not train"))
     guess = _guessing(found)
     count_words = _count_words(found, found.untrained, "do not train", "does not train")
-    return Sentence(first_fitting(f"{text}{guess}.", f"{text}.", f"{count_words}{guess}.", f"{count_words}."), _bold(found, groups))
+    return Sentence(
+        first_fitting(f"{text}{guess}.", f"{text}.", f"{count_words}{guess}.", f"{count_words}."), _bold(found, groups)
+    )
 
 
 def _diverged(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
     if not groups:
         return None
     text = capitalized(_where(found, groups, "diverge", "diverges"))
-    return Sentence(first_fitting(f"{text}.", f"{_count_words(found, found.diverged, 'diverge', 'diverges')}."), _bold(found, groups))
+    return Sentence(
+        first_fitting(f"{text}.", f"{_count_words(found, found.diverged, 'diverge', 'diverges')}."),
+        _bold(found, groups),
+    )
 
 
 def _guessing(found: Overview) -> str:
@@ -257,12 +262,14 @@ def _unknown(found: Overview) -> list[Sentence]:
         return []
     several = f"{results.terms.treatment}s"
     if unknown.what == "nothing":
-        text = f"There is {'one' if unknown.have == 1 else 'no pair of'} {results.terms.treatment}: nothing is compared."
+        text = (
+            f"There is {'one' if unknown.have == 1 else 'no pair of'} {results.terms.treatment}: nothing is compared."
+        )
     elif unknown.what == "seeds":
         seeds = f"{unknown.have} seed{'s' if unknown.have != 1 else ''}"
-        text = f"Not known: whether any difference is more than chance. {seeds} cannot tell; {unknown.needed} would begin to."
+        text = f"Not known: whether any difference is more than chance. {seeds} cannot tell; it takes {unknown.needed}."
     elif unknown.what == "differences":
-        text = f"Not known: the order of those that are marked as best. More seeds would tell."
+        text = "Not known: the order of those that are marked as best. More seeds would tell."
     elif unknown.needed is not None and unknown.have < unknown.needed:
         noun = results.names.noun
         text = (
@@ -270,5 +277,6 @@ def _unknown(found: Overview) -> list[Sentence]:
             f"{'is' if unknown.have == 1 else 'are'} too few; {unknown.needed} would tell a difference of one rank."
         )
     else:
-        text = f"Not known: an order of the {several}; over {results.names.workloads_of(unknown.have)} none is ahead of another."
+        over = results.names.workloads_of(unknown.have)
+        text = f"Not known: an order of the {several}; over {over} none is ahead of another."
     return [Sentence(text, (), is_open=True)]

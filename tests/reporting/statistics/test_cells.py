@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from initbench.reporting.statistics.cells import cells, complete, table
 from ledgers import KAIMING, make_record, make_spec, quickstart_records
 from reports import compared, comparison
 
 from initbench.reporting.frame import GQ
-from initbench.reporting.statistics.cells import cells, complete, table
 
 nan, inf = math.nan, math.inf
 

@@ -7,11 +7,11 @@ The slow ones print tables of docs/statistics.md:
 
 import numpy as np
 import pytest
+from initbench.reporting.answers.treatments import rank
+from initbench.reporting.statistics.cells import complete
 from simulations import ALPHA, WORLDS, differences, excludes_zero, joint_pvalues, limit, percent, rank_pvalues, show
 from worlds import Setting, frame, table, two_factor_worlds
 
-from initbench.reporting.answers.treatments import rank
-from initbench.reporting.statistics.cells import complete
 from initbench.reporting.statistics.divergence import predict_divergence
 from initbench.reporting.statistics.exchange import units
 from initbench.reporting.statistics.gain import gain

@@ -1,232 +1,177 @@
+"""What can be told: the facts behind the sentences, and what would tell where nothing can be."""
+
 import math
-import re
 
 import numpy as np
+import pandas as pd
 import pytest
-from ledgers import ERROR
-from reports import TERMS
+from scipy import stats
 from worlds import Setting, frame, null_worlds, related_worlds, simpson_worlds, table
 
-from initbench.reporting.statistics.agreement import mean_seed_agreement, seed_agreement
-from initbench.reporting.statistics.cells import cells
-from initbench.reporting.statistics.comparison_verdicts import (
-    difference_verdict,
-    divergence_rate_verdict,
-    rank_verdict,
-    variance_verdict,
-    workload_verdict,
-)
+from initbench.reporting.cells import cells
+from initbench.reporting.statistics.cost import spent
+from initbench.reporting.statistics.decisions import is_rejected
 from initbench.reporting.statistics.divergence import divergence_rate, predict_divergence
 from initbench.reporting.statistics.gain import gain
-from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.intervals import Estimate, mean_estimate
 from initbench.reporting.statistics.paired import compare_paired, paired_estimate
 from initbench.reporting.statistics.permutation import permutation_test
 from initbench.reporting.statistics.pooled import crossed
-from initbench.reporting.statistics.power import correlation_treatments, detectable_correlation, seeds_needed
-from initbench.reporting.statistics.prediction_verdicts import (
-    agreement_verdict,
-    divergence_verdict,
-    gain_verdict,
-    prediction_verdict,
-    regret_verdict,
+from initbench.reporting.statistics.power import (
+    correlation_treatments,
+    detectable_correlation,
+    number_needed,
+    seeds_needed,
 )
-from initbench.reporting.statistics.ranks import compare_ranks
+from initbench.reporting.statistics.profiles import fastest
+from initbench.reporting.statistics.ranks import compare_ranks, workloads_for_one_rank
 from initbench.reporting.statistics.selection import selection
+from initbench.reporting.statistics.standing import standing
 from initbench.reporting.statistics.variance import split_variance
-from initbench.reporting.statistics.wording import NOT_ENOUGH, points
+
+inf, nan = math.inf, math.nan
 
 
-def every_sentence(outcome, probe):
-    """Return all verdicts on one world, (workloads, initializers, seeds) each."""
-    trials = frame(outcome, **{"probe.p": probe})
-    y, x = table(np.median(outcome, axis=2)), table(np.median(probe, axis=2))
-    diverged = table(np.isinf(outcome).sum(axis=2).astype(float))
-    return [
-        difference_verdict("i0", "i1", compare_paired(trials, "i0", "i1"), ERROR),
-        rank_verdict(compare_ranks(y), TERMS),
-        divergence_rate_verdict("i0", divergence_rate(cells(trials), "i0"), TERMS),
-        variance_verdict(split_variance(trials), TERMS),
-        prediction_verdict("GQ", permutation_test(x, y), crossed(x, y), TERMS),
-        regret_verdict("GQ", selection(x, y), ERROR, TERMS),
-        gain_verdict("GQ", gain(x, y, {}, permutations=99), TERMS),
-        divergence_verdict("GQ", predict_divergence(x, diverged), TERMS),
-        agreement_verdict("GQ", mean_seed_agreement(seed_agreement(trials, "probe.p")), TERMS),
-        difference_verdict("i0", "i1", compare_paired(trials, "i0", "i1", 10), ERROR),
-        workload_verdict("i0", "i1", paired_estimate(outcome[0, 0], outcome[0, -1], 3), ERROR, 3),
-        regret_verdict("GQ", selection(x, y, lower_is_better=None), ERROR, TERMS),
-    ]
+def judged(probe, outcome):
+    """Return the permutation test and the mean ρ of one world's cells."""
+    return permutation_test(table(probe), table(outcome)), crossed(table(probe), table(outcome))
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-@pytest.mark.parametrize("initializers", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("workloads", [1, 2, 3, 6])
-@pytest.mark.parametrize("diverged", [0.0, 0.3, 1.0])
-def test_every_verdict_is_one_readable_sentence(workloads, initializers, seeds, diverged):
-    setting = Setting(workloads, initializers, seeds, diverged=diverged)
-    worlds = null_worlds(setting, 1, seed=workloads)
-    for sentence in every_sentence(worlds.outcome[0], worlds.probe[0]):
-        assert sentence.endswith(".")
-        assert sentence.count(". ") == 0
-        assert not re.search(r"\bnan\b|\binf\b", sentence), sentence
-        # No bare p-value, no ρ without n and interval (or that there is none).
-        if " p = " in sentence or "ρ = " in sentence:
-            assert "n = " in sentence
-            assert "interval" in sentence or "χ²" in sentence or "mean rank" in sentence, sentence
+def ordered(initializers, workloads=4):
+    """Return cells that a probe orders perfectly."""
+    return np.tile(np.arange(float(initializers)), (workloads, 1))
 
 
-def test_ties_everywhere_are_no_evidence():
-    for sentence in every_sentence(np.ones((6, 6, 3)), np.ones((6, 6, 3))):
-        claims = ("costs 0.00 points", "diverged on 0 of 6 workloads", NOT_ENOUGH)
-        assert any(claim in sentence for claim in claims), sentence
+@pytest.mark.parametrize(
+    ("low", "high", "no_effect", "side"),
+    [
+        (0.1, 0.3, 0.0, 1),
+        (-0.3, -0.1, 0.0, -1),
+        (-0.1, 0.1, 0.0, 0),
+        (0.0, 0.1, 0.0, 0),
+        (0.6, 0.9, 0.5, 1),
+        (nan, nan, 0.0, 0),
+    ],
+)
+def test_an_interval_tells_a_side_only_where_it_does_not_hold_the_value_of_no_effect(low, high, no_effect, side):
+    assert Estimate((low + high) / 2, low, high, 5).side(no_effect) == side
 
 
-def test_the_verdict_on_simpsons_world_has_the_sign_within_workloads():
-    worlds = simpson_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=0)
-    y, x = (values[0] for values in worlds.cells())
-    assert np.corrcoef(x.ravel(), y.ravel())[0, 1] < -0.5  # all cells together
-    sentence = prediction_verdict("GQ", permutation_test(table(x), table(y)), crossed(table(x), table(y)), TERMS)
-    assert sentence.startswith("The higher GQ, the higher the test error: mean ρ = +0.")
+def test_a_test_and_its_interval_are_to_agree():
+    apart, across, without = Estimate(0.5, 0.1, 0.9, 9), Estimate(0.5, -0.1, 0.9, 9), Estimate(0.5, nan, nan, 9)
+    assert is_rejected(0.049, apart)
+    assert not is_rejected(0.05, apart)
+    assert not is_rejected(0.001, across)
+    assert is_rejected(0.001, without)
+    assert not is_rejected(nan, apart)
 
 
-def test_a_related_and_an_unrelated_probe():
-    related = related_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1, strength=3.0)
-    assert every_sentence(related.outcome[0], related.probe[0])[4].startswith("The higher GQ, the higher")
-    falling = every_sentence(related.outcome[0], -related.probe[0])
-    assert falling[4].startswith("The higher GQ, the lower")
-    null = null_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1)
-    assert every_sentence(null.outcome[0], null.probe[0])[4].startswith(NOT_ENOUGH)
-
-
-def test_differences_in_points_with_their_sign():
-    outcome = np.zeros((4, 2, 3)) + np.array([[[0.1], [0.12]]])
-    outcome[:, 0] -= np.array([0.001, 0.002, 0.003, 0.002])[:, None]
-    sentence = difference_verdict("i0", "i1", compare_paired(frame(outcome), "i0", "i1"), ERROR)
-    assert (
-        sentence == "i0 has 2.20 points less test error than i1 (95 % interval 2.07 to 2.33 points, n = 4 workloads)."
-    )
-    other = difference_verdict("i1", "i0", compare_paired(frame(outcome), "i1", "i0"), ERROR)
-    assert other.startswith("i1 has 2.20 points more test error than i0")
-
-
-def test_simultaneous_intervals_say_so():
-    outcome = np.zeros((4, 2, 3)) + np.array([[[0.1], [0.12]]])
-    outcome[:, 0] -= np.array([0.001, 0.002, 0.003, 0.002])[:, None]
-    comparison = compare_paired(frame(outcome), "i0", "i1", 6)
-    low, high = -100 * comparison.difference.high, -100 * comparison.difference.low
-    assert difference_verdict("i0", "i1", comparison, ERROR) == (
-        "i0 has 2.20 points less test error than i1 "
-        f"(95 % interval, simultaneous over 6 comparisons, {low:.2f} to {high:.2f} points, n = 4 workloads)."
-    )
-    assert high - low > 26 / 100  # wider than the plain one, of 2.07 to 2.33
-
-
-def test_two_initializers_on_one_workload():
-    first, second = np.array([0.010, 0.012, 0.015, 0.011, 0.014]), np.array([0.024, 0.025, 0.027, 0.026, 0.025])
-    assert re.fullmatch(
-        r"kaiming has 1\.30 points less test error than xavier \(95 % interval, simultaneous over 6 comparisons, "
-        r"\d\.\d\d to \d\.\d\d points, n = 5 seeds\)\.",
-        workload_verdict("kaiming", "xavier", paired_estimate(first, second, 6), ERROR, 6),
-    )
-    assert "xavier has 1.30 points more test error" in workload_verdict(
-        "xavier", "kaiming", paired_estimate(second, first), ERROR
-    )
-    near = second + np.array([0.004, -0.004, 0.002, -0.003, 0.002])
-    deviation = float(np.std(near - second, ddof=1))
+def test_the_number_needed_is_that_of_the_values_behind_the_interval():
+    values = np.array([0.004, -0.004, 0.002, -0.003, 0.002])
     for comparisons in (1, 6):
-        sentence = workload_verdict("a", "b", paired_estimate(near, second, comparisons), ERROR, comparisons)
-        assert sentence.startswith(f"{NOT_ENOUGH} that a and b differ: 0.02 points of test error (95 % interval")
-        needed = seeds_needed(float(np.mean(near - second)), deviation, comparisons)
-        assert sentence.endswith(f"n = 5 seeds); a difference of this size takes about {needed} seeds.")
+        needed = number_needed(mean_estimate(values, comparisons), comparisons)
+        assert needed == seeds_needed(float(values.mean()), float(np.std(values, ddof=1)), comparisons)
+        assert needed > len(values)
+    assert number_needed(mean_estimate([0.1, 0.1, 0.1])) is None
+    assert number_needed(mean_estimate([0.1, -0.1, 0.2, -0.2])) is None  # no difference is of no size
 
 
-def test_one_workload_without_an_interval():
-    none = Estimate(math.nan, math.nan, math.nan, 0)
-    assert (
-        workload_verdict("a", "b", none, ERROR)
-        == f"{NOT_ENOUGH} about a and b: there is no seed where both have a result."
-    )
-    assert workload_verdict("a", "b", none._replace(n=3), ERROR) == (
-        f"{NOT_ENOUGH} that a and b differ: a trial of one of them diverged, so that there is no mean difference "
-        "(n = 3 seeds); their medians are all there is to compare."
-    )
-    assert workload_verdict("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3]), ERROR) == (
-        f"{NOT_ENOUGH} that a and b differ: n = 2 seeds; an interval takes 3."
-    )
-    equal = workload_verdict("a", "b", paired_estimate([0.1] * 3, [0.1] * 3), ERROR)
-    assert equal.endswith("0.00 points of test error, n = 3 seeds; it is the same each time, which gives no interval.")
+def test_which_of_two_is_better_does_not_depend_on_who_is_asked_first():
+    outcome = np.zeros((4, 2, 3)) + np.array([[[0.1], [0.12]]])
+    outcome[:, 0] -= np.array([0.001, 0.002, 0.003, 0.002])[:, None]
+    first, second = (compare_paired(frame(outcome), *names) for names in (("i0", "i1"), ("i1", "i0")))
+    assert (first.side, second.side) == (-1, 1)
+    assert first.is_told
+    assert first.judged == first.difference
+    assert not first.is_over_seeds
 
 
 def test_a_ledger_of_one_workload_is_judged_by_its_seeds():
     values = 0.1 + 0.001 * np.random.default_rng(1).standard_normal((1, 2, 5))
     values[0, 1] += 0.05
     comparison = compare_paired(frame(values), "i0", "i1")
-    over_seeds = workload_verdict("i0", "i1", paired_estimate(values[0, 0], values[0, 1]), ERROR)
-    assert difference_verdict("i0", "i1", comparison, ERROR) == over_seeds.replace("5 seeds", "5 seeds of one workload")
-
-
-def test_divergence_is_counted_by_workload():
-    outcome = np.full((5, 2, 3), 0.1)
-    outcome[0, 0] = outcome[1, 0, 1] = math.inf
-    sentence = divergence_rate_verdict("i0", divergence_rate(cells(frame(outcome)), "i0"), TERMS)
-    # Wilson's interval of 2 of 5, whatever the number of seeds.
-    assert sentence.replace("\N{NO-BREAK SPACE}", " ") == (
-        "i0 diverged on 2 of 5 workloads at one seed or more "
-        "(40.00 %, 95 % interval over workloads 11.76 % to 76.93 %), in 4 of 15 trials."
-    )
-    assert divergence_rate(cells(frame(outcome)), "absent").workloads.n == 0
+    assert comparison.is_over_seeds
+    assert comparison.judged == paired_estimate(values[0, 0], values[0, 1])
+    assert comparison.side == -1
+    assert comparison.difference.side() == 0  # of one workload there is no interval
 
 
 def test_where_a_trial_diverged_the_probability_of_improvement_decides():
     outcome = np.full((8, 2, 3), 0.1) + np.arange(2)[:, None] / 10
-    outcome[0, :, 0] = outcome[1, 1, 1] = math.inf
-    sentence = difference_verdict("i0", "i1", compare_paired(frame(outcome), "i0", "i1"), ERROR)
-    assert re.fullmatch(
-        r"Of i0 and i1, a run of i0 has the lower error with probability 0\.\d\d "
-        r"\(95 % interval 0\.\d\d to 1\.00, n = 8 workloads\); "
-        r"one or both diverged at 2 of 24 seeds, so that there is no mean difference\.",
-        sentence,
-    )
-    few = difference_verdict("i0", "i1", compare_paired(frame(outcome[:3]), "i0", "i1"), ERROR)
-    assert few.startswith(f"{NOT_ENOUGH} that i0 and i1 differ: a run of i0 has the lower error with probability")
-    assert few.endswith("; more workloads would tell.")
+    outcome[0, :, 0] = outcome[1, 1, 1] = inf
+    trials = frame(outcome)
+    comparison = compare_paired(trials, "i0", "i1")
+    assert not comparison.has_mean
+    assert comparison.side == -1
+    assert compare_paired(trials, "i1", "i0").side == 1
+    assert not compare_paired(frame(outcome[:3]), "i0", "i1").is_told
 
 
-def test_gaps_leave_fewer_initializers_to_exchange():
-    x = np.tile(np.arange(7.0), (3, 1))
-    x[:2, 6] = math.nan  # one runs on the last workload alone
-    sentence = prediction_verdict("GQ", permutation_test(table(x), table(x)), crossed(table(x), table(x)), TERMS)
-    assert "n = 6 initializers that can be exchanged, on 3 workloads, permutation p" in sentence
-    x[2, :6] = math.nan  # and now on one of its own, which tells nothing: it is none of those that were looked at
-    own = prediction_verdict("GQ", permutation_test(table(x), table(x)), crossed(table(x), table(x)), TERMS)
-    assert "n = 6 initializers on 2 workloads, permutation p" in own
-    whole = table(x[:2, :6])
-    assert "n = 6 initializers on 2 workloads" in prediction_verdict(
-        "GQ", permutation_test(whole, whole), crossed(whole, whole), TERMS
-    )
+def test_nothing_is_told_of_two_that_never_met():
+    comparison = compare_paired(frame(np.ones((2, 1, 3))), "i0", "i1")
+    assert (comparison.workloads, comparison.is_told) == (0, False)
 
 
-def test_a_learned_direction_is_named():
-    related = related_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=1, strength=-3.0)
-    assert every_sentence(related.outcome[0], related.probe[0])[-1].startswith(
-        "Picking by GQ, its direction learned on other architectures, costs"
-    )
+def test_one_rank_is_told_by_as_many_workloads_as_make_the_critical_difference_one():
+    for k in (3, 4, 10):
+        n = workloads_for_one_rank(k)
+        q = stats.studentized_range.ppf(0.95, k, np.inf)
+        assert q * math.sqrt(k * (k + 1) / (12 * n)) <= 1 < q * math.sqrt(k * (k + 1) / (12 * (n - 1)))
+    assert workloads_for_one_rank(4) == 22
 
 
-def test_what_would_be_enough_is_said():
-    three = prediction_verdict("GQ", *predicted(3), TERMS)
-    assert "6 permutations of the labels: nothing can be rejected at 5 %" in three
-    assert "takes 5 initializers" in three
-    rng = np.random.default_rng(0)
-    outcome = 0.1 + 0.01 * rng.standard_normal((4, 2, 3))
-    sentence = difference_verdict("i0", "i1", compare_paired(frame(outcome), "i0", "i1"), ERROR)
-    assert re.match(
-        rf"{NOT_ENOUGH} that i0 and i1 differ: .*; a difference of this size takes about \d+ workloads.", sentence
-    )
+def test_who_leads_and_who_is_behind():
+    outcome = np.tile(np.arange(4.0), (30, 1))
+    ranks = compare_ranks(table(outcome))
+    assert ranks.is_told
+    assert ranks.leaders == ["i0"]
+    assert list(ranks.behind["second"]) == ["i1", "i2", "i3"]
+    outcome[:, 1] = 0.0
+    tied = compare_ranks(table(outcome))
+    assert tied.leaders == ["i0", "i1"]
+    assert list(tied.behind["second"]) == ["i2", "i3"]
+    none = compare_ranks(table(np.ones((6, 4))))
+    assert not none.is_told
+    assert none.needed is None
+    assert not compare_ranks(table(outcome[:1])).is_told
 
 
-def predicted(initializers):
-    order = np.tile(np.arange(float(initializers)), (4, 1))
-    return permutation_test(table(order), table(order)), crossed(table(order), table(order))
+def test_divergence_is_counted_by_workload():
+    outcome = np.full((5, 2, 3), 0.1)
+    outcome[0, 0] = outcome[1, 0, 1] = inf
+    rate = divergence_rate(cells(frame(outcome)), "i0")
+    assert (rate.diverged_workloads, rate.workloads.n, rate.diverged, rate.trials) == (2, 5, 4, 15)
+    # Wilson's interval of 2 of 5, whatever the number of seeds.
+    assert rate.workloads[1:3] == pytest.approx((0.1176, 0.7693), abs=1e-4)
+    assert divergence_rate(cells(frame(outcome)), "absent").diverged_workloads == 0
+
+
+def test_the_largest_share_of_the_variance():
+    outcome = np.zeros((4, 3, 3)) + 0.01 * np.random.default_rng(0).standard_normal((4, 3, 3))
+    crossing = np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]])[:, :, None]
+    assert split_variance(frame(outcome + crossing)).largest[0] == "interaction"
+    assert split_variance(frame(outcome + np.arange(4)[:, None, None])).largest[0] == "workload"
+    name, share = split_variance(frame(outcome + np.arange(3)[:, None])).largest
+    assert name == "treatment"
+    assert share > 0.9
+    assert split_variance(frame(outcome[:1])).is_too_small
+    equal = split_variance(frame(np.ones((3, 3, 3))))
+    assert not equal.is_known
+    assert not equal.is_too_small
+
+
+@pytest.mark.parametrize("initializers", [3, 4, 5])
+def test_below_five_initializers_nothing_is_told_of_a_probe(initializers):
+    test, rho = judged(ordered(initializers), ordered(initializers))
+    assert test.statistic == pytest.approx(1)
+    assert test.is_testable == (initializers == 5)
+    assert test.tells(rho) == (initializers == 5)
+
+
+def test_a_corrected_pvalue_decides():
+    test, rho = judged(ordered(5), ordered(5))
+    assert not test.tells(rho, 0.2)
+    assert test.tells(rho, 0.04)
 
 
 def test_the_initializers_that_a_correlation_takes_are_those_that_detect_it():
@@ -237,16 +182,101 @@ def test_the_initializers_that_a_correlation_takes_are_those_that_detect_it():
     assert correlation_treatments(1.0) == 5
 
 
-def test_a_corrected_pvalue_decides():
-    test, rho = predicted(5)
-    assert prediction_verdict("GQ", test, rho, TERMS).startswith("The higher GQ")
-    corrected = prediction_verdict("GQ", test, rho, TERMS, pvalue=0.2)
-    assert corrected.startswith(NOT_ENOUGH)
-    assert "p = 0.2 after correction" in corrected
-    assert not math.isnan(test.pvalue)
+def test_a_related_and_an_unrelated_probe():
+    setting = Setting(workloads=6, initializers=8, seeds=3)
+    related = related_worlds(setting, 1, seed=1, strength=3.0)
+    y, x = (values[0] for values in related.cells())
+    for sign in (1, -1):
+        test, rho = judged(sign * x, y)
+        assert test.tells(rho)
+        assert np.sign(test.statistic) == rho.side() == sign
+    y, x = (values[0] for values in null_worlds(setting, 1, seed=1).cells())
+    test, rho = judged(x, y)
+    assert not test.tells(rho)
+    assert test.needed() > 8
 
 
-def test_a_difference_of_less_than_half_a_hundredth_has_no_sign():
-    for written in (points, ERROR.difference):
-        texts = [written(difference) for difference in (-0.00001, 0.00001, -0.013)]
-        assert texts == ["0.00 points", "0.00 points", "-1.30 points"]
+def test_simpsons_world_is_told_by_the_sign_within_workloads():
+    y, x = (values[0] for values in simpson_worlds(Setting(workloads=6, initializers=8, seeds=3), 1, seed=0).cells())
+    assert np.corrcoef(x.ravel(), y.ravel())[0, 1] < -0.5  # all cells together
+    test, rho = judged(x, y)
+    assert test.tells(rho)
+    assert test.statistic > 0
+
+
+def test_gaps_leave_fewer_initializers_to_exchange():
+    x = np.tile(np.arange(7.0), (3, 1))
+    x[:2, 6] = nan  # one runs on the last workload alone
+    test, rho = judged(x, x)
+    assert (test.treatments, test.workloads, rho.n) == (6, 3, 7)
+    x[2, :6] = nan  # and now on one of its own, which tells nothing: it is none of those that were looked at
+    test, rho = judged(x, x)
+    assert (test.treatments, test.workloads, rho.n) == (6, 2, 6)
+
+
+def test_what_a_probe_adds_takes_three_architectures():
+    x = ordered(6, 2)
+    few = gain(table(x), table(x), {}, permutations=99)
+    assert few.has_too_few_architectures
+    assert not few.is_known
+    assert not few.adds()
+    rng = np.random.default_rng(0)
+    outcome = rng.standard_normal((5, 8))
+    known = gain(table(outcome), table(outcome), {}, permutations=99)
+    assert known.is_testable
+    assert known.adds()
+    assert not known.adds(0.2)
+    assert not gain(table(rng.standard_normal((5, 8))), table(outcome), {}, permutations=99).adds()
+
+
+def test_what_foretells_divergence():
+    diverged = np.array([[0, 0, 0, 0, 1, 1, 1, 1]] * 3, dtype=float)
+    assert predict_divergence(table(ordered(8, 3)), table(diverged)).foretells()
+    assert not predict_divergence(table(ordered(8, 3)), table(diverged)).foretells(0.2)
+    few = predict_divergence(table(ordered(4, 3)), table(diverged[:, 2:6]))
+    assert not few.is_testable
+    assert not few.foretells()
+
+
+def test_on_how_many_workloads_a_choice_diverged():
+    outcome = ordered(5)
+    outcome[0, 0] = outcome[2, 0] = inf
+    assert selection(table(ordered(5)), table(outcome)).diverged == 2
+    assert selection(table(ordered(5)), table(ordered(5))).diverged == 0
+
+
+def test_what_initializers_spent():
+    rows = [("a", 0.0, 168.0), ("b", 450.0, 168.0), ("b", 500.0, 100.0), ("c", nan, 168.0), ("d", 9.0, nan)]
+    found = spent(pd.DataFrame(rows, columns=["treatment", "initialization_steps", "training_steps"]))
+    assert found.nothing == ["a"]
+    assert found.unknown == ["c"]
+    b, d = found.spending
+    assert b == ("b", 450, 500, pytest.approx(450 / 168), 5)
+    assert d[:3] == ("d", 9, 9)
+    assert math.isnan(d.most_times)
+
+
+def test_who_is_fastest_and_that_nobody_is():
+    costs = table(np.array([[1.0, 2], [1, 3], [4, 2], [inf, inf]]))
+    found = fastest(costs)
+    assert (found.names, found.wins, found.share.value) == (["i0"], 2, 0.5)
+    assert fastest(costs.iloc[1:]).names == ["i0", "i1"]
+    assert fastest(costs.iloc[3:]).names == []
+
+
+def test_the_standing_of_one_workload():
+    """One winner, one tied with it, one behind, one at chance and one that diverged at two of three seeds."""
+    noise = 0.001 * np.array([[-1, 0, 1], [1, 0, -1], [0, 2, -1], [0, 0, 1], [1, -1, 0]])
+    outcome = (np.array([0.02, 0.0205, 0.3, 0.9, 0.05])[:, None] + noise)[None]
+    outcome[0, 4, 1:] = inf
+    trials = frame(outcome)
+    trials = trials.assign(oriented_chance=0.9, chance_standard_error=0.01, oriented_best=0.0)
+    found = standing(cells(trials), trials, saturated=["i3"])
+    assert found.best == "i0"
+    assert found.leading == ["i0", "i1"]
+    assert found.behind == ["i2"]
+    assert list(found.untrained.index) == ["i3"]
+    assert found.diverged == {"i4": (2, 3)}
+    assert found.saturated == ["i3"]
+    assert (found.compared, found.comparisons, found.seeds) == (5, 10, 15)
+    assert found.differences["i2"] == paired_estimate(outcome[0, 0], outcome[0, 2], 10)

@@ -1,0 +1,46 @@
+"""Every question of a report, in the order of the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.reporting.analyses.comparison import compare
+from initbench.reporting.analyses.cost import cost
+from initbench.reporting.analyses.depth import depth_profile
+from initbench.reporting.analyses.divergence import divergence
+from initbench.reporting.analyses.layers import layers
+from initbench.reporting.analyses.prediction import predict
+from initbench.reporting.analyses.training import training_curves
+from initbench.reporting.analyses.tuning import tuning
+from initbench.reporting.analyses.variance import variance
+from initbench.reporting.analyses.workloads import workloads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initbench.reporting.analyses.analysis import Analysis
+    from initbench.reporting.results import Results
+
+_OF_OUTCOMES = (compare, predict)
+_OF_ANY = (cost, training_curves, depth_profile, tuning, layers)
+_MORE_OF_OUTCOMES = (divergence, variance)
+
+
+def every_analysis(results: Results) -> Iterator[Analysis]:
+    """Yield what answers each question that the results can be asked.
+
+    Where no trial has an outcome, none is asked that is about outcomes.
+
+    Args:
+        results: as from `read_results`.
+    """
+    has_outcomes = len(results.judged) > 0
+    makers = [
+        *(_OF_OUTCOMES if has_outcomes else ()),
+        *_OF_ANY,
+        *(_MORE_OF_OUTCOMES if has_outcomes else ()),
+        workloads,
+    ]
+    for make in makers:
+        if (found := make(results)) is not None:
+            yield found

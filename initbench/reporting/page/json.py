@@ -1,0 +1,118 @@
+"""The report as plain data, for other programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from initbench.json_values import json_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from initbench.reporting.analyses.analysis import Analysis
+    from initbench.reporting.analyses.heat_map import HeatMap
+    from initbench.reporting.page.contents import Contents
+    from initbench.reporting.tables import Table
+    from initbench.reporting.words.sentence import Sentence
+
+SCHEMA = 1
+"""Raised when a key changes its meaning or goes; new keys do not raise it."""
+
+
+def render_json(contents: Contents) -> str:
+    """Return the report as JSON; a number that JSON does not have is null, with the reason beside it.
+
+    Args:
+        contents: what it says.
+    """
+    return json.dumps(json_values(plain(contents)), ensure_ascii=False, allow_nan=False, indent=1, default=str) + "\n"
+
+
+def plain(contents: Contents) -> dict[str, Any]:
+    """Return the report as lists, mappings, texts and numbers.
+
+    Args:
+        contents: what it says.
+    """
+    heat_map = contents.overview.heat_map
+    return {
+        "schema": SCHEMA,
+        "title": contents.title,
+        "question": contents.description,
+        "line": contents.line,
+        "notices": list(contents.notices),
+        "compares": contents.terms.treatment,
+        "sentences": _sentences(contents.overview.sentences),
+        "heat_map": None if heat_map is None else _heat_map(heat_map),
+        "analyses": [_analysis(analysis) for analysis in contents.analyses],
+        "trials": contents.trials,
+        "conditions": _conditions(contents.conditions),
+        "differing": contents.differing,
+        "facts": dict(contents.facts),
+        "methods": contents.methods,
+        "failures": [dict(failure) for failure in contents.failures],
+        "failures_left": contents.failures_left,
+        "files": list(contents.files),
+    }
+
+
+def _sentences(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
+    return [{"text": s.text, "subject": s.subject, "is_open": s.is_open} for s in sentences]
+
+
+def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
+    """Return the cells by row and column; their titles and levels are those of the page."""
+    names = ("state", "text", "note", "level", "is_best", "is_told_apart", "mean", "title")
+    return {
+        "metric": heat_map.metric,
+        "columns": [
+            {"short": c.short, "detail": c.detail, "label": c.label, "metric": c.metric} for c in heat_map.columns
+        ],
+        "rows": [
+            {
+                "short": row.short,
+                "detail": row.detail,
+                "label": row.label,
+                "trains": row.trains,
+                "cost": row.cost,
+                "cells": [{name: getattr(cell, name) for name in names} for cell in row.cells],
+            }
+            for row in heat_map.rows
+        ],
+    }
+
+
+def _analysis(analysis: Analysis) -> dict[str, Any]:
+    return {
+        "name": analysis.name,
+        "question": analysis.question,
+        "sentences": _sentences(analysis.sentences),
+        "remarks": list(analysis.remarks),
+        "tables": [_table(table) for table in analysis.tables],
+        "figures": [{"name": f.name, "title": f.title, "alt": f.alt} for f in analysis.figures],
+    }
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {"name": table.name, "title": table.title, "note": table.note, "records": _records(table.frame)}
+
+
+def _records(frame: pd.DataFrame) -> list[Mapping[str, Any]]:
+    return [{str(key): value for key, value in record.items()} for record in frame.to_dict("records")]
+
+
+def _conditions(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the conditions; a suite may have the name of a column, so that its text stands under its own key."""
+    suites = [str(name) for name in frame.columns[3:]]
+    return [
+        {
+            "section": row[0],
+            "condition": row[1],
+            "differs": bool(row[2]),
+            "suites": dict(zip(suites, row[3:], strict=True)),
+        }
+        for row in frame.itertuples(index=False, name=None)
+    ]

@@ -1,0 +1,148 @@
+r"""The heat map and the main tables as LaTeX, for a paper: booktabs, no other package.
+
+Bold marks the best of a column only where tests tell it apart from every other one (`HeatCell.is_told_apart`); a
+dagger marks what is the best or not told apart from it. Each caption says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from initbench.reporting.page.contents import head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initbench.reporting.analyses.heat_map import HeatCell, HeatMap
+    from initbench.reporting.page.contents import Contents
+    from initbench.reporting.tables import Table
+
+_MOST_ROWS = 40
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\N{NO-BREAK SPACE}": "~",
+    "–": "--",
+    "’": "'",
+    "…": r"\dots{}",
+    "●": r"$\bullet$",
+    "·": r"$\cdot$",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "∞": r"$\infty$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\to$",
+    "²": "$^2$",
+    "ρ": r"$\rho$",
+    "ε": r"$\varepsilon$",
+    "σ": r"$\sigma$",
+    "β": r"$\beta$",
+    "τ": r"$\tau$",
+    "Δ": r"$\Delta$",
+} | {sign: rf"\{sign}" for sign in "{}$&#_%"}
+_PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
+
+
+def render_latex(contents: Contents) -> str:
+    """Return the tables of a report.
+
+    First the medians of every treatment on every workload; then their means ± half the width of the interval, where
+    there are any; then the first table of every analysis.
+
+    Args:
+        contents: what it says.
+    """
+    return "\n".join([f"% {_comment(contents.title)}", r"% \usepackage{booktabs}", *_tables(contents)])
+
+
+def escaped(text: str) -> str:
+    """Return text that LaTeX sets as it is (letters that its fonts lack are left as they are)."""
+    return _PATTERN.sub(lambda match: _SPECIAL[match[0]], " ".join(text.splitlines()))
+
+
+def _tables(contents: Contents) -> Iterator[str]:
+    heat_map = contents.overview.heat_map
+    if heat_map is not None and heat_map.rows and heat_map.columns:
+        yield _heat_map(contents, heat_map, means=False)
+        if any(cell.mean for cell in heat_map.cells):
+            yield _heat_map(contents, heat_map, means=True)
+    for analysis in contents.analyses:
+        for table in [table for table in analysis.tables if table.columns][:1]:
+            yield _analysis_table(table)
+
+
+def _heat_map(contents: Contents, heat_map: HeatMap, *, means: bool) -> str:
+    heads = [contents.terms.treatment, *(column.short for column in heat_map.columns)]
+    about = [", ".join(filter(None, (column.detail, column.metric))) for column in heat_map.columns]
+    rows = [
+        [escaped(f"{row.short}{f' ({row.detail})' if row.detail else ''}"), *(_cell(cell, means) for cell in row.cells)]
+        for row in heat_map.rows
+    ]
+    metric = heat_map.metric or "outcome, median of seeds"
+    caption = f"{metric[:1].upper()}{metric[1:]}."
+    if means:
+        metric = metric.removesuffix(", median of seeds")
+        caption = f"{metric[:1].upper()}{metric[1:]}, mean over seeds ± half the width of its 95 % interval."
+    caption = escaped(caption)
+    if any(cell.is_told_apart for cell in heat_map.cells):
+        caption += " Bold: the best, told apart from every other one."
+    if any(cell.is_best and not cell.is_told_apart for cell in heat_map.cells):
+        caption += r" $\dagger$: the best, or not told apart from it."
+    lines = [[escaped(head) for head in heads]] + ([["", *map(escaped, about)]] if any(about) else [])
+    label = f"{contents.title}-{'means' if means else 'medians'}"
+    return _float(caption, label, "l" + "r" * len(heat_map.columns), lines, rows)
+
+
+def _cell(cell: HeatCell, means: bool) -> str:
+    value = escaped(cell.mean if means and cell.mean else cell.words)
+    if means and not cell.mean and cell.words == cell.text:
+        value = "--"  # one seed, or one that diverged: no mean
+    if cell.is_told_apart:
+        value = rf"\textbf{{{value}}}"
+    elif cell.is_best and value != "--":
+        value += r"$^\dagger$"
+    return value + (f" ({escaped(cell.note)})" if cell.note else "")
+
+
+def _analysis_table(table: Table) -> str:
+    cells, left = head_of(table, _MOST_ROWS)
+    heads = [[escaped(column.heading) for column in table.columns]]
+    columns = "".join("l" if column.form == "text" else "r" for column in table.columns)
+    caption = escaped(f"{table.title}. {table.note}".strip())
+    text = _float(caption, table.name, columns, heads, [[escaped(text) for text in row] for row in cells])
+    return text + (f"% {left} more rows stand in {_comment(table.name)}.csv.\n" if left else "")
+
+
+def _float(
+    caption: str, label: str, columns: str, heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]
+) -> str:
+    """Return a table; captions and cells are LaTeX."""
+    lines = [
+        "",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\label{{tab:{re.sub('[^A-Za-z0-9]+', '-', label).strip('-')}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        *(" & ".join(line) + r" \\" for line in heads),
+        r"\midrule",
+        # A row that begins with [ would be read as the argument of the line break before it.
+        *(("{}" if row and row[0].startswith("[") else "") + " & ".join(row) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _comment(text: str) -> str:
+    return " ".join(text.splitlines())

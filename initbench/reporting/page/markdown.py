@@ -1,0 +1,159 @@
+"""The report as Markdown, for documentation, an issue or a pull request."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from initbench.reporting.page.contents import by_subject, head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initbench.reporting.analyses.analysis import Analysis
+    from initbench.reporting.analyses.heat_map import HeatCell, HeatMap
+    from initbench.reporting.page.contents import Contents
+    from initbench.reporting.words.sentence import Sentence
+
+MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
+MOST_CHARACTERS = 60_000
+"""Of a whole report: what GitHub takes in one comment is 65,536."""
+_MOST_SUBJECTS = 12
+_ROWS = (30, 10, 3, 0)  # of each table; the first that fits
+
+
+def render_markdown(contents: Contents, images: str | None = None) -> str:
+    """Return the whole report as Markdown.
+
+    Args:
+        contents: what it says.
+        images: the folder of its figures as the Markdown names it; None for no images.
+    """
+    return f"{head(contents)}\n{body(contents, images, MOST_CHARACTERS - len(head(contents)))}"
+
+
+def head(contents: Contents) -> str:
+    """Return the title and the question, which who keeps the file may write anew."""
+    question = "  \n".join(escaped(line) for line in contents.description.splitlines() if line.strip())
+    return f"# {escaped(contents.title)}\n" + (f"\n{question}\n" if question else "")
+
+
+def body(contents: Contents, images: str | None = None, most: int = MOST_CHARACTERS) -> str:
+    """Return what stands below title and question; long tables are cut, and say so.
+
+    Args:
+        contents: what it says.
+        images: as for `render_markdown`.
+        most: characters that it has where tables can be cut so far.
+    """
+    for rows in _ROWS:
+        text = "\n\n".join(_blocks(contents, images, rows)) + "\n"
+        if len(text) <= most:
+            break
+    return text
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows as it is, in a line or in a cell of a table."""
+    return _begun(_inline(text))
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|~&])", r"\\\1", " ".join(text.splitlines()))
+
+
+def _begun(line: str) -> str:
+    """Return a line with what would make it a heading, an item of a list or a rule escaped."""
+    return re.sub(r"^(\d*)([#+=.)-][#=-]*)(?=\s|$)", r"\1\\\2", line)
+
+
+def _blocks(contents: Contents, images: str | None, rows: int) -> Iterator[str]:
+    yield escaped(contents.line)
+    yield from (f"> **Note:** {escaped(notice)}" for notice in contents.notices)
+    yield "## What happened"
+    yield _bullets(contents.overview.sentences)
+    heat_map = contents.overview.heat_map
+    if heat_map is not None and heat_map.rows and heat_map.columns:
+        yield _heat_map(heat_map, contents.terms.treatment)
+    for analysis in contents.analyses:
+        yield from _analysis(analysis, images, rows)
+    yield "## Conditions"
+    if contents.differing:
+        yield escaped(contents.differing)
+    if facts := [f"- {escaped(name)}: {escaped(text)}" for name, text in contents.facts.items() if text]:
+        yield "\n".join(facts)
+    if contents.failures:
+        number = len(contents.failures) + contents.failures_left
+        yield f"{number} trial{'s' * (number != 1)} failed and {'are' if number != 1 else 'is'} in no statistic."
+    if contents.methods:
+        yield "## Methods"
+        yield escaped(contents.methods)
+
+
+def _analysis(analysis: Analysis, images: str | None, rows: int) -> Iterator[str]:
+    yield f"## {escaped(analysis.question)}"
+    groups = list(by_subject(analysis.sentences).items())
+    for subject, sentences in groups[:_MOST_SUBJECTS]:
+        if subject:
+            yield f"**{escaped(subject)}**"
+        yield _bullets(sentences)
+    if len(groups) > _MOST_SUBJECTS:
+        yield f"{len(groups) - _MOST_SUBJECTS} more stand in the page."
+    if images is not None:
+        for figure in analysis.figures:
+            yield f"![{escaped(figure.alt)}]({quote(f'{images}/{figure.name}')}.svg)"
+    yield from (escaped(remark) for remark in analysis.remarks)
+    table = next((table for table in analysis.tables if table.columns), None)
+    if table is None:
+        return
+    yield f"**{escaped(table.title)}**" + (f" {escaped(table.note)}" if table.note else "")
+    cells, left = head_of(table, rows)
+    if cells:
+        heads = [column.heading for column in table.columns]
+        yield _table(heads, cells, [column.form == "text" for column in table.columns])
+    if left:
+        yield f"{left:,} {'more ' * bool(cells)}row{'s' * (left != 1)} in {escaped(table.name)}.csv."
+
+
+def _heat_map(heat_map: HeatMap, treatment: str) -> str:
+    heads = [heat_map.metric or treatment]
+    heads += [
+        f"{column.short}{f' ({about})' if about else ''}"
+        for column in heat_map.columns
+        for about in [", ".join(filter(None, (column.detail, column.metric)))]
+    ]
+    trains, costs = any(row.trains for row in heat_map.rows), any(row.cost for row in heat_map.rows)
+    heads += ["trains"] * trains + ["initialization costs"] * costs
+    lines = [
+        [
+            f"{row.short}{f' ({row.detail})' if row.detail else ''}",
+            *map(_cell, row.cells),
+            *[row.trains] * trains,
+            *[row.cost] * costs,
+        ]
+        for row in heat_map.rows
+    ]
+    legend = "\n\n● best of its column, or not told apart from it." if heat_map.has_best else ""
+    return _table(heads, lines, [True] + [False] * len(heat_map.columns) + [True] * (trains + costs)) + legend
+
+
+def _cell(cell: HeatCell) -> str:
+    return " ".join(filter(None, ("●" if cell.is_best else "", cell.words, cell.note and f"({cell.note})")))
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[bool]) -> str:
+    rule = "".join(f" {'---' if is_left else '--:'} |" for is_left in left)
+    lines = ["".join(f" {escaped(text)} |" for text in line) for line in (heads, *rows)]
+    return "\n".join(f"|{line}" for line in (lines[0], rule, *lines[1:]))
+
+
+def _bullets(sentences: Sequence[Sentence]) -> str:
+    return "\n".join(f"- {_said(sentence)}" for sentence in sentences)
+
+
+def _said(sentence: Sentence) -> str:
+    """Return a sentence with its names in bold; what is open is in italics."""
+    pieces = ((_inline(text), is_bold) for text, is_bold in sentence.pieces())
+    text = _begun("".join(f"**{piece}**" if is_bold else piece for piece, is_bold in pieces))
+    return f"*{text}*" if sentence.is_open else text

@@ -1,0 +1,194 @@
+"""The Methods paragraph: what was done, in words that can be pasted into a paper."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from initbench.reporting.analyses.ranking import rank
+from initbench.reporting.conditions import effective
+from initbench.reporting.formatting import counted, listed
+from initbench.reporting.frame import natural
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initbench.ledger import TrialRecord
+    from initbench.reporting.results import Results
+    from initbench.reporting.terms import Terms
+
+_LONGEST_LIST = 12
+_OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
+
+
+def methods(results: Results, quotients: Mapping[str, str]) -> str:
+    """Return the paragraph.
+
+    Args:
+        results: that it is about.
+        quotients: how each form of the gradient quotient was measured, as text.
+    """
+    records, trials, metrics, terms = results.records, results.trials, results.metrics, results.terms
+    ranked = not math.isnan(rank(results).ranks.pvalue)
+    each = trials.drop_duplicates("trial_id")
+    statuses = Counter(each["status"])
+    ran = len(each) - statuses["failed"]
+    names = sorted(set(trials["treatment"]), key=natural)
+    architectures = sorted({label for label in trials["architecture_label"] if label}, key=natural)
+    seeds = sorted({len(set(cell)) for _, cell in trials.groupby(["workload", "treatment"])["seed"]})
+    compared = (
+        f"{counted(len(names), terms.treatment)} ({_listed(names)}) {'was' if len(names) == 1 else 'were'} compared"
+    )
+    networks = [f"{counted(len(architectures), 'architecture')} ({_listed(architectures)})"] if architectures else []
+    setting = " and ".join([*networks, _listed(_datasets(records))])
+    recipes = [own for own in (record.spec["recipe"] for record in records) if own.get("epochs") or own.get("steps")]
+    ran_with = f"was {'trained' if recipes else 'measured'} with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
+    diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
+    intervals = (
+        f"Intervals are 95 % intervals: of means by Student's t, from {MINIMUM_SEEDS} values on; of rates by Wilson; "
+        f"of correlations by Fisher's transformation and a jackknife over {terms.treatment}s"
+    )
+    outcomes = listed([metric.plural for metric in metrics.values()] or ["not known"])
+    several = f"{terms.treatment}s"
+    sentences = [
+        f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
+        f"Each combination of architecture, dataset, recipe and {terms.treatment} (a cell) {ran_with}.",
+        f"At equal seeds all {several} see the same data in the same order, so comparisons are paired by seed.",
+        f"Models were trained {_recipe(recipes)}."
+        if recipes
+        else "Models were not trained, but measured at initialization.",
+    ]
+    if recipes:  # else there are no outcomes
+        sentences += [
+            f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
+            "A cell's outcome is the median over its seeds.",
+            (
+                "A cell did not train where that is not better than the chance level by more than 2.576 of its "
+                "standard errors and by more than 2 % of its distance from the best value; in ranks such cells are "
+                "tied, above diverged ones."
+            ),
+            f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
+            f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
+        ]
+    if ranked:
+        sentences.append(
+            f"Over workloads, the combinations of {_workload(terms)}, {terms.treatment}s were compared "
+            "by Friedman's test, corrected for unequal variances (Huynh and Feldt, 1976), and pairs of mean ranks by "
+            "Holm; workloads, not seeds, are the sample."
+        )
+    if recipes and any(record.probes for record in records):
+        sentences.append(
+            f"Probes were tested against outcomes by permuting the {terms.treatment}s' labels jointly over all "
+            "workloads; the statistic is the mean of Spearman's ρ over workloads, corrected by Holm for all probes and "
+            f"their forms.{terms.exchange}"
+        )
+    if statuses["failed"]:
+        failed = f"{counted(statuses['failed'], 'further trial')} ended with an error and"
+        sentences.append(f"{failed} {'is' if statuses['failed'] == 1 else 'are'} in no statistic.")
+    if quotients:
+        measured = "; ".join(f"{name} with {text}" for name, text in quotients.items())
+        sentences.append(
+            "The gradient quotient (Dauphin and Schoenholz, 2019) was measured before the first training step "
+            f"({measured}); where most of the gradient is smaller than ε it is saturated"
+            + (", and statistics are given with such values and without them." if recipes else ".")
+        )
+    sentences.append(
+        f"Trials ran on {_listed(sorted({_device(record) for record in records}))} with Python "
+        f"{_versions(records, 'python')} and PyTorch {_versions(records, 'torch')}."
+    )
+    return " ".join(sentences)
+
+
+def _workload(terms: Terms) -> str:
+    if terms.treatment == "initializer":
+        return "architecture, scheme, dataset and recipe"
+    return "all that is not compared"
+
+
+def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
+    """Return ``for 8 epochs in batches of 64 with SGD (learning rate 0.1, momentum 0.9, schedule cosine)``.
+
+    What is on for some networks alone is said so: ``gradients clipped at norm 1.0 or not``.
+    """
+    used = [effective(recipe) for recipe in recipes]
+
+    def values(field: str) -> list[Any]:
+        found = {repr(recipe[field]): recipe[field] for recipe in used if field in recipe}
+        return sorted((value for value in found.values() if value not in _OFF), key=lambda value: natural(str(value)))
+
+    details = [f"learning rate {_either(values('lr'))}"]
+    for field, words in _DETAILS.items():
+        if found := values(field):
+            amount = "" if found[0] is True else f" {_either(found)}"
+            everywhere = all(recipe.get(field) not in _OFF for recipe in used)
+            details.append(f"{words}{amount}{'' if everywhere else ' or not'}")
+    lengths = [
+        f"{_either(found)} {unit if found == [1] else f'{unit}s'}"
+        for unit, found in (("epoch", values("epochs")), ("step", values("steps")))
+        if found
+    ]
+    return (
+        f"for {_either(lengths)} in batches of {_either(values('batch_size'))} with "
+        f"{_either([_OPTIMIZERS.get(name, name) for name in values('optimizer')])} ({', '.join(details)})"
+    )
+
+
+_OFF: tuple[Any, ...] = (None, 0, False, (), [])
+# Fields of the recipe that are named where they are on.
+_DETAILS = {
+    "momentum": "momentum",
+    "nesterov": "Nesterov’s form of it",
+    "betas": "betas",
+    "weight_decay": "weight decay",
+    "schedule": "schedule",
+    "milestones": "milestones at epochs",
+    "step_factor": "each by a factor of",
+    "warmup_epochs": "warm-up epochs",
+    "warmup_steps": "warm-up steps",
+    "accumulate": "gradient accumulation",
+    "clip_norm": "gradients clipped at norm",
+    "crop": "random crops after padding by",
+    "flip": "random horizontal flips",
+    "cutout": "cutout",
+    "mixup": "mixup",
+    "label_smoothing": "label smoothing",
+    "precision": "precision",
+}
+
+
+def _datasets(records: Sequence[TrialRecord]) -> list[str]:
+    texts = set()
+    for record in records:
+        arguments = record.spec["dataset"]["arguments"]
+        given = [f"{name} {value}" for name, value in arguments.items() if value is not None]
+        texts.add(record.spec["dataset"]["name"] + (f" ({', '.join(given)})" if given else ""))
+    return sorted(texts, key=natural)
+
+
+def _versions(records: Sequence[TrialRecord], name: str) -> str:
+    found = set()
+    for record in records:
+        value = record.environment.get(name)
+        found.add(str(value) if value else "of a version that was not recorded")
+    return _either(sorted(found, key=natural))
+
+
+def _device(record: TrialRecord) -> str:
+    device, processor = record.environment.get("device", "a device"), record.environment.get("processor")
+    return f"{device} ({processor})" if processor else str(device)
+
+
+def _span(counts: Sequence[int]) -> str:
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _either(values: Sequence[Any]) -> str:
+    return " or ".join(str(value) for value in values)
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _LONGEST_LIST:
+        return f"{', '.join(names[:_LONGEST_LIST])} and {len(names) - _LONGEST_LIST} more"
+    return listed(names)

@@ -1,0 +1,142 @@
+"""The table of all trials as plain data; the page's script draws, sorts and filters it."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from initbench.metric import Metric
+from initbench.reporting.formatting import capitalized
+from initbench.reporting.frame import GQ
+from initbench.reporting.metrics import metrics_by_task
+from initbench.reporting.trials import early_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from initbench.ledger import TrialRecord
+    from initbench.reporting.results import Results
+
+# column → heading and how its values are written, before those of the metrics and behind them.
+_FIRST: dict[str, tuple[str, Any]] = {
+    "suite": ("Suite", "text"),
+    "workload": ("Workload", "text"),
+    "treatment": ("Treatment", "text"),
+    "seed": ("Seed", "count"),
+    "status": ("Status", "text"),
+}
+_GQ: dict[str, tuple[str, Any]] = {
+    GQ: ("GQ", "number"),
+    f"{GQ}.saturated": ("GQ saturated", "text"),
+    "epsilon_floor": ("GQ’s ε floor", "number"),
+}
+_LAST: dict[str, tuple[str, Any]] = {
+    "initialization_seconds": ("Initialization", "seconds"),
+    "total_seconds": ("Total", "seconds"),
+    "trial_id": ("Trial", "text"),
+}
+_FILTERS = ("suite", "workload", "treatment", "status")
+_ID_LENGTH = 8
+
+
+def trial_table(results: Results) -> dict[str, Any]:
+    """Return ``columns`` (heading, kind, and whether the page offers a choice of its values) and ``rows``.
+
+    The kind of a metric's column is its scale, digits and unit. Columns in which no trial has a value are
+    left out, and so is the suite's where there is one suite.
+
+    Args:
+        results: that it is of.
+    """
+    trials, records, metrics, terms = results.trials, results.records, results.metrics, results.terms
+    names = results.names
+    floors = {record.id: _floor(record) for record in records}
+    frame = trials.assign(epsilon_floor=[floors[i] for i in trials["trial_id"]])
+    outcomes = _outcomes(frame, records, metrics)
+    frame["trial_id"] = frame["trial_id"].str[:_ID_LENGTH]
+    frame["workload"] = [names.workloads[label].text for label in frame["workload"]]
+    frame["treatment"] = [names.treatments[label].text for label in frame["treatment"]]
+    if f"{GQ}.saturated" in frame:
+        frame[f"{GQ}.saturated"] = frame[f"{GQ}.saturated"].astype(object).map({True: "yes", False: "no"})
+    probes = {
+        column: (column.removeprefix("probe.").replace("_", " ").capitalize(), "number")
+        for column in frame.columns
+        if column.startswith("probe.") and column != GQ and not column.endswith(".saturated")
+    }
+    head = {"treatment": (capitalized(terms.treatment), "text")}
+    chosen = {
+        column: words
+        for column, words in (_FIRST | head | outcomes | _GQ | probes | _LAST).items()
+        if column in frame and frame[column].notna().any()
+    }
+    if len(set(frame["suite"])) == 1:
+        del chosen["suite"]
+    columns = [
+        {"heading": heading, "kind": kind, "filter": column in _FILTERS and len(set(frame[column])) > 1}
+        for column, (heading, kind) in chosen.items()
+    ]
+    rows = [[_plain(value) for value in row] for row in frame[list(chosen)].itertuples(index=False)]
+    return {"columns": columns, "rows": rows}
+
+
+def _outcomes(
+    frame: pd.DataFrame, records: Sequence[TrialRecord], metrics: Mapping[str, Metric]
+) -> dict[str, tuple[str, Any]]:
+    """Return the columns of each outcome, of what it is in training, and of what it was after the first epoch.
+
+    Where tasks have different metrics of one name, each is given a column of its own in the frame.
+    """
+    tasks = {record.id: record.task.get("name") for record in records}
+    of = frame["trial_id"].map(tasks)
+    found: dict[str, tuple[str, Any]] = {}
+
+    def add(column: str, key: str, heading: str, metric: Metric, rows: pd.Series[bool]) -> None:
+        if column != key and key in frame:
+            frame[column] = frame[key].where(rows)
+        known = {words for words, _ in found.values()}
+        task = f" ({', '.join(sorted(set(of[rows].dropna())))})" if heading in known else ""
+        found[column] = (heading + task, _kind(metric))
+
+    early = early_columns(frame)
+    for name, metric in metrics.items():
+        key, _, task = name.partition(" (")  # with its task where two have an outcome of one name
+        suffix = f" ({task}" if task else ""
+        rows = frame["metric"] == name
+        trained = f"train_{key.removeprefix(f'{metric.split}_')}"
+        add(name, key, capitalized(metric.title), metric, rows)
+        add(trained + suffix, trained, f"Training {metric.quantity}", metric, rows)
+    for key in early:
+        meanings = metrics_by_task(records, key) or {Metric(key, "higher"): set()}
+        for metric, names in meanings.items():
+            column = key if len(meanings) == 1 else f"{key} ({', '.join(sorted(names))})"
+            add(column, key, capitalized(metric.title), metric, of.isin(names))
+    return found
+
+
+def _kind(metric: Metric) -> dict[str, Any]:
+    digits = re.fullmatch(r"\{:\.(\d+)f\}", metric.show)
+    return {"scale": metric.scale, "unit": metric.unit, "digits": int(digits[1]) if digits else None}
+
+
+def _floor(record: TrialRecord) -> float:
+    """Return what GQ would be without any curvature, where it was measured."""
+    for probe in record.probes:
+        if probe["name"] == "gradient_quotient":
+            value = (probe.get("conditions") or {}).get("epsilon_floor")
+            return math.nan if value is None else float(value)
+    return math.nan
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: six digits are enough to look at, results.csv has them all."""
+    if isinstance(value, str) or value is None:
+        return value
+    if value != value:  # noqa: PLR0124  # NaN alone
+        return None
+    if isinstance(value, float) or hasattr(value, "dtype"):
+        number = float(f"{float(value):.6g}")
+        return None if not math.isfinite(number) else int(number) if number.is_integer() else number
+    return value

@@ -1,0 +1,83 @@
+"""The report as text: Markdown for a pull request, LaTeX for a paper, JSON for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initbench.errors import InitbenchError
+from initbench.reporting.page import json, latex, markdown
+from initbench.reporting.report import contents_of, write_drawings, write_file
+
+if TYPE_CHECKING:
+    from initbench.reporting.results import Results
+
+MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
+FORMATS = {"md": markdown.render_markdown, "latex": latex.render_latex, "json": json.render_json}
+"""Name of a format → what renders it."""
+
+
+def text_of(results: Results, form: str) -> str:
+    """Return the report as text.
+
+    Args:
+        results: as from `read_results`.
+        form: one of `FORMATS`.
+    """
+    return FORMATS[form](contents_of(results))
+
+
+def write_text(results: Results, file: str | Path, form: str) -> Path:
+    """Write the report as text into a file, and return it.
+
+    Args:
+        results: as from `read_results`.
+        file: that is written anew.
+        form: one of `FORMATS`.
+
+    Raises:
+        InitbenchError: it cannot be written.
+    """
+    file = Path(file)
+    text = text_of(results, form)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, text)
+    except OSError as error:
+        raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
+    return file
+
+
+def write_markdown(results: Results, file: str | Path) -> Path:
+    """Write the report as Markdown, its charts beside it in a folder of the file's name, and return the file.
+
+    What stands above the line `MARK` in an existing file is kept: words that a person wrote about the numbers. A new
+    file gets the suite's name and description there. Charts of an earlier writing that this one does not have are
+    removed.
+
+    Args:
+        results: as from `read_results`.
+        file: such as ``docs/results/quickstart.md``; its charts go to ``docs/results/quickstart/``.
+
+    Raises:
+        InitbenchError: the file exists and has no such line, so that it is none of ours; its name does not end in
+            ``.md``; it cannot be read or written.
+    """
+    file = Path(file)
+    if file.suffix != ".md":  # the charts' folder has the name without it
+        raise InitbenchError(f"{file}: a Markdown file ends in .md")
+    contents = contents_of(results)
+    head = markdown.head(contents)
+    figures = {f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.figures}
+    try:
+        if file.exists():
+            head, mark, _ = file.read_text(encoding="utf-8").partition(MARK)
+            if not mark:
+                raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {MARK})")
+        images = file.with_suffix("")
+        images.mkdir(parents=True, exist_ok=True)
+        write_drawings(images, figures)
+        write_file(file, head + MARK + "\n\n" + markdown.body(contents, images.name))
+    except OSError as error:
+        raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
+    return file

@@ -1,0 +1,123 @@
+"""Values by layer and the objectives of tuners as they are drawn."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pandas as pd
+import pytest
+from drawings import bands_of, drawn, lines_of, marks_of
+
+from initbench.reporting.charts.layers import layer_panel
+from initbench.reporting.charts.legend import legend_of
+from initbench.reporting.charts.style import HEIGHT
+from initbench.reporting.charts.tuning import tuning_panel
+from initbench.reporting.charts.values import value_panel
+
+COLOURS = {"kaiming": "#0072b2", "metainit": "#d55e00"}
+
+
+def layers(values, treatment="kaiming", spread=1.0, **more):
+    return [
+        {
+            "treatment": treatment,
+            "layer": f"conv{place}",
+            "place": place,
+            "value_median": value,
+            "value_smallest": value / spread,
+            "value_largest": value * spread,
+            "unit": "",
+            **more,
+        }
+        for place, value in enumerate(values)
+    ]
+
+
+def layer_drawing(rows, **options):
+    return drawn(layer_panel(pd.DataFrame(rows), "gradient norm", COLOURS, **options))
+
+
+def test_a_norm_that_falls_by_the_same_factor_in_every_layer_is_a_straight_line():
+    marks = list(marks_of(layer_drawing(layers([1.0, 0.1, 0.01, 0.001]))).values())
+    falls = [b.y - a.y for a, b in itertools.pairwise(marks)]
+    assert falls[0] > 0
+    assert falls == pytest.approx([falls[0]] * 3)
+    assert [mark.x for mark in marks] == pytest.approx([10 + 280 * i / 3 for i in range(4)])
+
+
+def test_values_within_a_decade_or_below_zero_are_on_a_linear_axis():
+    for values in ([1.0, 2.0, 3.0], [-1.0, 100.0, 201.0]):
+        heights = [mark.y for mark in marks_of(layer_drawing(layers(values))).values()]
+        assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2])
+
+
+def test_a_point_names_its_layer_and_its_range():
+    words = list(marks_of(layer_drawing(layers([1.0, 0.5], spread=2.0))))
+    assert words == ["kaiming, layer 0 (conv0): 1 (0.5 to 2)", "kaiming, layer 1 (conv1): 0.5 (0.25 to 1)"]
+
+
+def test_a_gradient_that_vanished_to_zero_is_hollow_at_the_lower_edge_and_explained():
+    specification = layer_panel(pd.DataFrame(layers([1.0, 1e-20, 0.0])), "gradient norm", COLOURS)
+    marks = marks_of(drawn(specification))
+    zero = marks["kaiming, layer 2 (conv2): 0"]
+    assert (zero.y, zero.fill, zero.stroke) == (HEIGHT, None, "#0072b2")
+    assert len(lines_of(drawn(specification))[0][3]) == 2
+    assert [(entry.label, entry.shape) for entry in legend_of(specification)][-1] == ("0", "hollow")
+
+
+def test_values_that_are_not_finite_are_triangles_at_the_upper_edge():
+    specification = layer_panel(pd.DataFrame(layers([1.0, math.inf, math.inf])), "norm", COLOURS)
+    marks = marks_of(drawn(specification))
+    assert [mark.y for words, mark in marks.items() if words.endswith("not finite")] == [0, 0]
+    assert legend_of(specification)[-1].label == "not finite"
+
+
+def test_before_is_dashed_and_after_solid():
+    rows = layers([3.0, 4.0], kind="before") + layers([1.0, 2.0], kind="after")
+    specification = layer_panel(pd.DataFrame(rows), "norm", COLOURS)
+    before, after = sorted(lines_of(drawn(specification)), key=lambda line: line[3][0][1])
+    assert before[1]
+    assert not after[1]
+    assert [entry.label for entry in legend_of(specification)] == ["kaiming", "after tuning", "before tuning"]
+    assert "kaiming, before tuning, layer 0 (conv0): 3" in marks_of(drawn(specification))
+
+
+def test_curves_over_depth_say_where_they_are():
+    values = pd.DataFrame(layers([1.0, 2.0])).rename(columns={"place": "depth"})
+    panel = value_panel(values.assign(depth=[10, 28]), "depth", "depth", "gradient quotient", COLOURS)
+    assert set(marks_of(drawn(panel))) == {"kaiming, depth 10: 1", "kaiming, depth 28: 2"}
+
+
+def test_missing_values_are_left_out_and_nothing_is_no_drawing():
+    rows = layers([1.0, math.nan, 3.0])
+    assert len(marks_of(layer_drawing(rows))) == 2
+    assert layer_panel(pd.DataFrame(layers([math.nan])), "norm", COLOURS) is None
+    assert layer_panel(pd.DataFrame(layers([math.inf])), "norm", COLOURS) is None
+    assert layer_panel(pd.DataFrame(columns=list(rows[0])), "norm", COLOURS) is None
+
+
+def test_only_zeros_are_drawn_on_a_linear_axis():
+    assert len(marks_of(layer_drawing(layers([0.0, 0.0]), log=True))) == 2
+
+
+def test_the_tuners_objective_falls_on_a_logarithmic_axis_with_a_band_over_seeds():
+    rows = [
+        {
+            "treatment": name,
+            "step": step,
+            "value_median": start * 0.5**step,
+            "value_smallest": start * 0.4**step,
+            "value_largest": start * 0.6**step,
+            "quantity": "gradient quotient (GQ)",
+        }
+        for name, start in (("kaiming", 4.0), ("metainit", 2.0))
+        for step in range(6)
+    ]
+    drawing = drawn(tuning_panel(pd.DataFrame(rows), COLOURS))
+    assert sorted(bands_of(drawing)) == sorted(COLOURS.values())
+    for _, _, _, points in lines_of(drawing):
+        falls = [b[1] - a[1] for a, b in itertools.pairwise(points)]
+        assert falls == pytest.approx([falls[0]] * 5, abs=2e-3)  # drawn to thousandths
+    assert ">gradient quotient (GQ)</text>" in drawing
+    assert ">steps of the tuner</text>" in drawing
