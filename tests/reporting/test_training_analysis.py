@@ -7,7 +7,19 @@ from dataclasses import replace
 
 import pytest
 from drawings import lines_of
-from ledgers import DELTA_1, ERROR, KAIMING, METAINIT, PLAIN, R_SQUARED, WRN, make_measured, make_record, make_spec, task_of
+from ledgers import (
+    DELTA_1,
+    ERROR,
+    KAIMING,
+    METAINIT,
+    PLAIN,
+    R_SQUARED,
+    WRN,
+    make_measured,
+    make_record,
+    make_spec,
+    task_of,
+)
 
 from initbench.reporting.analyses.curve_figures import MOST_DRAWN
 from initbench.reporting.analyses.training import training_curves

@@ -226,7 +226,7 @@ def _cost(results: Results) -> Cost | None:
     much = costs[costs["initialization_steps"] > _MUCH * costs["training_steps"]]
     if not len(much):
         return None
-    most = much.loc[much["initialization_steps"].idxmax()]
+    most = max(much.to_dict("records"), key=lambda row: float(row["initialization_steps"]))
     others = tuple(name for name in dict.fromkeys(much["treatment"]) if name != most["treatment"])
     return Cost(most["treatment"], float(most["initialization_steps"]), float(most["training_steps"]), others)
 
