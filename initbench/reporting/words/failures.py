@@ -72,7 +72,8 @@ def _where(found: Overview, groups: Mapping[tuple[str, ...], list[str]], verbs: 
 def _untrained(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
     if not groups:
         return None
-    text, guess = capitalized(_where(found, groups, _UNTRAINED)), _guessing(found)
+    text, guess = capitalized(_where(found, groups, _UNTRAINED)), guessing(found, ": guessing gives {}")
+    guess = guess or ", no better than guessing"
     counts = _count_words(found, found.untrained, _UNTRAINED)
     fitting = first_fitting(f"{text}{guess}.", f"{text}.", f"{counts}{guess}.", f"{counts}.")
     return with_bold(Sentence(fitting), _places(found, groups))
@@ -86,13 +87,11 @@ def _diverged(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> S
     return with_bold(Sentence(fitting), _places(found, groups))
 
 
-def _guessing(found: Overview) -> str:
-    """Return ``: no better than guessing, 90.0 %``, where all have one chance level."""
+def guessing(found: Overview, form: str) -> str:
+    """Return what guessing gives, ``90.0 %``, in a form such as ``, {}``; nothing where there are several levels."""
     judged, metric = found.results.judged, found.results.terms.metric
     levels = set(judged[judged["state"] == "untrained"]["chance"])
-    if metric is None or len(levels) != 1:
-        return ", no better than guessing"
-    return f": guessing gives {metric.brief(metric.oriented(levels.pop()))}"
+    return form.format(metric.brief(metric.oriented(levels.pop()))) if metric and len(levels) == 1 else ""
 
 
 def _count_words(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs: tuple[str, str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.reporting.formatting import count, counted
-from initbench.reporting.words.failures import all_workloads, failure_sentences, with_bold
+from initbench.reporting.words.failures import all_workloads, failure_sentences, guessing, with_bold
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
 from initbench.reporting.words.sizes import difference_words, needed_words
@@ -29,7 +29,7 @@ def overview_sentences(found: Overview) -> list[Sentence]:
     if not len(found.results.judged):
         return [_nothing(found)]
     trains, lead, cost, unknown = _trains(found), _lead(found), _cost(found), _unknown(found)
-    failures = failure_sentences(found)
+    failures = [] if trains and _one_failure(found) else failure_sentences(found)
     if not [*trains, *lead, *failures, *cost]:
         trains = [_range(found)]
     room = MOST_SENTENCES - len([*trains, *lead, *cost, *unknown])
@@ -46,6 +46,12 @@ def _nothing(found: Overview) -> Sentence:
     return Sentence("No trial has an outcome: there is nothing to compare.")
 
 
+def _one_failure(found: Overview) -> str:
+    """Return the state that all cells have where all fail alike, which one sentence says; else nothing."""
+    states = set(found.results.judged["state"])
+    return str(states.pop()) if len(states) == 1 and len(found.map.rows) > 1 and "trained" not in states else ""
+
+
 def _range(found: Overview) -> Sentence:
     """Return from where to where the medians go: what there is to say where no chance level tells who trains."""
     results, metric = found.results, found.results.terms.metric
@@ -53,7 +59,7 @@ def _range(found: Overview) -> Sentence:
         cells = counted(len(results.judged), "cell")
         return Sentence(f"There are {cells} with an outcome, each in the metric of its {results.names.noun}.")
     ordered = results.judged.sort_values("outcome", kind="stable").to_dict("records")
-    names = {}
+    names: dict[str, str] = {}
     for end, row in (("first", ordered[0]), ("last", ordered[-1])):
         names |= {
             end: results.names.treatment(row["treatment"]),
@@ -88,11 +94,15 @@ def _trains(found: Overview) -> list[Sentence]:
         verb = "train" if len(every) > 1 else "trains"
         texts = [f"Only {{{who}}} {verb} {{place}}{rest}." for who in ("every", "few") for rest in ("{shown}", "")]
         texts.append(f"{len(every)} of {total} {several} {verb} {{place}}.")
-        text = said(*texts, names=place, shown=values, every=named(every, len(every)), few=named(every))
-        return [with_bold(text, every)]
+        sentence = said(*texts, names=place, shown=values, every=named(every, len(every)), few=named(every))
+        return [with_bold(sentence, every)]
     best, count_of = found.most
     if count_of == 0:
-        return [Sentence(f"Nothing trains: none of the {len(results.judged)} cells is better than guessing.")]
+        cells = len(results.judged)
+        if _one_failure(found) == "diverged":
+            return [Sentence(f"Nothing trains: all {cells} cells diverge.")]
+        level = guessing(found, ", {}") if _one_failure(found) else ""
+        return [Sentence(f"Nothing trains: none of the {cells} cells is better than guessing{level}.")]
     most = [names.treatment(label) for label in best]
     verb = "train" if len(most) > 1 else "trains"
     text = first_fitting(
