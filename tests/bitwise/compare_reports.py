@@ -78,6 +78,7 @@ def _compare(chosen: Sequence[SetOfTrials], old: Version, new: Version, folder: 
     pairs = [
         ReportsOfSet(own, folder / f"{i} {own.name}".replace(" ", "-"), old.schema) for i, own in enumerate(chosen)
     ]
+    print(f"{len(pairs)} sets of trials; their reports take some 5 s each", flush=True)
     failed = old.do(job for pair in pairs for job in pair.old.values())
     failed |= new.do(job for pair in pairs for job in pair.new.values())
     whole = [pair for pair in pairs if not _errors(pair, failed)]

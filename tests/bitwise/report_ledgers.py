@@ -129,14 +129,18 @@ def _world(
     return records
 
 
+_SCHEMES: tuple[tuple[Config, str, tuple[str, ...]], ...] = (
+    ({"name": "fixup"}, "fixup", ("initializer",)),
+    ({"name": "skipinit"}, "skipinit", ("initializer",)),
+    (KAIMING, "skipinit", ("suite",)),
+)
+
+
 def _brought() -> list[TrialRecord]:
     """Return trials of an initializer that brings its scheme, and of one whose scheme the suite names."""
     records = []
     for w, architecture in enumerate((WRN, WRN | {"depth": 10})):
-        for t, (initializer, named_by) in enumerate(
-            [({"name": "fixup"}, ("initializer",)), ({"name": "skipinit"}, ("initializer",)), (KAIMING, ("suite",))]
-        ):
-            scheme = ("fixup", "skipinit", "skipinit")[t]
+        for t, (initializer, scheme, named_by) in enumerate(_SCHEMES):
             for seed in range(SEEDS):
                 spec = make_spec(initializer, architecture, seed, scheme=scheme, named_by=named_by)
                 records.append(_trial(spec, _outcome(w, t + 7, seed), (w, t + 7, seed), PROBES))
