@@ -30,7 +30,7 @@ V01 = "d558414"
 def report(tmp_path_factory):
     """The folder of a report of this tree with every table, without its drawings."""
     folder = tmp_path_factory.mktemp("reports")
-    trials = SetOfTrials("m", [record.to_json() for record in made_up()["at chance and diverged"]()])
+    trials = SetOfTrials("m", [record.to_json() for record in made_up()["one seed"]()])
     pair = ReportsOfSet(trials, folder, schema=2)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: '<svg width="10" height="10"></svg>')
