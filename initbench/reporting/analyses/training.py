@@ -14,7 +14,7 @@ from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import natural
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
-from initbench.reporting.words.curves import best_end, fitted_alone, no_end, not_fitted, widest_gap
+from initbench.reporting.words.curves import best_end, best_ends, fitted_alone, no_end, not_fitted, widest_gap
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,9 +93,13 @@ class TrainingCurves(Analysis):
             return no_end(bool((self.ends["state"] == "diverged").all()))
         first = trained[trained["workload"] == trained["workload"].iloc[0]]
         metric = self._metric(first["metric"].iloc[0])
-        row = first.loc[(first["outcome_median"] * metric.oriented(1.0)).idxmin()]
-        where = self.results.names.treatment(row["treatment"]), self.results.names.workload(row["workload"])
-        return best_end(metric, *where, row["outcome_median"], int(row["step"]))
+        oriented = first["outcome_median"] * metric.oriented(1.0)
+        row, names = first.loc[oriented.idxmin()], self.results.names
+        best = [names.treatment(label) for label in first[oriented == oriented.min()]["treatment"]]
+        workload, value = names.workload(row["workload"]), row["outcome_median"]
+        if len(best) > 1:
+            return best_ends(metric, best, workload, value)
+        return best_end(metric, best[0], workload, value, int(row["step"]))
 
     def _fits(self, workload: str, metric: Metric, train: float) -> bool:
         """Return whether a value on training data is more than half of the way from chance to the best value."""
