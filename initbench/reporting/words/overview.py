@@ -57,7 +57,8 @@ def _trains(found: Overview) -> list[Sentence]:
     place = _all_workloads(results, workloads)
     values = _values(found, found.everywhere)
     if len(every) == total:
-        text = first_fitting(f"All {total} {several} train {place}{values}.", f"All {total} {several} train {place}.")
+        everyone = f"Both {several}" if total == 2 else f"All {total} {several}"
+        text = first_fitting(f"{everyone} train {place}{values}.", f"{everyone} train {place}.")
         return [Sentence(text, ())]
     if every:
         verb = "train" if len(every) > 1 else "trains"
@@ -70,8 +71,9 @@ def _trains(found: Overview) -> list[Sentence]:
         return [Sentence(text, tuple(every))]
     best, count_of = found.most
     if count_of == 0:
-        guessing = "is better than guessing" if workloads > 1 or total > 1 else "it"
-        return [Sentence(f"Nothing trains: none of the {len(results.judged)} cells {guessing}.")]
+        cells = len(results.judged)
+        none = f"none of the {cells} cells" if cells > 1 else "the only cell with a result"
+        return [Sentence(f"Nothing trains: {none} is {'not ' * (cells == 1)}better than guessing.")]
     most = [names.treatment(label) for label in best]
     verb = "train" if len(most) > 1 else "trains"
     text = first_fitting(
@@ -85,6 +87,8 @@ def _alone(found: Overview) -> list[Sentence]:
     names, workloads = found.results.names, len(found.map.columns)
     label = found.map.rows[0].label
     trained, name = (len(found.everywhere) and workloads) or found.most[1], names.treatment(label)
+    if not trained and found.map.states <= {"untrained", "diverged"} and workloads == 1:
+        return []  # what follows says why
     if workloads == 1 and trained:
         return [Sentence(first_fitting(f"{name} trains{_values(found, (label,))}.", f"{name} trains."), (name,))]
     text = f"{name} trains on {trained} of {names.workloads_of(workloads)}{_values(found, found.everywhere)}."
@@ -107,7 +111,7 @@ def _values(found: Overview, labels: Sequence[str]) -> str:
     if metric is None or not len(own):
         return ""
     values = [metric.oriented(value) for value in own]
-    if len(values) <= 2:
+    if len({metric.brief(value) for value in values}) <= 2:
         shown = list(dict.fromkeys(metric.brief(value) for value in values))
         return f": {' and '.join(shown)} {metric.title}"
     low, high = metric.brief(min(values), unit=False), metric.brief(max(values))
@@ -125,8 +129,8 @@ def _failures(found: Overview) -> list[list[Sentence]]:
     if len(separate) == 2:
         # What guessing gives is said last: who fails matters more.
         texts = [_where(found, group, "do not train", "does not train") for group in (untrained,)]
-        joined = f"{texts[0]}; {_lower(_where(found, diverged, 'diverge', 'diverges'))}."
-        ways.append([Sentence(first_fitting(capitalized(joined), _counts(found)), _bold(found, untrained, diverged))])
+        joined = f"{texts[0]}; {_where(found, diverged, 'diverge', 'diverges')}."
+        ways.append([Sentence(first_fitting(_begun(found, joined), _counts(found)), _bold(found, untrained, diverged))])
     return ways
 
 
@@ -157,7 +161,7 @@ def _where(found: Overview, groups: Mapping[tuple[str, ...], list[str]], verb: s
 def _untrained(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
     if not groups:
         return None
-    text = capitalized(_where(found, groups, "do not train", "does not train"))
+    text = _begun(found, _where(found, groups, "do not train", "does not train"))
     guess = _guessing(found)
     count_words = _count_words(found, found.untrained, "do not train", "does not train")
     return Sentence(
@@ -168,7 +172,7 @@ def _untrained(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> 
 def _diverged(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
     if not groups:
         return None
-    text = capitalized(_where(found, groups, "diverge", "diverges"))
+    text = _begun(found, _where(found, groups, "diverge", "diverges"))
     return Sentence(
         first_fitting(f"{text}.", f"{_count_words(found, found.diverged, 'diverge', 'diverges')}."),
         _bold(found, groups),
@@ -209,8 +213,9 @@ def _bold(found: Overview, *groups: Mapping[tuple[str, ...], list[str]]) -> tupl
     return tuple(found.results.names.workload(label) for label in sorted(workloads))
 
 
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def _begun(found: Overview, text: str) -> str:
+    """Return a text with a capital first letter; on a single workload it begins with a name, which stays as it is."""
+    return capitalized(text) if len(found.map.columns) > 1 else text
 
 
 def _lead(found: Overview) -> list[Sentence]:
@@ -262,9 +267,13 @@ def _unknown(found: Overview) -> list[Sentence]:
         return []
     several = f"{results.terms.treatment}s"
     if unknown.what == "nothing":
-        text = (
-            f"There is {'one' if unknown.have == 1 else 'no pair of'} {results.terms.treatment}: nothing is compared."
+        one = (
+            f"Only one {results.terms.treatment} has a result"
+            if len(found.map.rows) > 1
+            else (f"There is one {results.terms.treatment}")
         )
+        none = f"No two {several} share a {results.names.noun}"
+        text = f"{one if unknown.have == 1 else none}: nothing is compared."
     elif unknown.what == "seeds":
         seeds = f"{unknown.have} seed{'s' if unknown.have != 1 else ''}"
         text = f"Not known: whether any difference is more than chance. {seeds} cannot tell; it takes {unknown.needed}."
