@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from initbench.reporting.analyses.probe_results import ALL_VALUES
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
@@ -18,6 +20,8 @@ from initbench.reporting.words.prediction import association_words
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
     from typing import Any
+
+    import pandas as pd
 
     from initbench.reporting.analyses.prediction import Prediction
     from initbench.reporting.analyses.probe_results import ProbeResult
@@ -34,16 +38,31 @@ def outcome_figures(found: Prediction) -> list[Figure]:
     panels = scatter_panels(trials, results.metric_of, results.palette, against)
     words = name.removeprefix("the ")
     stem = column.removeprefix("probe.").removeprefix("gradient_")
-    names = file_names(list(panels), f"{stem}-")
+    names, drawable = file_names(list(panels), f"{stem}-"), can_be_drawn(found)
     return [
         Figure(
             names[workload],
             f"{capitalized(results.metric_of[workload].title)} against {words}: {results.names.workload(workload)}",
             _alt(results, workload, column, words),
             panel,
+            _undrawn(drawable[workload], words),
         )
         for workload, panel in panels.items()
     ]
+
+
+def can_be_drawn(found: Prediction) -> dict[str, pd.Series[bool]]:
+    """Return for the trials of each workload that have a result whether the first probe's value can be drawn."""
+    trials, column = found.results.trials, found.probes[0].column
+    ran = trials[trials["outcome"].notna() | (trials["status"] == "diverged")]
+    return {
+        str(workload): np.isfinite(own) & (own > 0) for workload, own in ran.groupby("workload", sort=False)[column]
+    }
+
+
+def _undrawn(drawable: pd.Series[bool], words: str) -> str:
+    number = int((~drawable).sum())
+    return f"Not drawn, because the {words} is not finite: {counted(number, 'trial')}." if number else ""
 
 
 def _alt(results: Results, workload: str, column: str, words: str) -> str:

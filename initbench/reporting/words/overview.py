@@ -98,7 +98,9 @@ def _trains(found: Overview) -> list[Sentence]:
         return [_with_bold(said(*texts, names=place, shown=values, **listed), every)]
     best, count_of = found.most
     if count_of == 0:
-        return [Sentence(f"Nothing trains: none of the {len(results.judged)} cells is better than guessing.")]
+        cells = len(results.judged)
+        none = f"none of the {cells} cells is" if cells > 1 else "the only cell with a result is not"
+        return [Sentence(f"Nothing trains: {none} better than guessing.")]
     most = [names.treatment(label) for label in best]
     verb = "train" if len(most) > 1 else "trains"
     text = first_fitting(
@@ -158,7 +160,7 @@ def _failures(found: Overview) -> list[list[Sentence]]:
     if len(separate) == 2:
         # What guessing gives is said last: who fails matters more.
         joined = f"{_where(found, untrained, _UNTRAINED)}; {_where(found, diverged, _DIVERGED)}."
-        text = first_fitting(capitalized(joined), _counts(found))
+        text = first_fitting(_begun(found, joined), _counts(found))
         ways.append([_with_bold(Sentence(text), _places(found, untrained, diverged))])
     return ways
 
@@ -192,7 +194,7 @@ def _where(found: Overview, groups: Mapping[tuple[str, ...], list[str]], verbs: 
 def _untrained(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
     if not groups:
         return None
-    text, guess = capitalized(_where(found, groups, _UNTRAINED)), _guessing(found)
+    text, guess = _begun(found, _where(found, groups, _UNTRAINED)), _guessing(found)
     counts = _count_words(found, found.untrained, _UNTRAINED)
     fitting = first_fitting(f"{text}{guess}.", f"{text}.", f"{counts}{guess}.", f"{counts}.")
     return _with_bold(Sentence(fitting), _places(found, groups))
@@ -201,7 +203,7 @@ def _untrained(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> 
 def _diverged(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
     if not groups:
         return None
-    text = f"{capitalized(_where(found, groups, _DIVERGED))}."
+    text = f"{_begun(found, _where(found, groups, _DIVERGED))}."
     fitting = first_fitting(text, f"{_count_words(found, found.diverged, _DIVERGED)}.")
     return _with_bold(Sentence(fitting), _places(found, groups))
 
@@ -237,6 +239,11 @@ def _counts(found: Overview) -> str:
 def _places(found: Overview, *groups: Mapping[tuple[str, ...], list[str]]) -> list[str]:
     workloads = {label for own in groups for labels in own.values() for label in labels}
     return [found.results.names.workload(label) for label in sorted(workloads)]
+
+
+def _begun(found: Overview, text: str) -> str:
+    """Return a text with a capital first letter; on a single workload it begins with a name, which stays as it is."""
+    return capitalized(text) if len(found.map.columns) > 1 else text
 
 
 def _lead(found: Overview) -> list[Sentence]:
