@@ -12,7 +12,6 @@ from initbench.reporting.report import contents_of, write_drawings, write_file
 if TYPE_CHECKING:
     from initbench.reporting.results import Results
 
-MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
 FORMATS = {"md": markdown.render_markdown, "latex": latex.render_latex, "json": json.render_json}
 """Name of a format → what renders it."""
 
@@ -51,7 +50,7 @@ def write_text(results: Results, file: str | Path, form: str) -> Path:
 def write_markdown(results: Results, file: str | Path) -> Path:
     """Write the report as Markdown, its charts beside it in a folder of the file's name, and return the file.
 
-    What stands above the line `MARK` in an existing file is kept: words that a person wrote about the numbers. A new
+    What stands above the line `markdown.MARK` in an existing file is kept: words that a person wrote about the numbers. A new
     file gets the suite's name and description there. Charts of an earlier writing that this one does not have are
     removed.
 
@@ -71,13 +70,13 @@ def write_markdown(results: Results, file: str | Path) -> Path:
     figures = {f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.figures}
     try:
         if file.exists():
-            head, mark, _ = file.read_text(encoding="utf-8").partition(MARK)
+            head, mark, _ = file.read_text(encoding="utf-8").partition(markdown.MARK)
             if not mark:
-                raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {MARK})")
+                raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {markdown.MARK})")
         images = file.with_suffix("")
         images.mkdir(parents=True, exist_ok=True)
         write_drawings(images, figures)
-        write_file(file, head + MARK + "\n\n" + markdown.body(contents, images.name))
+        write_file(file, head + markdown.MARK + "\n\n" + markdown.body(contents, images.name))
     except OSError as error:
         raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
     return file

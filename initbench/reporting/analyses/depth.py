@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -163,7 +163,7 @@ def _steepest(points: list[dict[Any, Any]], results: Results) -> dict[str, float
     oriented = [metric.oriented(point["outcome_median"]) for point in points]
     steps = [
         (after - before, points[i], points[i + 1])
-        for i, (before, after) in enumerate(itertools.pairwise(oriented))
+        for i, (before, after) in enumerate(pairwise(oriented))
         if math.isfinite(before)
     ]
     if not steps:
