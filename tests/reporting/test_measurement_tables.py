@@ -7,10 +7,13 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from ledgers import DELTA_1, KAIMING, cell, make_measured, make_record, make_spec, write_ledger
-from reports import compared, comparison
 
-from initbench.reporting.frame import results_frame
-from initbench.reporting.report import write_markdown, write_report
+from initbench.reporting.analyses.layers import layers
+from initbench.reporting.analyses.workloads import workloads
+from initbench.reporting.frame import results_frame, slim
+from initbench.reporting.report import write_report
+from initbench.reporting.results import Results
+from initbench.reporting.source import Source
 
 CURVE = {
     "name": "signal_by_depth",
