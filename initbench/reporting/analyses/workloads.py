@@ -103,6 +103,11 @@ class Workloads(Analysis):
         whole = Table("comparison", "Every cell", self.comparison, is_shown=False)
         return [whole, *(self._table(workload) for workload in self.results.metric_of)]
 
+    @property
+    def main_tables(self) -> list[Table]:
+        """Those of all workloads: they are what one looks up."""
+        return [table for table in self.tables if table.is_shown]
+
     def _table(self, workload: str) -> Table:
         results, metric = self.results, self.results.metric_of[workload]
         frame = self.comparison[self.comparison["workload"] == workload]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from initbench.reporting.formatting import capitalized, count
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
+from initbench.reporting.words.sizes import difference_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -218,9 +219,8 @@ def _lead(found: Overview) -> list[Sentence]:
     if lead is None:
         return []
     winner, loser = results.names.treatment(lead.winner), results.names.treatment(lead.loser)
-    low, high = lead.difference.low, lead.difference.high
     if not lead.workload:
-        size = f"by {lead.difference.value:.1f} ranks ({low:.1f} to {high:.1f})"
+        size = f"by {lead.difference.value:.1f} ranks ({lead.difference.low:.1f} to {lead.difference.high:.1f})"
         places = results.names.workloads_of(lead.difference.n)
         text = first_fitting(
             f"Over {places}, {winner} ranks first, ahead of {loser} {size}.",
@@ -228,20 +228,12 @@ def _lead(found: Overview) -> list[Sentence]:
         )
         return [Sentence(text, (winner,))]
     metric, workload = results.metric_of[lead.workload], results.names.workload(lead.workload)
-    unit = f" {metric.points}" if metric.points else ""
-    size = f"{metric.brief(lead.difference.value, unit=False)}{unit} ({_ends(found, lead.workload, low, high)})"
+    size = difference_words(lead.difference, metric)
     text = first_fitting(
-        f"On {workload}, {winner} beats {loser} by {size} of {metric.title}.",
         f"On {workload}, {winner} beats {loser} by {size}.",
         f"{winner} beats {loser} by {size}.",
     )
     return [Sentence(text, (winner, workload))]
-
-
-def _ends(found: Overview, workload: str, low: float, high: float) -> str:
-    metric = found.results.metric_of[workload]
-    most = metric.largest_difference
-    return f"{metric.brief(max(low, -most), unit=False)} to {metric.brief(min(high, most), unit=False)}"
 
 
 def _cost(found: Overview) -> list[Sentence]:
