@@ -78,8 +78,9 @@ class Unknown:
 
     Attributes:
         what: ``order`` of the treatments over workloads, of which there are too few to tell a difference of one rank;
-            ``sizes``: that order, for which differences of the size seen are too small; ``differences`` on the one
-            workload that there is; ``seeds``, where there are too few for any interval; ``nothing`` to compare.
+            ``sizes``: that order, for which differences of the size seen are too small; ``metrics``: that order of two
+            treatments, which have no ranks, over workloads of several metrics; ``differences`` on the one workload that
+            there is; ``seeds``, where there are too few for any interval; ``nothing`` to compare.
         have: how many workloads, seeds or (`nothing`) treatments there are.
         needed: how many would tell; None where that is not known, or 10,000 would not do.
     """
@@ -229,9 +230,10 @@ def _over_workloads(results: Results, ranks: RankComparison) -> Lead | None:
         difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
         return Lead(names[0], str(last["second"]), "", difference, is_of_ranks=True)
     if len(names) == 2 and ranks.workloads > 1 and results.terms.metric is not None:
-        strict = compare_paired(results.trials, *names, _CLAIMS).difference
-        first, second = names if strict.side() < 0 else names[::-1]
-        if strict.side():
+        one, other = names
+        side = compare_paired(results.trials, one, other, _CLAIMS).difference.side()
+        if side:
+            first, second = (one, other) if side < 0 else (other, one)
             return Lead(first, second, "", compare_paired(results.trials, second, first).difference)
     return None
 
@@ -263,7 +265,10 @@ def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead
             else Unknown("sizes", ranks.workloads, ranks.needed)
         )
     if workloads >= 2 and len(ranks.mean_ranks) == 2:
-        paired = compare_paired(results.trials, *map(str, ranks.mean_ranks.index))
+        if results.terms.metric is None:
+            return Unknown("metrics", ranks.workloads)
+        one, other = map(str, ranks.mean_ranks.index)
+        paired = compare_paired(results.trials, one, other)
         return Unknown("sizes", paired.workloads, paired.needed) if not paired.is_told else None
     shared = sum(cell.is_best for row in cells.rows for cell in row.cells)
     return Unknown("differences", workloads) if workloads == 1 and shared > 1 else None

@@ -75,7 +75,9 @@ class Prediction(Analysis):
         terms, noun, about, name = self.results.terms, self.results.names.noun, subject(result), result.name
         predicted, tested = self._corrected(lambda probe: probe.test.pvalue)[id(result)]
         found = [
-            predicts_words(name, result.test, result.rho, terms, pvalue=predicted, comparisons=tested, place=noun, subject=about)
+            predicts_words(
+                name, result.test, result.rho, terms, pvalue=predicted, comparisons=tested, place=noun, subject=about
+            )
         ]
         if terms.metric is not None:
             gained, _ = self._corrected(lambda probe: probe.gain.pvalue)[id(result)]
