@@ -68,7 +68,9 @@ def _texts(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs: tuple
     first = "; ".join(f"{_on(found, places)}, {_group(found, who, verbs)}" for who, places in ordered)
     groups = sorted(by_treatment.items(), key=lambda item: -len(item[0]))
     texts = [
-        f"{_group(found, who, verbs)} {_on(found, places)}" if i == 0 else f"{_who(found, who)}{_NOT[verbs]} {_on(found, places)}"
+        f"{_group(found, who, verbs)} {_on(found, places)}"
+        if i == 0
+        else f"{_who(found, who)}{_NOT[verbs]} {_on(found, places)}"
         for i, (places, who) in enumerate(groups)
     ]
     return [first, ", ".join(texts)]
@@ -106,7 +108,9 @@ def _diverged(found: Overview) -> Sentence | None:
     if not found.diverged:
         return None
     texts = [f"{_begun(found, text)}." for text in _texts(found, found.diverged, _DIVERGED)]
-    return with_bold(Sentence(first_fitting(*texts, f"{_count_words(found, found.diverged, _DIVERGED)}.")), _places(found))
+    return with_bold(
+        Sentence(first_fitting(*texts, f"{_count_words(found, found.diverged, _DIVERGED)}.")), _places(found)
+    )
 
 
 def _begun(found: Overview, text: str) -> str:

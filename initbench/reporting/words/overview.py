@@ -53,7 +53,7 @@ def _range(found: Overview) -> Sentence:
         cells = counted(len(results.judged), "cell")
         return Sentence(f"There are {cells} with an outcome, each in the metric of its {results.names.noun}.")
     ordered = results.judged.sort_values("outcome", kind="stable").to_dict("records")
-    names = {}
+    names: dict[str, str] = {}
     for end, row in (("first", ordered[0]), ("last", ordered[-1])):
         names |= {
             end: results.names.treatment(row["treatment"]),
@@ -88,8 +88,8 @@ def _trains(found: Overview) -> list[Sentence]:
         verb = "train" if len(every) > 1 else "trains"
         texts = [f"Only {{{who}}} {verb} {{place}}{rest}." for who in ("every", "few") for rest in ("{shown}", "")]
         texts.append(f"{len(every)} of {total} {several} {verb} {{place}}.")
-        text = said(*texts, names=place, shown=values, every=named(every, len(every)), few=named(every))
-        return [with_bold(text, every)]
+        sentence = said(*texts, names=place, shown=values, every=named(every, len(every)), few=named(every))
+        return [with_bold(sentence, every)]
     best, count_of = found.most
     if count_of == 0:
         cells = len(results.judged)
