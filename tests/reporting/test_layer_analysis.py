@@ -73,7 +73,10 @@ def test_the_sentence_names_the_treatments_that_lie_farthest_apart_where_they_do
     assert workload == "plain[depth=28, width=1]"
     assert factor == pytest.approx(1e8)
     first, second = map(str, found.sentences)
-    assert first == "On plain-28, a layer’s typical gradient norm is 2.0·10⁻⁹ with kaiming and 0.200 with delta_orthogonal."
+    assert (
+        first
+        == "On plain-28, a layer’s typical gradient norm is 2.0·10⁻⁹ with kaiming and 0.200 with delta_orthogonal."
+    )
     assert second.endswith("varies most with metainit on plain-28: 9.00-fold.")  # of weights alone, not of biases
 
 
@@ -121,7 +124,9 @@ def test_a_curve_is_told_by_its_last_value():
 
 def test_one_treatment_has_a_range():
     found = layers_of(measured(KAIMING, by_layer({"a.weight": 0.5, "b.weight": 0.25})))
-    assert str(found.sentences[0]) == "On plain-28, the gradient norm of a layer is between 0.250 and 0.500 with kaiming."
+    assert (
+        str(found.sentences[0]) == "On plain-28, the gradient norm of a layer is between 0.250 and 0.500 with kaiming."
+    )
 
 
 def test_weights_are_drawn_in_order_and_biases_are_not():
@@ -146,7 +151,15 @@ def test_every_value_is_written_and_nothing_measured_is_no_section():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.4196, "0.420"), (3.1e-9, "3.1·10⁻⁹"), (0, "0"), (1840.2, "1,840"), (2.5e7, "2.5·10⁷"), (math.inf, "∞"), (-2, "-2.00")],
+    [
+        (0.4196, "0.420"),
+        (3.1e-9, "3.1·10⁻⁹"),
+        (0, "0"),
+        (1840.2, "1,840"),
+        (2.5e7, "2.5·10⁷"),
+        (math.inf, "∞"),
+        (-2, "-2.00"),
+    ],
 )
 def test_numbers_of_any_size_are_readable(value, text):
     assert plain_number(value) == text

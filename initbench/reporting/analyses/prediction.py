@@ -8,7 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.prediction_figures import outcome_figures, probes_figure, rho_figures
+from initbench.reporting.analyses.prediction_figures import (
+    can_be_drawn,
+    outcome_figures,
+    probes_figure,
+    rho_figures,
+)
 from initbench.reporting.analyses.prediction_tables import correlation_table, probes_table
 from initbench.reporting.analyses.probe_results import ALL_VALUES, ProbeResult, measure
 from initbench.reporting.names import Name, label_of
@@ -61,7 +66,11 @@ class Prediction(Analysis):
     def sentences(self) -> list[Sentence]:
         """Of each probe whether it predicts the outcome, what picking by it costs, what it adds, and the rest."""
         if not self.probes:
-            return [Sentence("Nothing was measured at initialization.", is_open=True)]
+            taken = any(probe.get("kind") == "scalar" for record in self.results.records for probe in record.probes)
+            nothing = (
+                "No measurement at initialization is finite." if taken else "Nothing was measured at initialization."
+            )
+            return [Sentence(nothing, is_open=True)]
         by_probe = [self.of(result) for result in self.probes]
         # Where there are too few treatments several questions have one answer; it is given once.
         return list(dict.fromkeys(sentence for sentences in by_probe for sentence in sentences))
@@ -101,15 +110,20 @@ class Prediction(Analysis):
 
     @property
     def remarks(self) -> list[str]:
-        """What several metrics leave out."""
-        if self.results.terms.metric is not None or not self.probes:
+        """Which workloads cannot be drawn, and what several metrics leave out."""
+        if not self.probes:
             return []
-        return [
-            (
+        found = []
+        drawable = can_be_drawn(self)
+        if blank := [workload for workload, own in drawable.items() if not own.any()]:
+            places = ", ".join(self.results.names.workload(workload) for workload in blank)
+            found.append(f"Not drawn, because {self.probes[0].name} is not finite in any trial: {places}.")
+        if self.results.terms.metric is None:
+            found.append(
                 "The workloads have several metrics, whose values are never put together: what picking by a probe "
                 "costs, and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
             )
-        ]
+        return found
 
     @cached_property
     def tables(self) -> list[Table]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from initbench.reporting.analyses.probe_results import ALL_VALUES
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
@@ -38,28 +40,49 @@ def outcome_figures(found: Prediction) -> list[Figure]:
     if found.workload:
         own = own[own["workload"] == found.workload]
     trials = own.assign(treatment=own["treatment"].map(results.names.treatment))
-    against = Against() if column == GQ else _against(column, trials)
+    against = _against(found)
     panels = scatter_panels(trials, results.metric_of, results.palette, against)
     words = name.removeprefix("the ")
     stem = column.removeprefix("probe.").removeprefix("gradient_")
-    names = file_names(list(panels), f"{stem}-")
+    names, drawable = file_names(list(panels), f"{stem}-"), can_be_drawn(found)
     return [
         Figure(
             names[workload],
             f"{capitalized(results.metric_of[workload].title)} against {words}: {results.names.workload(workload)}",
             _alt(results, workload, against, words),
             panel,
+            _undrawn(drawable[workload], words),
             subject=results.names.workload(workload),
         )
         for workload, panel in panels.items()
     ]
 
 
-def _against(column: str, trials: pd.DataFrame) -> Against:
-    """Return the axis of a probe other than GQ: logarithmic where its values are positive and differ by much."""
-    values, title = trials[column].dropna(), column.removeprefix("probe.").replace("_", " ")
+def _against(found: Prediction) -> Against:
+    """Return the axis of the first probe: but for GQ logarithmic where its values are positive and differ by much."""
+    column = found.probes[0].column
+    if column == GQ:
+        return Against()
+    values, title = found.results.trials[column], column.removeprefix("probe.").replace("_", " ")
+    values = values[np.isfinite(values)]
     log = bool((values > 0).all() and values.max() > _MUCH * values.min())
     return Against(column, f"{title}, log scale" if log else title, log, "saturated")
+
+
+def can_be_drawn(found: Prediction) -> dict[str, pd.Series[bool]]:
+    """Return for the trials of each workload that have a result whether the first probe's value can be drawn."""
+    trials, against = found.results.trials, _against(found)
+    least = 0.0 if against.log else -math.inf
+    ran = trials[trials["outcome"].notna() | (trials["status"] == "diverged")]
+    return {
+        str(workload): np.isfinite(own) & (own > least)
+        for workload, own in ran.groupby("workload", sort=False)[against.column]
+    }
+
+
+def _undrawn(drawable: pd.Series[bool], words: str) -> str:
+    number = int((~drawable).sum())
+    return f"Not drawn, because the {words} is not finite: {counted(number, 'trial')}." if number else ""
 
 
 def _alt(results: Results, workload: str, against: Against, words: str) -> str:

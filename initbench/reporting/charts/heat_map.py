@@ -107,9 +107,10 @@ def _marks(cell: Mapping[str, Any], row: int, column: int, stripes: int, *, narr
     marks = [box | {"ground": ground or "transparent", "frame": frame or "transparent"}]
     middle = {"x": column + 0.5, "y": row + (0.38 if note else 0.5)}
     if text:
-        broken = narrow and ground is None and " " in text
-        lines = {"text": "\n".join(text.rsplit(" ", 1)), "y": middle["y"] - _HALF_LINE} if broken else {"text": text}
-        marks.append(middle | lines | {"ink": ink, "bold": state in {"trained", "measured"}})
+        mark = middle | {"text": text, "ink": ink, "bold": state in {"trained", "measured"}}
+        if narrow and ground is None and " " in text:
+            mark |= {"text": "\n".join(text.rsplit(" ", 1)), "y": middle["y"] - _HALF_LINE}
+        marks.append(mark)
     if note:
         marks.append(middle | {"y": row + 0.74, "note": note, "ink": ink})
     if state == "failed":
