@@ -136,9 +136,10 @@ def _workloads(labels: list[str]) -> tuple[dict[str, Name], dict[str, list[str]]
 def _architecture(part: str) -> tuple[str, dict[str, str], str]:
     """Return the name, the arguments and what follows of ``plain[depth=28, width=1] fixup``."""
     begin = part.find("[")
-    if begin < 0:
+    groups = _groups(part[begin:]) if begin > 0 else []
+    if not groups:  # of a bracket that is never closed, nothing is read
         return part, {}, ""
-    [inside, *_] = _groups(part[begin:])
+    inside = groups[0]
     pairs = (text.partition("=") for text in _split(inside[1:-1], ", "))
     return part[:begin], {key: value for key, _, value in pairs}, part[begin + len(inside) :].strip(" +,")
 

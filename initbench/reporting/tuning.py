@@ -194,7 +194,7 @@ def _outcomes(cell: tuple[str, str], base: str, results: Results) -> Iterator[di
 
 def _before_after(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Return the medians with their ends; a value that is missing in a history reads as not finite."""
-    columns = {}
+    columns: dict[str, float] = {}
     for when, numbers in values.items():
         known = [math.inf if math.isnan(value) else value for value in numbers]
         columns |= dict(zip((when, f"{when}_smallest", f"{when}_largest"), spread(known), strict=True))

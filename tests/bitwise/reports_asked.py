@@ -151,13 +151,13 @@ def reference(tables: Tables) -> str | None:
 
 def _targets(now: Tables, before: Tables, records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return the cost targets that differ and that a cell which trained has attained, or that are none."""
-    chance = next((found for record in records if (found := chance_of(record))), None)
+    chance = next((known for record in records if (known := chance_of(record))), None)
     attained: dict[str, set[float]] = {}
     for (workload, *_), row in now["comparison"].rows.items():
         median = number(row["outcome_median"])
         if median is not None and math.isfinite(median) and trains(median, chance):
             attained.setdefault(workload, {math.nan}).add(median)
-    found = {}
+    found: dict[str, float] = {}
     for key, row in now.get("costs", Table()).rows.items():
         old = before.get("costs", Table()).rows.get(key)
         if old is None or equal(old["target"], row["target"]):

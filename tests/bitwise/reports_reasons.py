@@ -38,7 +38,8 @@ UNTRAINED = Reason(
         "differences.mean_rank",
         "paired_differences.",
         "rank_pairs.*",
-        *(f"probes.{name}" for name in ("rho*", "pvalue*", "pooled_rho*", "i_squared", "precision_*", "gain*")),
+        *(f"probes.{name}" for name in ("rho*", "treatments", "workloads", "pvalue*", "pooled_rho*", "i_squared")),
+        *("probes.precision_*", "probes.gain*"),
     ),
 )
 SCHEMES = Reason(

@@ -87,7 +87,7 @@ def _ranks(found: Comparison) -> Figure | str:
     ]
     drawing = forest_panel(rows, "mean rank (1 is best)", zero=None)
     note = (
-        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, n = {names.workloads_of(ranks.workloads)}): "
+        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, {names.workloads_of(ranks.workloads)}): "
         f"two {terms.treatment}s whose bars do not overlap differ by more than that."
     )
     alt = "; ".join(row.words for row in rows) + "."

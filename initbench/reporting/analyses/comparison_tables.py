@@ -84,8 +84,8 @@ def _test(found: Comparison) -> str:
         return ""
     return (
         f" Mean ranks over {found.results.names.workloads_of(ranks.workloads)}: Friedman's χ² = {ranks.statistic:.1f} "
-        f"with {len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; those that did not train share the "
-        "worst rank, but for those that diverged."
+        f"with {len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; what did not train "
+        "shares the worst rank but for what diverged."
     )
 
 

@@ -71,7 +71,7 @@ class Cost(Analysis):
         names, terms = self.results.names, self.results.terms
         sentences = [spent_words(spent(self.spent), terms, names.treatment)]
         if self.is_over_workloads:
-            sentences.append(fastest_words(fastest(self.whole.table), terms, names.treatment))
+            sentences.append(fastest_words(fastest(self.whole.table), terms, names.treatment, place=names.noun))
         return sentences
 
     @cached_property
@@ -82,8 +82,8 @@ class Cost(Analysis):
         results = self.results
         noun = results.names.noun
         note = (
-            f"On what share of the {noun}s {results.terms.one} reaches the target within a factor of the least compute, "
-            f"its own passes included. {_TARGET.format(noun=noun, treatment=results.terms.treatment)}"
+            f"On what share of the {noun}s {results.terms.one} reaches the target within a factor of the least "
+            f"compute, its own passes included. {_TARGET.format(noun=noun, treatment=results.terms.treatment)}"
         )
         profiles = performance_profiles(self.whole.table.rename(columns=results.names.treatment))
         drawing = profile_panel(profiles, f"compute over the least of the {noun}, log scale", results.palette)
@@ -127,8 +127,8 @@ class Cost(Analysis):
         note = (
             "Medians over the seeds; a target that half of the seeds miss is not reached. "
             f"{_TARGET.format(noun=noun, treatment=terms.treatment)} Passes are counted as gradients: F forward passes "
-            "with B calls of autograd are F · 3^(B/F) / 3 gradients, for a derivative of a derivative goes back through "
-            "all that was computed so far."
+            "with B calls of autograd are F · 3^(B/F) / 3 gradients, for a derivative of a derivative goes back "
+            "through all that was computed so far."
         )
         title = f"What each {terms.treatment} costs, and when it reaches the target"
         metrics = {metric.name: metric for metric in self.results.metric_of.values()}
@@ -136,8 +136,8 @@ class Cost(Analysis):
 
 
 _TARGET = (
-    "The target of a {noun} is the final outcome of the middle one of the {treatment}s that train there, of two middle "
-    "ones the better."
+    "The target of a {noun} is the final outcome of its middle {treatment}, of two middle ones the better; where that "
+    "does not train, of the last that does."
 )
 
 

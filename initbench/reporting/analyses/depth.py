@@ -80,7 +80,7 @@ class Depth(Analysis):
         if not len(failing):
             return None
         names = self.results.names
-        least = failing.loc[failing["deepest_trained"].fillna(-1.0).idxmin()]
+        least = failing.sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
         everywhere = [names.treatment(label) for label in own.loc[own["first_failure"].isna(), "treatment"]]
         reached = own["deepest_trained"].max()
         return reach(
@@ -148,7 +148,7 @@ def _reached(depths: pd.DataFrame, results: Results) -> pd.DataFrame:
     rows = []
     for (family, treatment), own in depths.groupby(["family", "treatment"], sort=False):
         points = own.sort_values("depth").to_dict("records")
-        trains = [states.get((family, treatment, point["depth"])) == "trained" for point in points]
+        trains = [states.get((str(family), treatment, point["depth"])) == "trained" for point in points]
         first = trains.index(False) if False in trains else len(trains)
         row = {"family": family, "treatment": treatment, "metric": points[0]["metric"]}
         row["deepest_trained"] = float(points[first - 1]["depth"]) if first else math.nan

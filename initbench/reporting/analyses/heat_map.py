@@ -37,7 +37,8 @@ class HeatCell:
         is_best: whether it is the best of its workload or not told apart from the best.
         title: a whole sentence, for who points at the cell.
         mean: with half the width of its interval, ``2.54 ± 0.31 %``; empty where a seed diverged or is alone.
-        is_told_apart: whether it is the best and tests tell it apart from every other treatment on the workload.
+        is_told_apart: whether it is the best and tests tell it apart from every other treatment on the workload; from
+            one that diverged, whether all seeds of both say so, three or more of each.
     """
 
     state: State

@@ -63,7 +63,7 @@ class Layers(Analysis):
         names, form = self.results.names, str(known["form"].iloc[0])
         label, apart = self.farthest(probe)
         own = known[known["workload"] == label]
-        ends = [own.loc[index] for index in (own["typical"].idxmin(), own["typical"].idxmax())]
+        ends = [own.iloc[int(index)] for index in (own["typical"].argmin(), own["typical"].argmax())]
         if apart > 1:
             low, high = ((names.treatment(end["treatment"]), end["typical"]) for end in ends)
             found = [levels(probe, form, names.workload(label), low, high)]
@@ -73,7 +73,7 @@ class Layers(Analysis):
             found = [one_level(probe, form, *where, (row["smallest"], row["largest"]))]
         wide = known[known["factor"].notna()] if form == "per_layer" else known[:0]
         if len(wide) and wide["factor"].max() > 1:
-            row = wide.loc[wide["factor"].idxmax()]
+            row = wide.iloc[int(wide["factor"].argmax())]
             where = names.workload(row["workload"]), names.treatment(row["treatment"])
             found.append(widest_span(probe, *where, row["factor"]))
         return found

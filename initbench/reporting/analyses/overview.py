@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,10 +40,11 @@ class Lead:
     Attributes:
         winner: label.
         loser: label.
-        workload: label of the workload where it is; empty where ranks over all workloads say so.
-        difference: of the loser's outcome less the winner's, oriented, with the interval of the table of that workload;
-            of their mean ranks where ranks say so.
-        both_train: whether the loser is better than chance too.
+        workload: label of the workload where it is; empty where it is over all workloads.
+        difference: of the loser's outcome less the winner's, oriented, with the interval of the table that shows it; of
+            their mean ranks where ranks say so.
+        both_train: whether the loser is better than chance too; over all workloads that is not asked.
+        is_of_ranks: whether the difference is of mean ranks.
     """
 
     winner: str
@@ -52,6 +52,7 @@ class Lead:
     workload: str
     difference: Estimate
     both_train: bool = True
+    is_of_ranks: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,12 @@ class Unknown:
     """What the results do not tell.
 
     Attributes:
-        what: ``order`` of the treatments over workloads; ``differences`` on the one workload that there is; ``seeds``,
-            where there are too few for any interval; ``nothing`` to compare.
-        have: how many workloads or seeds there are.
-        needed: how many would tell; None where that is not known.
+        what: ``order`` of the treatments over workloads, of which there are too few to tell a difference of one rank;
+            ``sizes``: that order, for which differences of the size seen are too small; ``metrics``: that order of two
+            treatments, which have no ranks, over workloads of several metrics; ``differences`` on the one workload that
+            there is; ``seeds``, where there are too few for any interval; ``nothing`` to compare.
+        have: how many workloads, seeds or (`nothing`) treatments there are.
+        needed: how many would tell; None where that is not known, or 10,000 would not do.
     """
 
     what: str
@@ -173,6 +176,7 @@ def overview(results: Results | str | Path) -> Overview:
     counts = {name: len(trained[name]) for name in order}
     top = max(counts.values(), default=0)
     cells, ranks = heat_map(results), rank(results).ranks
+    lead = _lead(results, ranks, order)
     return Overview(
         results,
         cells,
@@ -180,26 +184,23 @@ def overview(results: Results | str | Path) -> Overview:
         (tuple(name for name in order if counts[name] == top), top),
         failing["untrained"],
         failing["diverged"],
-        _lead(results, ranks, order),
+        lead,
         _cost(results),
-        _unknown(results, cells, ranks),
+        _unknown(results, cells, ranks, lead),
     )
 
 
 def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | None:
-    """Return who leads: by ranks over the workloads, else by the largest difference that is told on one of them.
+    """Return who leads: over the workloads, else by the largest difference that is told on one of them.
+
+    Over workloads three treatments or more are compared by ranks, and two, of one metric, by their mean difference.
 
     Any pair on any workload might have been named, so a difference counts as told where its interval, simultaneous over
     all pairs of all workloads, is above 0; of several metrics the one that is clearest is named. The interval that is
     given is that of its workload, simultaneous over the pairs there.
     """
-    if ranks.pvalue < ALPHA / _CLAIMS:
-        best = str(ranks.mean_ranks.index[0])
-        behind = ranks.behind.to_dict("records")
-        if behind:
-            last = behind[-1]
-            difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
-            return Lead(best, str(last["second"]), "", difference)
+    if (over := _over_workloads(results, ranks)) is not None:
+        return over
     place = {name: number for number, name in enumerate(order)}
     groups = {str(workload): own for workload, own in results.judged.groupby("workload", sort=False) if len(own) > 1}
     pairs = {workload: len(own) * (len(own) - 1) // 2 for workload, own in groups.items()}
@@ -221,26 +222,53 @@ def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | N
     return max(found, key=lambda item: item[:2])[2] if found else None
 
 
+def _over_workloads(results: Results, ranks: RankComparison) -> Lead | None:
+    """Return who leads over the workloads on which all ran, at half of the 5 % (`_CLAIMS`)."""
+    names = [str(name) for name in ranks.mean_ranks.index]
+    if ranks.pvalue < ALPHA / _CLAIMS and len(ranks.behind):
+        last = ranks.behind.to_dict("records")[-1]
+        difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
+        return Lead(names[0], str(last["second"]), "", difference, is_of_ranks=True)
+    if len(names) == 2 and ranks.workloads > 1 and results.terms.metric is not None:
+        one, other = names
+        side = compare_paired(results.trials, one, other, _CLAIMS).difference.side()
+        if side:
+            first, second = (one, other) if side < 0 else (other, one)
+            return Lead(first, second, "", compare_paired(results.trials, second, first).difference)
+    return None
+
+
 def _cost(results: Results) -> Cost | None:
     costs = initialization_costs(results).dropna(subset=["initialization_steps", "training_steps"])
     much = costs[costs["initialization_steps"] > _MUCH * costs["training_steps"]]
     if not len(much):
         return None
-    most = much.loc[much["initialization_steps"].idxmax()]
+    most = max(much.to_dict("records"), key=lambda row: float(row["initialization_steps"]))
     others = tuple(name for name in dict.fromkeys(much["treatment"]) if name != most["treatment"])
     return Cost(most["treatment"], float(most["initialization_steps"]), float(most["training_steps"]), others)
 
 
-def _unknown(results: Results, cells: HeatMap, ranks: RankComparison) -> Unknown | None:
+def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead | None) -> Unknown | None:
     judged = results.judged
     workloads, treatments = judged["workload"].nunique(), judged["treatment"].nunique()
     if treatments < 2 or not judged.duplicated("workload").any():
         return Unknown("nothing", treatments) if len(judged) else None
+    if ranks.is_told or (lead is not None and not lead.workload):
+        return None  # the order over workloads is known, or that there is one
     if int(judged["seeds"].max()) < MINIMUM_SEEDS:
         return Unknown("seeds", int(judged["seeds"].max()), MINIMUM_SEEDS)
     if workloads >= 2 and len(ranks.mean_ranks) > 2:
-        if math.isnan(ranks.pvalue) or ranks.pvalue >= ALPHA:
-            return Unknown("order", ranks.workloads, workloads_for_one_rank(len(ranks.mean_ranks)))
-        return None
+        enough = workloads_for_one_rank(len(ranks.mean_ranks))
+        return (
+            Unknown("order", ranks.workloads, enough)
+            if ranks.workloads < enough
+            else Unknown("sizes", ranks.workloads, ranks.needed)
+        )
+    if workloads >= 2 and len(ranks.mean_ranks) == 2:
+        if results.terms.metric is None:
+            return Unknown("metrics", ranks.workloads)
+        one, other = map(str, ranks.mean_ranks.index)
+        paired = compare_paired(results.trials, one, other)
+        return Unknown("sizes", paired.workloads, paired.needed) if not paired.is_told else None
     shared = sum(cell.is_best for row in cells.rows for cell in row.cells)
     return Unknown("differences", workloads) if workloads == 1 and shared > 1 else None

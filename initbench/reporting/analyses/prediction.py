@@ -63,7 +63,8 @@ class Prediction(Analysis):
             )
             return [Sentence(nothing, is_open=True)]
         by_probe = [self.of(result) for result in self.probes]
-        return [sentence for sentences in by_probe for sentence in sentences]
+        # Where there are too few treatments several questions have one answer; it is given once.
+        return list(dict.fromkeys(sentence for sentences in by_probe for sentence in sentences))
 
     def of(self, result: ProbeResult) -> list[Sentence]:
         """Return the sentences on one probe in one form.
@@ -74,7 +75,9 @@ class Prediction(Analysis):
         terms, noun, about, name = self.results.terms, self.results.names.noun, subject(result), result.name
         predicted, tested = self._corrected(lambda probe: probe.test.pvalue)[id(result)]
         found = [
-            predicts_words(name, result.test, result.rho, terms, pvalue=predicted, comparisons=tested, subject=about)
+            predicts_words(
+                name, result.test, result.rho, terms, pvalue=predicted, comparisons=tested, place=noun, subject=about
+            )
         ]
         if terms.metric is not None:
             gained, _ = self._corrected(lambda probe: probe.gain.pvalue)[id(result)]
@@ -107,8 +110,8 @@ class Prediction(Analysis):
             found.append(f"Not drawn, because {self.probes[0].name} is not finite in any trial: {places}.")
         if self.results.terms.metric is None:
             found.append(
-                "The workloads have several metrics, whose values are never put together: what picking by a probe costs, "
-                "and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
+                "The workloads have several metrics, whose values are never put together: what picking by a probe "
+                "costs, and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
             )
         return found
 

@@ -93,8 +93,8 @@ class TrainingCurves(Analysis):
             return no_end(bool((self.ends["state"] == "diverged").all()))
         first = trained[trained["workload"] == trained["workload"].iloc[0]]
         metric = self._metric(first["metric"].iloc[0])
-        oriented = first["outcome_median"] * metric.oriented(1.0)
-        row, names = first.loc[oriented.idxmin()], self.results.names
+        oriented, names = first["outcome_median"] * metric.oriented(1.0), self.results.names
+        row = first.iloc[int(oriented.argmin())]
         best = [names.treatment(label) for label in first[oriented == oriented.min()]["treatment"]]
         workload, value = names.workload(row["workload"]), row["outcome_median"]
         if len(best) > 1:
@@ -107,7 +107,7 @@ class TrainingCurves(Analysis):
         chance, best = (trials[column].dropna() for column in ("oriented_chance", "oriented_best"))
         if not len(chance) or not len(best):
             return False
-        return metric.oriented(train) < chance.iloc[0] - _HALF * (chance.iloc[0] - best.iloc[0])
+        return bool(metric.oriented(train) < chance.iloc[0] - _HALF * (chance.iloc[0] - best.iloc[0]))
 
     def _metric(self, name: str) -> Metric:
         return self.results.metrics[name]
@@ -129,10 +129,10 @@ class TrainingCurves(Analysis):
         if self.has_training:
             columns.append(Column("On training data,\nmedian", "outcome", "train_median"))
         note = TRAIN_NOTE if self.has_training else ""
-        shared = {"metrics": results.metrics, "names": results.names}
+        every, metrics, names = "Every point of the training curves", results.metrics, results.names
         return [
-            Table("curves", "Every point of the training curves", self.curves, columns, note, is_shown=False, **shared),
-            Table("curve_ends", "Where the training curves end", self.ends, columns, note, **shared),
+            Table("curves", every, self.curves, columns, note, metrics, names, is_shown=False),
+            Table("curve_ends", "Where the training curves end", self.ends, columns, note, metrics, names),
         ]
 
     @cached_property
@@ -169,6 +169,6 @@ def training_curves(results: Results | str | Path) -> TrainingCurves | None:
     gap = (ends["outcome_median"] - ends["train_median"]) * signs
     ends = ends.assign(gap=gap.where(gap.abs() < math.inf)).drop(columns="compute")
     order = [*ends.columns[:2], "state", *(name for name in ends.columns[2:] if name != "state")]
-    keys = [(natural(row.workload), natural(row.treatment)) for row in ends.itertuples()]
+    keys = [tuple(map(natural, cell)) for cell in zip(ends["workload"], ends["treatment"], strict=True)]
     places = sorted(range(len(ends)), key=keys.__getitem__)
     return TrainingCurves(results, curves, ends[order].iloc[places].reset_index(drop=True))

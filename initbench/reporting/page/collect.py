@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from initbench.reporting.charts.style import styles
 from initbench.reporting.conditions import conditions, differing, effective, fields_text
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.page.methods import methods
@@ -69,7 +68,7 @@ def collect(
         ],
         failures_left=len(failed[_MOST_TRACEBACKS:]),
         terms=results.terms,
-        key={name: (style.colour, style.dash) for name, style in styles(results.palette).items()},
+        key=list(results.palette),
         files=[f"{name}.csv" for name in ("results", *dict.fromkeys(written), "conditions")],
     )
 

@@ -108,10 +108,11 @@ def costs_to_target(
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 
-    The target of a workload is an outcome that one of its cells reached: that of the middle one of the cells that train
-    (`cells.cells`: by the median over seeds at the end), of two middle ones the better. So at least half of these cells
-    reach it, and those that do not train have no part in it. A cell's cost is the median over its seeds of
-    `cost_to_target`, so that it is +∞ where at least half of them miss.
+    The target of a workload is an outcome that one of its cells reached (`cells.cells`: the median over seeds at the
+    end): that of the middle one of all whose outcome is finite, of two middle ones the better; where that one does not
+    train, that of the worst cell which does. So it never lies between two camps, and both have their better cells at it
+    or beyond. A cell's cost is the median over its seeds of `cost_to_target`, so that it is +∞ where at least half of
+    them miss.
 
     Args:
         trials: as from `trials.comparable_trials`.
@@ -125,9 +126,11 @@ def costs_to_target(
     """
     compared = cells(trials)
     compared = compared[compared["outcome"].notna()]
-    trained = compared[compared["state"] == "trained"]
+    finite = compared[np.isfinite(compared["outcome"])]
     workloads = sorted(set(compared["workload"]), key=natural)
-    targets = trained.groupby("workload")["outcome"].agg(median_low).reindex(workloads).rename("target")
+    middle = finite.groupby("workload")["outcome"].agg(median_low).reindex(workloads)
+    worst = compared[compared["state"] == "trained"].groupby("workload")["outcome"].max().reindex(workloads)
+    targets = middle.clip(upper=worst).where(worst.notna()).rename("target")
     results = trial_outcomes(trials)
     for workload in workloads:
         targets[workload] = metrics[workload].oriented(targets[workload])
