@@ -117,7 +117,7 @@ def _alone(found: Overview) -> list[Sentence]:
 
 
 def _values(found: Overview, labels: Sequence[str]) -> str:
-    """Return ``: 2.5 % and 3.6 % test error``, or a range; nothing where there are several metrics."""
+    """Return ``: 97.5 % and 96.4 % test accuracy``, or a range; nothing where there are several metrics."""
     metric = found.results.terms.metric
     judged = found.results.judged
     own = judged[judged["treatment"].isin(labels)]["outcome"]
