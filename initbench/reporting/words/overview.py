@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.reporting.formatting import count, counted
-from initbench.reporting.words.failures import all_workloads, failure_sentences, with_bold
+from initbench.reporting.words.failures import all_workloads, failure_sentences, guessing, with_bold
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
 from initbench.reporting.words.sizes import difference_words, needed_words
@@ -29,7 +29,7 @@ def overview_sentences(found: Overview) -> list[Sentence]:
     if not len(found.results.judged):
         return [_nothing(found)]
     trains, lead, cost, unknown = _trains(found), _lead(found), _cost(found), _unknown(found)
-    failures = failure_sentences(found)
+    failures = [] if trains and _one_failure(found) else failure_sentences(found)
     if not [*trains, *lead, *failures, *cost]:
         trains = [_range(found)]
     room = MOST_SENTENCES - len([*trains, *lead, *cost, *unknown])
@@ -44,6 +44,12 @@ def _nothing(found: Overview) -> Sentence:
     if states == {"failed"}:
         return Sentence("Every trial failed: there is no outcome to compare.")
     return Sentence("No trial has an outcome: there is nothing to compare.")
+
+
+def _one_failure(found: Overview) -> str:
+    """Return the state that all cells have where all fail alike, which one sentence says; else nothing."""
+    states = set(found.results.judged["state"])
+    return str(states.pop()) if len(states) == 1 and len(found.map.rows) > 1 and "trained" not in states else ""
 
 
 def _range(found: Overview) -> Sentence:
@@ -93,8 +99,12 @@ def _trains(found: Overview) -> list[Sentence]:
     best, count_of = found.most
     if count_of == 0:
         cells = len(results.judged)
+        failure = _one_failure(found)
+        if failure == "diverged":
+            return [Sentence(f"Nothing trains: {f'all {cells} cells diverge' if cells > 1 else 'the only cell diverges'}.")]
+        level = guessing(found, ", {}") if failure else ""
         none = f"none of the {cells} cells is" if cells > 1 else "the only cell with a result is not"
-        return [Sentence(f"Nothing trains: {none} better than guessing.")]
+        return [Sentence(f"Nothing trains: {none} better than guessing{level}.")]
     most = [names.treatment(label) for label in best]
     verb = "train" if len(most) > 1 else "trains"
     text = first_fitting(
