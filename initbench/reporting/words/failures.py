@@ -142,12 +142,14 @@ def _count_words(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs:
 def _counts(found: Overview) -> list[str]:
     """Return how many cells fail, with who does most often and without."""
     cells = [label for failing in (found.untrained, found.diverged) for labels in failing.values() for label in labels]
-    most = max(dict.fromkeys(cells), key=cells.count)
+    most = max(map(cells.count, cells))
+    who = [found.results.names.treatment(label) for label in dict.fromkeys(cells) if cells.count(label) == most]
     untrained = sum(map(len, found.untrained.values()))
     diverged = len(cells) - untrained
     text = f"Of {len(found.results.judged)} cells, {untrained} do not train and {diverged} diverge"
-    name, places = found.results.names.treatment(most), found.results.names.workloads_of(len(found.map.columns))
-    return [f"{text}; {name} fails most often, on {cells.count(most)} of {places}.", f"{text}."]
+    places = found.results.names.workloads_of(len(found.map.columns))
+    fail = f"fail most often, each on {most}" if len(who) > 1 else f"fails most often, on {most}"
+    return [f"{text}; {named(who)} {fail} of {places}.", f"{text}."]
 
 
 def _places(found: Overview) -> list[str]:
