@@ -198,4 +198,4 @@ def _median(own: pd.DataFrame, column: str) -> dict[str, float]:
         flags = own[flag].astype("boolean")
         saturated = float(flags.fillna(value=False).sum())
         values = values.mask(values.isna() & flags.notna(), np.inf)
-    return {column: float(np.median(values)), flag: saturated}
+    return {column: spread(values).median, flag: saturated}

@@ -26,7 +26,18 @@ _FIGURES = "figures"
 # The tables that a report may lack, so that one of an earlier report may stand in its place.
 _NOT_IN_EVERY_REPORT = (
     *("rank_pairs", "differences", "paired_differences", "divergence", "variance", "depths", "costs", "probes"),
-    *("correlation", "curves", "curve_ends", "tuning", "probe_curves", "probe_layers"),
+    *(
+        "correlation",
+        "curves",
+        "curve_ends",
+        "tuning",
+        "tuning_steps",
+        "tuning_outcomes",
+        "scale_factors",
+        "layers",
+        "probe_curves",
+        "probe_layers",
+    ),
 )
 
 
@@ -130,11 +141,14 @@ def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file by an atomic rename.
+    """Write a file and put it in place by an atomic rename.
 
     Args:
         path: in a folder that exists.
-        text: all of it.
+        text: that it has.
+
+    Raises:
+        OSError: it cannot be written; the error names it.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
@@ -142,6 +156,9 @@ def write_file(path: Path, text: str) -> None:
             file.write(text)
         Path(name).chmod(0o644)
         Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

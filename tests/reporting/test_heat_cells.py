@@ -93,7 +93,11 @@ def test_cells_that_cannot_run_are_told_from_those_that_have_not_run():
     spec = make_spec({"name": "b"}, {"name": "net2"}, dataset={"name": "classification_data"}).model_dump(mode="json")
     outcomes = {"net1": {"a": [0.1], "b": [0.2], "c": [0.2]}, "net2": {"a": [0.1]}}
     found = mapped(outcomes, incompatible=((spec, "no residual branch"),))
-    cells = {(row.label, column.label): cell for row in found.rows for column, cell in zip(found.columns, row.cells, strict=True)}
+    cells = {
+        (row.label, column.label): cell
+        for row in found.rows
+        for column, cell in zip(found.columns, row.cells, strict=True)
+    }
     assert cells["b", "net2"].state == "incompatible"
     assert cells["b", "net2"].title == "b on net2 cannot run: no residual branch."
     assert cells["c", "net2"].state == "missing"
@@ -178,7 +182,11 @@ def test_the_mean_stands_beside_the_median_where_no_seed_diverged():
 def test_several_metrics_have_each_their_own_scale():
     outcomes = {"cnn": {"a": [0.03], "b": [0.3]}, "transformer": {"a": [3.5], "b": [2.0]}}
     found = mapped(outcomes, {"cnn": TEN_CLASSES, "transformer": LANGUAGE})
-    cells = {(row.label, column.short): cell for row in found.rows for column, cell in zip(found.columns, row.cells, strict=True)}
+    cells = {
+        (row.label, column.short): cell
+        for row in found.rows
+        for column, cell in zip(found.columns, row.cells, strict=True)
+    }
     assert [column.metric for column in found.columns] == ["test error", "test bits per byte"]
     assert (found.metric, found.unit) == ("", "")
     assert cells["a", "cnn"].level == cells["b", "transformer"].level == 1

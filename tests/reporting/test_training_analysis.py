@@ -82,8 +82,10 @@ def test_the_widest_gap_is_that_of_what_trained():
     assert row["treatment"] == "delta_orthogonal"
     assert row["gap"] == pytest.approx(0.15)
     first, second = found.sentences
-    text = "The error of delta_orthogonal on plain-28 ends at 20.00 % on test data and 5.00 % on training data, the widest gap."
-    assert str(first).replace("\N{NO-BREAK SPACE}", " ") == text
+    assert str(first).replace("\N{NO-BREAK SPACE}", " ") == (
+        "The error of delta_orthogonal on plain-28 ends at 20.00 % on test data and 5.00 % on training data, "
+        "the widest gap."
+    )
     assert "fits its training data (2.00" in str(second)
     assert "metainit" in second.bold
 

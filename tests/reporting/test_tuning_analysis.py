@@ -186,7 +186,7 @@ def test_the_objective_before_and_after_by_depth():
             for depth in (10, 28, 16)
         )
     )
-    figure = next(figure for figure in found.figures if figure.name.startswith("tuning-depth-"))
+    figure = next(figure for figure in found.figures if "-depth-plain-" in figure.name)
     assert sorted(bool(dash) for _, dash, _, _ in lines_of(figure.svg)) == [False, True]
     assert "at depth 10 from 1.00 to 0.500; metainit (from delta_orthogonal) at depth 16" in figure.alt
 

@@ -12,9 +12,10 @@ from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figu
 from initbench.reporting.curves import training_curves as curve_table
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import natural
+from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
-from initbench.reporting.words.curves import best_end, fitted_alone, no_end, not_fitted, widest_gap
+from initbench.reporting.words.curves import best_end, best_ends, fitted_alone, no_end, not_fitted, widest_gap
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,9 +94,13 @@ class TrainingCurves(Analysis):
             return no_end(bool((self.ends["state"] == "diverged").all()))
         first = trained[trained["workload"] == trained["workload"].iloc[0]]
         metric = self._metric(first["metric"].iloc[0])
-        row = first.iloc[int((first["outcome_median"] * metric.oriented(1.0)).argmin())]
-        where = self.results.names.treatment(row["treatment"]), self.results.names.workload(row["workload"])
-        return best_end(metric, *where, row["outcome_median"], int(row["step"]))
+        oriented, names = first["outcome_median"] * metric.oriented(1.0), self.results.names
+        row = first.iloc[int(oriented.argmin())]
+        best = [names.treatment(label) for label in first[oriented == oriented.min()]["treatment"]]
+        workload, value = names.workload(row["workload"]), row["outcome_median"]
+        if len(best) > 1:
+            return best_ends(metric, best, workload, value)
+        return best_end(metric, best[0], workload, value, int(row["step"]))
 
     def _fits(self, workload: str, metric: Metric, train: float) -> bool:
         """Return whether a value on training data is more than half of the way from chance to the best value."""
@@ -146,17 +151,20 @@ class TrainingCurves(Analysis):
         return self._drawn[1]
 
 
-def training_curves(results: Results | str | Path) -> TrainingCurves | None:
+def training_curves(results: Results | str | Path, *, workload: str = "") -> TrainingCurves | None:
     """Return how training went, None where nothing was trained or every trial failed.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        workload: one alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such workload.
     """
     results = as_results(results)
     curves = curve_table(results.trials, results.records, results.metric_of)
+    if workload:
+        curves = curves[curves["workload"] == label_of(workload, results.names.workloads, "workload")]
     if not len(curves):
         return None
     ends = curves.groupby(["workload", "treatment"], sort=False).tail(1)

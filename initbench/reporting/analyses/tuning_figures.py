@@ -97,8 +97,9 @@ def _each(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, ti
         own = shown[shown["workload"] == label]
         panel = draw(own, colours) if len(own) else None
         if panel is not None:
-            whole = f"{title}: {found.results.names.workload(label)}"
-            figures.append(Figure(names[label], whole, f"{whole}. {_words(own)}", panel))
+            where = found.results.names.workload(label)
+            whole = f"{title}: {where}"
+            figures.append(Figure(names[label], whole, f"{whole}. {_words(own)}", panel, subject=where))
     return figures
 
 
@@ -130,17 +131,18 @@ def _depths(found: Tuning) -> list[Figure]:
         for when in ("before", "after")
     ]
     shown, colours = in_words(pd.concat(both), found.results)
-    labels = list(dict.fromkeys(several["family"]))
-    names, families = file_names(labels, "tuning-depth-"), short_names([], labels)
+    families = short_names([], list(dict.fromkeys(several["family"])))
+    names = {
+        quantity: file_names(list(families.workloads), f"tuning-{quantity}-depth-")
+        for quantity in set(several["quantity"])
+    }
     figures = []
-    for number, ((family, quantity), part) in enumerate(
-        shown.sort_values("depth").groupby(["family", "quantity"], sort=False)
-    ):
+    for (family, quantity), part in shown.sort_values("depth").groupby(["family", "quantity"], sort=False):
         what = quantity_words(str(quantity))
         panel = value_panel(part, "depth", "depth", what, colours)
         if panel is not None:
             title = f"{capitalized(what)} before and after tuning: {families.workload(str(family))}"
-            name = names[str(family)] + (f"-{number}" if number else "")
+            name = names[str(quantity)][str(family)]
             figures.append(Figure(name, title, f"{title}. {_by_depth(part)}", panel))
     return figures
 

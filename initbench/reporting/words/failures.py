@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _UNTRAINED = ("do not train", "does not train", "none trains")
 _DIVERGED = ("diverge", "diverges", "all diverge")
 """Of several, of one, of all."""
+_NOT = {_UNTRAINED: " not", _DIVERGED: ""}
 
 
 def failure_sentences(found: Overview) -> list[list[Sentence]]:
@@ -29,62 +30,93 @@ def failure_sentences(found: Overview) -> list[list[Sentence]]:
     Returns:
         Two sentences or one; nothing where all train.
     """
-    untrained, diverged = _by_names(found.untrained), _by_names(found.diverged)
-    if not untrained and not diverged:
+    if not found.untrained and not found.diverged:
         return []
-    own = [_untrained(found, untrained), _diverged(found, diverged)]
+    own = [_untrained(found), _diverged(found)]
     separate = [sentence for sentence in own if sentence is not None]
     ways = [separate]
     if len(separate) == 2:
-        # What guessing gives is said last: who fails matters more.
-        joined = f"{_where(found, untrained, _UNTRAINED)}; {_where(found, diverged, _DIVERGED)}."
-        text = first_fitting(capitalized(joined), _counts(found))
-        ways.append([with_bold(Sentence(text), _places(found, untrained, diverged))])
+        # What guessing gives is left out: who fails matters more.
+        pairs = [
+            f"{untrained}; {diverged}."
+            for untrained in _texts(found, found.untrained, _UNTRAINED)
+            for diverged in _texts(found, found.diverged, _DIVERGED)
+        ]
+        text = first_fitting(*(_begun(found, pair) for pair in pairs), *_counts(found))
+        ways.append([with_bold(Sentence(text), _places(found))])
     return ways
 
 
-def _by_names(failing: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
-    """Return treatments → the workloads on which just these fail, those of most workloads first."""
-    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+def _texts(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs: tuple[str, str, str]) -> list[str]:
+    """Return who fails where in two forms, by place and by treatment, without a full stop.
+
+    ``on plain-28, kaiming and xavier do not train``; ``xavier does not train on plain-16 and plain-28, kaiming not on
+    plain-28``.
+    """
+    if len(found.map.columns) == 1:
+        return [_group(found, next(iter(failing.values())), verbs)]
+    by_place: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    where: dict[str, list[str]] = defaultdict(list)
     for workload, treatments in failing.items():
-        groups[treatments].append(workload)
-    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+        by_place[treatments].append(workload)
+        for treatment in treatments:
+            where[treatment].append(workload)
+    by_treatment: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for treatment, workloads in where.items():
+        by_treatment[tuple(workloads)].append(treatment)
+    ordered = sorted(by_place.items(), key=lambda item: -len(item[1]))
+    first = "; ".join(f"{_on(found, places)}, {_group(found, who, verbs)}" for who, places in ordered)
+    groups = sorted(by_treatment.items(), key=lambda item: -len(item[0]))
+    texts = [
+        f"{_group(found, who, verbs)} {_on(found, places)}"
+        if i == 0
+        else f"{_who(found, who)}{_NOT[verbs]} {_on(found, places)}"
+        for i, (places, who) in enumerate(groups)
+    ]
+    return [first, ", ".join(texts)]
 
 
-def _where(found: Overview, groups: Mapping[tuple[str, ...], list[str]], verbs: tuple[str, str, str]) -> str:
-    """Return ``on plain-28, kaiming and xavier do not train; on wrn-28, lsuv does not train``."""
-    names, texts = found.results.names, []
-    total = len(found.map.columns)
+def _who(found: Overview, treatments: Sequence[str]) -> str:
+    return named([found.results.names.treatment(label) for label in treatments], 4)
+
+
+def _group(found: Overview, treatments: Sequence[str], verbs: tuple[str, str, str]) -> str:
+    """Return ``kaiming and xavier do not train``, or ``none trains``."""
     several, one, every = verbs
-    for treatments, workloads in groups.items():
-        who = named([names.treatment(label) for label in treatments], 4)
-        if len(workloads) == total > 1:
-            where = f"on {all_workloads(found.results, total)}"
-        else:
-            where = "on " + named([names.workload(label) for label in workloads])
-        text = f"{who} {several if len(treatments) > 1 else one}"
-        if len(treatments) == len(found.map.rows) > 1:
-            text = every
-        texts.append(f"{where}, {text}" if total > 1 else text)
-    return "; ".join(texts)
+    if len(treatments) == len(found.map.rows) > 1:
+        return every
+    return f"{_who(found, treatments)} {several if len(treatments) > 1 else one}"
 
 
-def _untrained(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
-    if not groups:
+def _on(found: Overview, workloads: Sequence[str]) -> str:
+    total = len(found.map.columns)
+    if len(workloads) == total:
+        return f"on {all_workloads(found.results, total)}"
+    return "on " + named([found.results.names.workload(label) for label in workloads])
+
+
+def _untrained(found: Overview) -> Sentence | None:
+    if not found.untrained:
         return None
-    text, guess = capitalized(_where(found, groups, _UNTRAINED)), guessing(found, ": guessing gives {}")
-    guess = guess or ", no better than guessing"
+    texts = [_begun(found, text) for text in _texts(found, found.untrained, _UNTRAINED)]
+    guess = guessing(found, ": guessing gives {}") or ", no better than guessing"
     counts = _count_words(found, found.untrained, _UNTRAINED)
-    fitting = first_fitting(f"{text}{guess}.", f"{text}.", f"{counts}{guess}.", f"{counts}.")
-    return with_bold(Sentence(fitting), _places(found, groups))
+    ways = [f"{text}{rest}." for text in texts for rest in (guess, "")]
+    return with_bold(Sentence(first_fitting(*ways, f"{counts}{guess}.", f"{counts}.")), _places(found))
 
 
-def _diverged(found: Overview, groups: Mapping[tuple[str, ...], list[str]]) -> Sentence | None:
-    if not groups:
+def _diverged(found: Overview) -> Sentence | None:
+    if not found.diverged:
         return None
-    text = f"{capitalized(_where(found, groups, _DIVERGED))}."
-    fitting = first_fitting(text, f"{_count_words(found, found.diverged, _DIVERGED)}.")
-    return with_bold(Sentence(fitting), _places(found, groups))
+    texts = [f"{_begun(found, text)}." for text in _texts(found, found.diverged, _DIVERGED)]
+    return with_bold(
+        Sentence(first_fitting(*texts, f"{_count_words(found, found.diverged, _DIVERGED)}.")), _places(found)
+    )
+
+
+def _begun(found: Overview, text: str) -> str:
+    """Return a text with a capital first letter where it begins with a place, and not with a name."""
+    return capitalized(text) if text.startswith("on ") and len(found.map.columns) > 1 else text
 
 
 def guessing(found: Overview, form: str) -> str:
@@ -107,15 +139,21 @@ def _count_words(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs:
     return first_fitting(f"{text}, most often {name}: on {often[most]} of {places}", text)
 
 
-def _counts(found: Overview) -> str:
+def _counts(found: Overview) -> list[str]:
+    """Return how many cells fail, with who does most often and without."""
+    cells = [label for failing in (found.untrained, found.diverged) for labels in failing.values() for label in labels]
+    most = max(map(cells.count, cells))
+    who = [found.results.names.treatment(label) for label in dict.fromkeys(cells) if cells.count(label) == most]
     untrained = sum(map(len, found.untrained.values()))
-    diverged = sum(map(len, found.diverged.values()))
-    return f"Of {len(found.results.judged)} cells, {untrained} do not train and {diverged} diverge."
+    diverged = len(cells) - untrained
+    text = f"Of {len(found.results.judged)} cells, {untrained} do not train and {diverged} diverge"
+    places = found.results.names.workloads_of(len(found.map.columns))
+    fail = f"fail most often, each on {most}" if len(who) > 1 else f"fails most often, on {most}"
+    return [f"{text}; {named(who)} {fail} of {places}.", f"{text}."]
 
 
-def _places(found: Overview, *groups: Mapping[tuple[str, ...], list[str]]) -> list[str]:
-    workloads = {label for own in groups for labels in own.values() for label in labels}
-    return [found.results.names.workload(label) for label in sorted(workloads)]
+def _places(found: Overview) -> list[str]:
+    return [found.results.names.workload(label) for label in sorted({*found.untrained, *found.diverged})]
 
 
 def all_workloads(results: Results, workloads: int) -> str:

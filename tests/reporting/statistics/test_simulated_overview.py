@@ -15,7 +15,7 @@ from simulations import ALPHA, WORLDS, differences, excludes_zero, limit, percen
 from worlds import Setting, frame, null_worlds, table
 
 from initbench.reporting.analyses.heat_cells import order_of
-from initbench.reporting.analyses.overview import _CLAIMS, _lead
+from initbench.reporting.analyses.lead import CLAIMS, find_lead
 from initbench.reporting.cells import cells
 from initbench.reporting.statistics.ranks import compare_ranks
 
@@ -53,7 +53,7 @@ def by_ranks(y):
     holm = 2 * stats.norm.sf(largest / error) * k * (k - 1) / 2
     apart = largest > stats.studentized_range.ppf(1 - ALPHA, k, np.inf) * error / math.sqrt(2)
     with np.errstate(invalid="ignore"):  # where all medians are equal
-        return (rank_pvalues(medians)[0] < ALPHA / _CLAIMS) & (holm < ALPHA) & apart
+        return (rank_pvalues(medians)[0] < ALPHA / CLAIMS) & (holm < ALPHA) & apart
 
 
 def over_two(y):
@@ -61,7 +61,7 @@ def over_two(y):
     if y.shape[1] < 3 or y.shape[2] != 2:
         return np.zeros(len(y), dtype=bool)
     found, _, _ = differences(y)
-    return excludes_zero(found.mean(axis=-1), _CLAIMS)[:, 0]
+    return excludes_zero(found.mean(axis=-1), CLAIMS)[:, 0]
 
 
 def on_one(y):
@@ -71,7 +71,7 @@ def on_one(y):
     best = medians.argmin(axis=2)
     with_best = (first[:, None] == best[:, None]) | (second[:, None] == best[:, None])
     spread = np.ptp(np.where(np.isfinite(found), found, 0.0), axis=-1) > 1e-12
-    comparisons = _CLAIMS * y.shape[1] * len(first)
+    comparisons = CLAIMS * y.shape[1] * len(first)
     # What is told has to be on the side of the best by its median.
     sign = np.where(first[:, None] == best[:, None], -1, 1)
     return (excludes_zero(found, comparisons) & spread & with_best & (sign * found.mean(axis=-1) > 0)).any(axis=(1, 2))
@@ -87,7 +87,7 @@ def lead_of(world):
     trials = frame(world)
     judged = cells(trials.assign(oriented_chance=np.nan, chance_standard_error=np.nan, oriented_best=np.nan))
     results = SimpleNamespace(trials=trials, cells=judged, judged=judged, terms=SimpleNamespace(metric="error"))
-    return _lead(results, compare_ranks(table(np.median(world, axis=-1))), order_of(results))
+    return find_lead(results, compare_ranks(table(np.median(world, axis=-1))), order_of(results))
 
 
 # The fast ones.
