@@ -11,6 +11,8 @@ from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.comparison_figures import comparison_figures
 from initbench.reporting.analyses.comparison_tables import differences_table, paired_table, pairs_table
+from initbench.reporting.analyses.heat_cells import order_of
+from initbench.reporting.analyses.lead import find_lead
 from initbench.reporting.analyses.ranking import Ranking, rank
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.cells import trial_outcomes
@@ -21,6 +23,7 @@ from initbench.reporting.results import as_results
 from initbench.reporting.statistics.divergence import DivergenceRate, divergence_rate
 from initbench.reporting.statistics.paired import PairedComparison, compare_paired
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words
+from initbench.reporting.words.lead import lead_words
 from initbench.reporting.words.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -88,9 +91,11 @@ class Comparison(Analysis):
 
     @cached_property
     def sentences(self) -> list[Sentence]:
-        """The order over the workloads, the first two, then each workload, then those that are not ranked."""
+        """Who leads where, the order over the workloads, the first two, then each workload, then who is not ranked."""
         results, names = self.results, self.results.names
         found: list[Sentence] = []
+        if not self.ranking.ranks.is_told:  # else the order over workloads is what is to be said first
+            found += lead_words(find_lead(results, self.ranking.ranks, order_of(results)), results)
         if self.is_over_workloads:
             found.append(ranks_words(self.ranking.ranks, results.terms, names.treatment, place=names.noun))
             others = [name for name in self.ranked if name != self.reference]

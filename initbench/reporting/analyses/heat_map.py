@@ -103,7 +103,7 @@ class HeatMap:
     Attributes:
         rows: the treatment that trains on most workloads first; what cannot run everywhere last.
         columns: the workloads.
-        metric: of all values, such as ``test error, median of seeds``; empty where workloads have several.
+        metric: of all values, such as ``test accuracy, median of seeds``; empty where workloads have several.
         darkest: what the colour of level 1 means, such as ``low error``.
         lightest: what the colour of level 0 means, such as ``high``.
     """
