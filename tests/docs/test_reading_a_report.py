@@ -36,5 +36,5 @@ def test_every_table_of_a_report_is_named(tmp_path):
     records[0].probes.append({"name": "signal", "kind": "curve", "x": [0, 1], "y": [1.0, 2.0], "over": "depth"})
     records[0].probes.append({"name": "norms", "kind": "per_layer", "values": {"weight": 1.0}})
     write_ledger(tmp_path, records)
-    written = {path.stem for path in write_report(tmp_path).parent.glob("*.csv")}
+    written = {path.stem for path in write_report(tmp_path).files if path.suffix == ".csv"}
     assert set(re.findall(r"^\| `(\w+)\.csv`", GUIDE, re.MULTILINE)) == written
