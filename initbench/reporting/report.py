@@ -53,8 +53,8 @@ def write_report(
     """Write a report; equal ledgers give equal files.
 
     Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``conditions.csv``, and every table of the
-    page as ``<name>.csv``; and every figure of the page as ``figures/<name>.svg``. Each is put in place by an atomic rename;
-    tables and figures of an earlier report that this one does not have are removed.
+    page as ``<name>.csv``; and every figure of the page as ``figures/<name>.svg``. Each is put in place by an
+    atomic rename; tables and figures of an earlier report that this one does not have are removed.
 
     Args:
         folders: a suite's folder, ``runs/<suite name>``, or several, which make one report; or results that were read.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
+from initbench.reporting.names import Name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -101,7 +103,7 @@ class HeatMap:
     Attributes:
         rows: the treatment that trains on most workloads first; what cannot run everywhere last.
         columns: the workloads.
-        metric: of all values, such as ``test error, median of seeds``; empty where workloads have several.
+        metric: of all values, such as ``test accuracy, median of seeds``; empty where workloads have several.
         darkest: what the colour of level 1 means, such as ``low error``.
         lightest: what the colour of level 0 means, such as ``high``.
     """
@@ -144,8 +146,8 @@ class HeatMap:
         """One row per cell: ``treatment, workload, state, text, note, level, is_best``; the names are short ones."""
         rows = [
             {
-                "treatment": f"{row.short} {row.detail}".strip(),
-                "workload": f"{column.short} {column.detail}".strip(),
+                "treatment": Name(row.short, row.detail).text,
+                "workload": Name(column.short, column.detail).text,
                 "state": cell.state,
                 "text": cell.words,
                 "note": cell.note,

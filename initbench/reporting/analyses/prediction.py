@@ -8,9 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.prediction_figures import can_be_drawn, outcome_figures, rho_figures
+from initbench.reporting.analyses.prediction_figures import (
+    can_be_drawn,
+    outcome_figures,
+    probes_figure,
+    rho_figures,
+)
 from initbench.reporting.analyses.prediction_tables import correlation_table, probes_table
 from initbench.reporting.analyses.probe_results import ALL_VALUES, ProbeResult, measure
+from initbench.reporting.names import Name, label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.multiplicity import adjust
 from initbench.reporting.words.prediction import (
@@ -39,11 +45,14 @@ class Prediction(Analysis):
 
     Attributes:
         results: that it is of.
-        probes: as from `probe_results.measure`: what each probe tells, with its saturated values and without.
+        probes: as from `probe_results.measure`: what each probe tells, with its saturated values and without; the first
+            is the one that is drawn.
+        workload: label of the only workload on which it is drawn; empty for all.
     """
 
     results: Results
     probes: Sequence[ProbeResult]
+    workload: str = ""
     name: ClassVar[str] = "prediction"
 
     @property
@@ -95,8 +104,9 @@ class Prediction(Analysis):
 
     @cached_property
     def figures(self) -> list[Figure]:
-        """The outcome against the first probe on each workload, and the correlations of its forms."""
-        return [*rho_figures(self), *outcome_figures(self)]
+        """The correlations of the first probe by workload, those of all probes, and the outcome against the first."""
+        every = probes_figure(self)
+        return [*rho_figures(self), *([every] if every is not None else []), *outcome_figures(self)]
 
     @property
     def remarks(self) -> list[str]:
@@ -121,17 +131,26 @@ class Prediction(Analysis):
         return [probes_table(self), correlation_table(self)] if self.probes else [correlation_table(self)]
 
 
-def predict(results: Results | str | Path) -> Prediction:
+def predict(results: Results | str | Path, *, probe: str = "", workload: str = "") -> Prediction:
     """Return what measurements at initialization tell of the outcomes.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        probe: that comes first and is drawn; by default the gradient quotient, where it was measured. All are
+            analysed, for p-values are corrected for all.
+        workload: that is drawn alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such probe or workload.
     """
     results = as_results(results)
-    return Prediction(results, measure(results))
+    only = label_of(workload, results.names.workloads, "workload") if workload else ""
+    probes = measure(results)
+    if probe:
+        known = {name: Name(name) for name in dict.fromkeys(result.probe for result in probes)}
+        first = label_of(probe, known, "probe")
+        probes.sort(key=lambda result: result.probe != first)
+    return Prediction(results, probes, only)
 
 
 def corrected(
@@ -153,5 +172,5 @@ def corrected(
 
 def subject(result: ProbeResult) -> str:
     """Return what a verdict on a probe is of: its name, and the form where there are two."""
-    name = result.column.removeprefix("probe.")
+    name = result.probe
     return name if result.form == ALL_VALUES and not result.saturated.any() else f"{name}, {result.form}"

@@ -12,6 +12,7 @@ from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figu
 from initbench.reporting.curves import training_curves as curve_table
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import natural
+from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.curves import best_end, best_ends, fitted_alone, no_end, not_fitted, widest_gap
@@ -150,17 +151,20 @@ class TrainingCurves(Analysis):
         return self._drawn[1]
 
 
-def training_curves(results: Results | str | Path) -> TrainingCurves | None:
+def training_curves(results: Results | str | Path, *, workload: str = "") -> TrainingCurves | None:
     """Return how training went, None where nothing was trained or every trial failed.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        workload: one alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such workload.
     """
     results = as_results(results)
     curves = curve_table(results.trials, results.records, results.metric_of)
+    if workload:
+        curves = curves[curves["workload"] == label_of(workload, results.names.workloads, "workload")]
     if not len(curves):
         return None
     ends = curves.groupby(["workload", "treatment"], sort=False).tail(1)

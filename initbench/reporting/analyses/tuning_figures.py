@@ -97,8 +97,9 @@ def _each(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, ti
         own = shown[shown["workload"] == label]
         panel = draw(own, colours) if len(own) else None
         if panel is not None:
-            whole = f"{title}: {found.results.names.workload(label)}"
-            figures.append(Figure(names[label], whole, f"{whole}. {_words(own)}", panel))
+            where = found.results.names.workload(label)
+            whole = f"{title}: {where}"
+            figures.append(Figure(names[label], whole, f"{whole}. {_words(own)}", panel, subject=where))
     return figures
 
 

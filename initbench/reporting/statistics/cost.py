@@ -104,7 +104,10 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
 
 
 def costs_to_target(
-    trials: pd.DataFrame, records: Mapping[str, TrialRecord], metrics: Mapping[str, Metric]
+    trials: pd.DataFrame,
+    records: Mapping[str, TrialRecord],
+    metrics: Mapping[str, Metric],
+    target: float | None = None,
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 
@@ -118,6 +121,7 @@ def costs_to_target(
         trials: as from `trials.comparable_trials`.
         records: with histories, by trial id.
         metrics: of each workload, as from `trials.workload_metrics`.
+        target: that of all workloads, in the metric's own direction, in place of those.
 
     Returns:
         The costs in training steps, workloads × treatments, +∞ for a miss, NaN for a cell that was not run or whose
@@ -133,7 +137,7 @@ def costs_to_target(
     targets = middle.clip(upper=worst).where(worst.notna()).rename("target")
     results = trial_outcomes(trials)
     for workload in workloads:
-        targets[workload] = metrics[workload].oriented(targets[workload])
+        targets[workload] = metrics[workload].oriented(targets[workload]) if target is None else target
     each = [
         cost_to_target(records[trial], targets[workload])
         for trial, workload in zip(results["trial_id"], results["workload"], strict=True)

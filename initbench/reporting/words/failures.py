@@ -68,7 +68,9 @@ def _texts(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs: tuple
     first = "; ".join(f"{_on(found, places)}, {_group(found, who, verbs)}" for who, places in ordered)
     groups = sorted(by_treatment.items(), key=lambda item: -len(item[0]))
     texts = [
-        f"{_group(found, who, verbs)} {_on(found, places)}" if i == 0 else f"{_who(found, who)}{_NOT[verbs]} {_on(found, places)}"
+        f"{_group(found, who, verbs)} {_on(found, places)}"
+        if i == 0
+        else f"{_who(found, who)}{_NOT[verbs]} {_on(found, places)}"
         for i, (places, who) in enumerate(groups)
     ]
     return [first, ", ".join(texts)]
@@ -96,7 +98,8 @@ def _on(found: Overview, workloads: Sequence[str]) -> str:
 def _untrained(found: Overview) -> Sentence | None:
     if not found.untrained:
         return None
-    texts, guess = [_begun(found, text) for text in _texts(found, found.untrained, _UNTRAINED)], _guessing(found)
+    texts = [_begun(found, text) for text in _texts(found, found.untrained, _UNTRAINED)]
+    guess = guessing(found, ": guessing gives {}") or ", no better than guessing"
     counts = _count_words(found, found.untrained, _UNTRAINED)
     ways = [f"{text}{rest}." for text in texts for rest in (guess, "")]
     return with_bold(Sentence(first_fitting(*ways, f"{counts}{guess}.", f"{counts}.")), _places(found))
@@ -106,7 +109,9 @@ def _diverged(found: Overview) -> Sentence | None:
     if not found.diverged:
         return None
     texts = [f"{_begun(found, text)}." for text in _texts(found, found.diverged, _DIVERGED)]
-    return with_bold(Sentence(first_fitting(*texts, f"{_count_words(found, found.diverged, _DIVERGED)}.")), _places(found))
+    return with_bold(
+        Sentence(first_fitting(*texts, f"{_count_words(found, found.diverged, _DIVERGED)}.")), _places(found)
+    )
 
 
 def _begun(found: Overview, text: str) -> str:
@@ -114,13 +119,11 @@ def _begun(found: Overview, text: str) -> str:
     return capitalized(text) if text.startswith("on ") and len(found.map.columns) > 1 else text
 
 
-def _guessing(found: Overview) -> str:
-    """Return ``: no better than guessing, 90.0 %``, where all have one chance level."""
+def guessing(found: Overview, form: str) -> str:
+    """Return what guessing gives, ``90.0 %``, in a form such as ``, {}``; nothing where there are several levels."""
     judged, metric = found.results.judged, found.results.terms.metric
     levels = set(judged[judged["state"] == "untrained"]["chance"])
-    if metric is None or len(levels) != 1:
-        return ", no better than guessing"
-    return f": guessing gives {metric.brief(metric.oriented(levels.pop()))}"
+    return form.format(metric.brief(metric.oriented(levels.pop()))) if metric and len(levels) == 1 else ""
 
 
 def _count_words(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs: tuple[str, str, str]) -> str:
@@ -139,12 +142,14 @@ def _count_words(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs:
 def _counts(found: Overview) -> list[str]:
     """Return how many cells fail, with who does most often and without."""
     cells = [label for failing in (found.untrained, found.diverged) for labels in failing.values() for label in labels]
-    most = max(dict.fromkeys(cells), key=cells.count)
+    most = max(map(cells.count, cells))
+    who = [found.results.names.treatment(label) for label in dict.fromkeys(cells) if cells.count(label) == most]
     untrained = sum(map(len, found.untrained.values()))
     diverged = len(cells) - untrained
     text = f"Of {len(found.results.judged)} cells, {untrained} do not train and {diverged} diverge"
-    name, places = found.results.names.treatment(most), found.results.names.workloads_of(len(found.map.columns))
-    return [f"{text}; {name} fails most often, on {cells.count(most)} of {places}.", f"{text}."]
+    places = found.results.names.workloads_of(len(found.map.columns))
+    fail = f"fail most often, each on {most}" if len(who) > 1 else f"fails most often, on {most}"
+    return [f"{text}; {named(who)} {fail} of {places}.", f"{text}."]
 
 
 def _places(found: Overview) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.reporting.formatting import count, counted
-from initbench.reporting.words.failures import all_workloads, failure_sentences, with_bold
+from initbench.reporting.words.failures import all_workloads, failure_sentences, guessing, with_bold
 from initbench.reporting.words.fitting import said
+from initbench.reporting.words.lead import lead_words
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
-from initbench.reporting.words.sizes import difference_words, needed_words
+from initbench.reporting.words.sizes import needed_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,9 @@ def overview_sentences(found: Overview) -> list[Sentence]:
     """
     if not len(found.results.judged):
         return [_nothing(found)]
-    trains, lead, cost, unknown = _trains(found), _lead(found), _cost(found), _unknown(found)
-    failures = failure_sentences(found)
+    trains, lead = _trains(found), lead_words(found.lead, found.results)
+    cost, unknown = _cost(found), _unknown(found)
+    failures = [] if trains and _one_failure(found) else failure_sentences(found)
     if not [*trains, *lead, *failures, *cost]:
         trains = [_range(found)]
     room = MOST_SENTENCES - len([*trains, *lead, *cost, *unknown])
@@ -46,6 +48,12 @@ def _nothing(found: Overview) -> Sentence:
     return Sentence("No trial has an outcome: there is nothing to compare.")
 
 
+def _one_failure(found: Overview) -> str:
+    """Return the state that all cells have where all fail alike, which one sentence says; else nothing."""
+    states = set(found.results.judged["state"])
+    return str(states.pop()) if len(states) == 1 and len(found.map.rows) > 1 and "trained" not in states else ""
+
+
 def _range(found: Overview) -> Sentence:
     """Return from where to where the medians go: what there is to say where no chance level tells who trains."""
     results, metric = found.results, found.results.terms.metric
@@ -53,7 +61,7 @@ def _range(found: Overview) -> Sentence:
         cells = counted(len(results.judged), "cell")
         return Sentence(f"There are {cells} with an outcome, each in the metric of its {results.names.noun}.")
     ordered = results.judged.sort_values("outcome", kind="stable").to_dict("records")
-    names = {}
+    names: dict[str, str] = {}
     for end, row in (("first", ordered[0]), ("last", ordered[-1])):
         names |= {
             end: results.names.treatment(row["treatment"]),
@@ -88,13 +96,19 @@ def _trains(found: Overview) -> list[Sentence]:
         verb = "train" if len(every) > 1 else "trains"
         texts = [f"Only {{{who}}} {verb} {{place}}{rest}." for who in ("every", "few") for rest in ("{shown}", "")]
         texts.append(f"{len(every)} of {total} {several} {verb} {{place}}.")
-        text = said(*texts, names=place, shown=values, every=named(every, len(every)), few=named(every))
-        return [with_bold(text, every)]
+        sentence = said(*texts, names=place, shown=values, every=named(every, len(every)), few=named(every))
+        return [with_bold(sentence, every)]
     best, count_of = found.most
     if count_of == 0:
         cells = len(results.judged)
+        failure = _one_failure(found)
+        if failure == "diverged":
+            return [
+                Sentence(f"Nothing trains: {f'all {cells} cells diverge' if cells > 1 else 'the only cell diverges'}.")
+            ]
+        level = guessing(found, ", {}") if failure else ""
         none = f"none of the {cells} cells is" if cells > 1 else "the only cell with a result is not"
-        return [Sentence(f"Nothing trains: {none} better than guessing.")]
+        return [Sentence(f"Nothing trains: {none} better than guessing{level}.")]
     most = [names.treatment(label) for label in best]
     verb = "train" if len(most) > 1 else "trains"
     text = first_fitting(
@@ -117,7 +131,7 @@ def _alone(found: Overview) -> list[Sentence]:
 
 
 def _values(found: Overview, labels: Sequence[str]) -> str:
-    """Return ``: 2.5 % and 3.6 % test error``, or a range; nothing where there are several metrics."""
+    """Return ``: 97.5 % and 96.4 % test accuracy``, or a range; nothing where there are several metrics."""
     metric = found.results.terms.metric
     judged = found.results.judged
     own = judged[judged["treatment"].isin(labels)]["outcome"]
@@ -129,33 +143,6 @@ def _values(found: Overview, labels: Sequence[str]) -> str:
         return f": {' and '.join(shown)} {metric.title}"
     low, high = metric.brief(min(values), unit=False), metric.brief(max(values))
     return f": {low} to {high} {metric.title}"
-
-
-def _lead(found: Overview) -> list[Sentence]:
-    lead, results = found.lead, found.results
-    if lead is None:
-        return []
-    names = {"winner": results.names.treatment(lead.winner), "loser": results.names.treatment(lead.loser)}
-    places = results.names.workloads_of(lead.difference.n)
-    if not lead.workload and lead.is_of_ranks:
-        low, high = lead.difference.low, lead.difference.high
-        return [
-            said(
-                f"Over {places}, {{winner}} ranks first, ahead of {{loser}} by {{size}}.",
-                f"Over {places}, {{winner}} ranks first, ahead of the last by {{size}}.",
-                names=names,
-                bold=["winner"],
-                size=f"{lead.difference.value:.1f} ranks ({low:.1f} to {high:.1f})",
-            )
-        ]
-    metric = results.metric_of[lead.workload or next(iter(results.metric_of))]
-    size = difference_words(lead.difference, metric)
-    if not lead.workload:
-        text = f"Over {places}, {{winner}} beats {{loser}} by {{size}} on average."
-        return [said(text, names=names, bold=["winner"], size=size)]
-    names["place"] = results.names.workload(lead.workload)
-    text = "On {place}, {winner} beats {loser} by {size}."
-    return [said(text, names=names, bold=["winner", "place"], size=size)]
 
 
 def _cost(found: Overview) -> list[Sentence]:

@@ -3,22 +3,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from ledgers import (
-    DELTA_1,
-    DELTA_2,
-    KAIMING,
-    METAINIT,
-    cell,
-    make_measured,
-    make_record,
-    make_spec,
-    quickstart_records,
-)
-from reports import compared, comparison, knowing_chance
+from ledgers import KAIMING, make_measured, make_record, make_spec, quickstart_records
+from reports import compared, comparison
 
 from initbench.reporting.cells import cells, complete, table
 from initbench.reporting.frame import GQ
-from initbench.reporting.trained import is_trained
 
 nan, inf = math.nan, math.inf
 
@@ -69,44 +58,6 @@ def test_a_cell_that_was_measured_alone_has_no_outcome():
     assert (row["state"], row["seeds"]) == ("measured", 1)
     assert measured[["outcome", "ranked"]].isna().all(axis=None)
     assert table(measured).empty
-
-
-def test_cells_that_did_not_train_are_tied_between_those_that_did_and_those_that_diverged():
-    """Of ten classes a guess is wrong in 90 %: two cells are no better, however their medians differ."""
-    records = knowing_chance(
-        [
-            *cell([0.1, 0.2, 0.95], KAIMING),
-            *cell([0.9, 0.9, 0.9], DELTA_1),
-            *cell([0.895, 0.89, 0.95], DELTA_2),
-            *cell([None, None, 0.1], METAINIT),
-            *cell([0.86, 0.1, 0.9], {"name": "xavier"}),
-        ]
-    )
-    found = cells(trials(records)).set_index("treatment")
-    order = ["kaiming", "xavier", "delta_orthogonal[gain=1]", "delta_orthogonal[gain=2]", "metainit(delta_orthogonal)"]
-    assert list(found["state"][order]) == ["trained", "trained", "untrained", "untrained", "diverged"]
-    assert list(found["trained"][order]) == [2, 2, 0, 0, 1]
-    assert set(found["chance"]) == {0.9}
-    assert list(found["outcome"][order]) == [0.2, 0.86, 0.9, 0.895, inf]  # the median is what it was
-    assert list(found["ranked"][order].rank()) == [1, 2, 3.5, 3.5, 5]
-
-
-def test_where_chance_is_not_known_every_cell_that_did_not_diverge_counts_as_trained():
-    found = cells(trials([*cell([0.9, 0.9], KAIMING), *cell([0.95, None], DELTA_1)])).set_index("treatment")
-    assert dict(found["state"]) == {"kaiming": "trained", "delta_orthogonal": "diverged"}
-    assert found[["trained", "chance"]].isna().all(axis=None)
-
-
-def test_trained_is_better_than_chance_by_more_than_its_error_and_a_share_of_the_way_to_the_best():
-    # By 2 % of .9 where the error is small, by 2.576 of its standard errors where it is large.
-    assert list(is_trained([0.8819, 0.8821, inf, nan], 0.9, 0.001, 0.0))[:3] == [1, 0, 0]
-    assert list(is_trained([0.8483, 0.8485], 0.9, 0.02, 0.0)) == [1, 0]
-    # R² of a constant is 0 and the best is 1: oriented, 0 and -1.
-    assert list(is_trained([-0.021, -0.019], 0.0, nan, -1.0)) == [1, 0]
-    # Nothing is known without a chance level, or without anything to measure the distance from it by.
-    assert np.isnan(is_trained([0.1, nan, 0.1], [nan, 0.9, 0.9], [0.1, 0.1, nan], [0.0, 0.0, nan])).all()
-    # No best value is known of bits per byte: its standard error decides alone.
-    assert list(is_trained([1.40, 1.49], 1.5, 0.02, nan)) == [1, 0]
 
 
 def test_the_table_has_gaps_where_nothing_ran():
