@@ -21,7 +21,7 @@ from initbench.reporting.statistics.ranks import compare_ranks
 
 SIZES = [(workloads, treatments) for workloads in (1, 2, 4, 8) for treatments in (2, 4, 10)]
 NOISE = {
-    "normal": {},
+    "light tails": {},
     "heavy tails": {"heavy": True},
     "seeds in common": {"common": 0.5},
     "unequal variances": {"unequal": True},
@@ -105,7 +105,7 @@ def test_the_vectorized_leader_is_the_reports(kind, workloads, treatments):
 
 @pytest.mark.parametrize(("workloads", "treatments", "seeds"), [(1, 4, 3), (2, 10, 5), (4, 2, 3), (8, 4, 3)])
 def test_equal_treatments_have_a_leader_in_no_more_than_five_percent(workloads, treatments, seeds):
-    assert named(equal_treatments("normal", workloads, treatments, seeds)).mean() <= limit()
+    assert named(equal_treatments("light tails", workloads, treatments, seeds)).mean() <= limit()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_equal_treatments_have_a_leader_in_no_more_than_five_percent(workloads, 
 )
 def test_a_planted_difference_is_found(workloads, treatments, seeds, effect, reason):
     """The first treatment is better by so many standard deviations of the seeds."""
-    y = equal_treatments("normal", workloads, treatments, seeds)
+    y = equal_treatments("light tails", workloads, treatments, seeds)
     y[:, :, 0] -= 0.5 * effect
     assert reason(y).mean() > 0.8
     leads = [lead_of(world) for world in y[np.flatnonzero(reason(y))[:2]]]
@@ -123,7 +123,7 @@ def test_a_planted_difference_is_found(workloads, treatments, seeds, effect, rea
 
 def test_at_half_the_level_it_does_not_name_one_for_two_reasons_at_once():
     """With both reasons at 5 % it would: what is given away is what the second reason takes."""
-    y = equal_treatments("normal", 8, 2, 3, number=20_000)
+    y = equal_treatments("light tails", 8, 2, 3, number=20_000)
     assert over_two(y).mean() == pytest.approx(0.025, abs=3 * math.sqrt(0.025 * 0.975 / 20_000))
 
 
