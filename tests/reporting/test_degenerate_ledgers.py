@@ -137,7 +137,7 @@ LEDGERS = {
     ),
     "all diverged": (
         scored(KAIMING, [None] * 3) + scored(DELTA_1, [None] * 3),
-        ["Nothing trains", "delta_orthogonal and kaiming diverge"],
+        ["Nothing trains", "diverge"],
         ["beats", "Delta_orthogonal", "best", "trains plain"],
         {
             "comparison": "Every initializer diverges",
@@ -153,13 +153,13 @@ LEDGERS = {
     ),
     "one failed, the other diverged": (
         failed(KAIMING) + scored(DELTA_1, [None] * 3),
-        ["Nothing trains: the only cell with a result", "Only one initializer has a result: nothing is compared"],
+        ["diverge", "Only one initializer has a result: nothing is compared"],
         ["There is one initializer", "kaiming diverge", "beats"],
         {"divergence": "delta_orthogonal diverges in 3 of 3 trials"},
     ),
     "all at chance": (
         scored(KAIMING, [0.9] * 3) + scored(DELTA_1, [0.89, 0.9, 0.91]),
-        ["Nothing trains: none of the 2 cells is better than guessing", "delta_orthogonal and kaiming do not train"],
+        ["Nothing trains: none of the 2 cells is better than guessing", "90.0"],
         ["beats", "best", "diverge"],
         {"workloads": "No initializer trains here", "training": "No curve ends better than chance"},
     ),
@@ -171,7 +171,7 @@ LEDGERS = {
     ),
     "no two on one network": (
         scored(KAIMING, [0.1, 0.2, 0.3]) + scored(DELTA_1, [0.2, 0.21, 0.22], WRN),
-        ["No two initializers share a network: nothing is compared"],
+        ["No two initializers ran on the same network: nothing is compared"],
         ["beats", "Only"],
         {"workloads": "nothing to compare it with"},
     ),
@@ -233,3 +233,83 @@ def test_a_degenerate_ledger_has_a_report_that_is_right_and_readable(name):
     assert [words for words in unsaid if words in first] == []
     sections = answers(found)
     assert {section: words for section, words in by_section.items() if words not in sections[section]} == {}
+
+
+def test_a_probe_that_is_constant_is_judged_by_nothing():
+    """Every quotient and every norm is the same, so that no order of them can be compared with that of the outcomes."""
+    records, *_ = LEDGERS["probes that are constant"]
+    prediction = next(analysis for analysis in contents(records).analyses if analysis.name == "prediction")
+    assert all(sentence.is_open for sentence in prediction.sentences)
+    assert not any(result.test.is_testable for result in prediction.probes)
+
+
+def test_long_names_are_whole_in_the_page():
+    records, *_ = LEDGERS["long names"]
+    page = assert_readable(contents(records))
+    for name in (*(config["name"] for config in LONG), *(config["name"] for config in LONG_NETWORKS)):
+        assert name in visible(page)
+
+
+def test_many_workloads_and_treatments_are_one_page_of_a_size_that_opens(tmp_path):
+    """40 networks × 30 initializers of one seed each: 8 MB, and every cell and every trial is there."""
+    records = [
+        make_scored(
+            make_spec({"name": f"initializer_{i:02}"}, {"name": f"net_{a % 10}", "depth": 10 * (a // 10 + 1)}),
+            CHANCE,
+            [None, 0.9][a % 2] if i == 29 else 0.1 + 0.01 * i + 0.002 * a,
+        )
+        for a in range(40)
+        for i in range(30)
+    ]
+    begun = time.process_time()
+    write_ledger(tmp_path, records)
+    written = write_report(tmp_path)
+    assert time.process_time() - begun < 60
+    page = written.page.read_text(encoding="utf-8")
+    assert len(page.encode()) <= 8e6
+    assert 1 <= len(written.sentences) <= 5
+    assert [str(sentence) for sentence in written.sentences if words_in(str(sentence)) > 25] == []
+    first = " ".join(map(str, written.sentences))
+    assert "29 of 30 initializers train all 40 networks" in first
+    assert "initializer_29" in first  # what fails is named, among 30
+    assert page.count('<td class="cell') == 40 * 30
+    assert len(json.loads(re.search(r'id="trials-data">(.*?)</script>', page, re.DOTALL)[1])["rows"]) == 40 * 30
+    map_shown = page.partition('<table class="heat-map">')[2].partition("</table>")[0]
+    assert (map_shown.count("cell diverged"), map_shown.count("cell untrained")) == (20, 20)
+    assert map_shown.index("initializer_29") > map_shown.index("initializer_28")  # what fails stands last
+
+
+def test_a_truncated_record_is_named_and_loses_nothing_else(tmp_path):
+    whole = crossed([0.1, 0.2, 0.3])
+    ledger = write_ledger(tmp_path / "made-up", [*whole, make_scored(make_spec(KAIMING, seed=7), CHANCE, 0.9)])
+    path = next(path for path in ledger.trials.glob("*.json") if json.loads(path.read_text())["spec"]["seed"] == 7)
+    path.write_text(path.read_text(encoding="utf-8")[:200], encoding="utf-8")
+    source = read_folder(ledger.folder)
+    assert len(source.records) == len(whole)
+    [line] = source.skipped
+    assert line.startswith(f"made-up/trials/{path.name}: not a trial record (")
+    found = contents_of(Results(source))
+    [notice] = found.notices
+    assert notice.startswith("1 record could not be read and is missing below: ")
+    assert path.name in notice
+    for text in (render_html(found), render_markdown(found), render_json(found)):
+        assert path.name in text.replace("\\", "")
+    assert found.overview == contents(whole).overview
+    assert answers(found) == answers(contents(whole))
+
+
+def test_a_ledger_of_truncated_records_alone_is_refused_by_name(tmp_path):
+    ledger = write_ledger(tmp_path, scored(KAIMING, [0.1]))
+    [path] = ledger.trials.iterdir()
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(InitbenchError, match=rf"no trial records in .*; 1 cannot be read, such as .*{path.name}"):
+        write_report(tmp_path)
+    assert not (tmp_path / "report").exists()
+
+
+def test_an_empty_ledger_is_refused_in_one_line(tmp_path):
+    write_ledger(tmp_path, []).trials.mkdir(parents=True)
+    with pytest.raises(InitbenchError, match="no trial records") as caught:
+        write_report(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "report").exists()

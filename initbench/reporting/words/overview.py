@@ -138,7 +138,7 @@ def _values(found: Overview, labels: Sequence[str]) -> str:
     if metric is None or not len(own):
         return ""
     values = [metric.oriented(value) for value in own]
-    if len(values) <= 2:
+    if len({metric.brief(value) for value in values}) <= 2:
         shown = list(dict.fromkeys(metric.brief(value) for value in values))
         return f": {' and '.join(shown)} {metric.title}"
     low, high = metric.brief(min(values), unit=False), metric.brief(max(values))
@@ -163,7 +163,8 @@ def _unknown(found: Overview) -> list[Sentence]:
     one, noun = results.terms.treatment, results.names.noun
     over = results.names.workloads_of(unknown.have)
     if unknown.what == "nothing":
-        why = f"There is one {one}" if unknown.have == 1 else f"No two {one}s ran on the same {noun}"
+        alone = f"Only one {one} has a result" if len(found.map.rows) > 1 else f"There is one {one}"
+        why = alone if unknown.have == 1 else f"No two {one}s ran on the same {noun}"
         text = f"{why}: nothing is compared."
     elif unknown.what == "seeds":
         seeds = counted(unknown.have, "seed")
