@@ -58,6 +58,11 @@ class Analysis(ABC):
         return ()
 
     @property
+    def main_figures(self) -> Sequence[Figure]:
+        """The figures that Markdown shows: the most telling one."""
+        return self.figures[:1]
+
+    @property
     def remarks(self) -> Sequence[str]:
         """What is left out, and why, in whole sentences."""
         return ()

@@ -101,7 +101,7 @@ def _analysis(analysis: Analysis, images: str | None, rows: int) -> Iterator[str
     if len(groups) > _MOST_SUBJECTS:
         yield f"{len(groups) - _MOST_SUBJECTS} more stand in the page."
     if images is not None:
-        for figure in analysis.figures:
+        for figure in analysis.main_figures:
             yield f"![{escaped(figure.alt)}]({quote(f'{images}/{figure.name}')}.svg)"
     yield from (escaped(remark) for remark in analysis.remarks)
     for table in analysis.main_tables:
