@@ -10,15 +10,16 @@ import numpy as np
 
 from initbench.reporting.analyses.cost import cost_texts
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.reporting.analyses.workloads import workloads as workloads_of
 from initbench.reporting.cells import table
 from initbench.reporting.formatting import counted
 from initbench.reporting.frame import natural
 from initbench.reporting.statistics.intervals import mean_estimate
-from initbench.reporting.statistics.standing import Standing, standing
 
 if TYPE_CHECKING:
     from initbench.metric import Metric
     from initbench.reporting.results import Results
+    from initbench.reporting.statistics.standing import Standing
 
 _LEAST_DISTANCE = 0.005
 """Of the distance from chance to the best value: what is nearer to the best than this has one colour."""
@@ -55,7 +56,7 @@ def heat_map(results: Results) -> HeatMap:
         results,
         {(row["treatment"], row["workload"]): row for row in rows},
         {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
-        {workload: _standing(results, workload) for workload in results.metric_of},
+        workloads_of(results).standings,
     )
     workloads = sorted(results.metric_of, key=natural)
     several = terms.metric is None
@@ -83,11 +84,6 @@ def heat_map(results: Results) -> HeatMap:
         darkest,
         lightest,
     )
-
-
-def _standing(results: Results, workload: str) -> Standing:
-    cells, trials = results.judged, results.trials
-    return standing(cells[cells["workload"] == workload], trials[trials["workload"] == workload])
 
 
 def _ends(metrics: list[Metric]) -> tuple[str, str]:
@@ -135,7 +131,8 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
 
 def _mean(results: Results, treatment: str, workload: str, metric: Metric) -> str:
     """Return the mean with half the width of its interval, empty where a seed diverged or there is no interval."""
-    trials = results.trials[(results.trials["workload"] == workload) & (results.trials["treatment"] == treatment)]
+    trials = results.trials_on[workload]
+    trials = trials[trials["treatment"] == treatment]
     if (trials["status"] == "diverged").any():
         return ""
     estimate = mean_estimate(trials["outcome"].dropna())

@@ -210,7 +210,7 @@ def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | N
         best = min(states, key=lambda name: (ranked[name], place[name]))
         if states[best] != "trained":
             continue
-        trials = results.trials[results.trials["workload"] == workload]
+        trials = results.trials_on[workload]
         for name in sorted(set(states) - {best}, key=place.__getitem__):
             strict = compare_paired(trials, name, best, _CLAIMS * sum(pairs.values())).on(workload)
             if strict.has_interval and strict.low > 0:

@@ -99,8 +99,8 @@ def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, compari
             k (k - 1) / 2 where that one was picked by the same errors, for then any pair might have come up. All
             intervals have the level 1 - 5 % / comparisons.
     """
-    results = trial_outcomes(trials)
-    both = results[results["treatment"].isin([treatment, reference])]
+    both = trials.loc[trials["treatment"].isin([treatment, reference]), ["workload", "seed", "treatment", "oriented"]]
+    both = trial_outcomes(both)
     wide = both.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
     wide = wide.reindex(columns=[treatment, reference]).dropna()
     rows = []
