@@ -14,9 +14,10 @@ from initbench.reporting.analyses.workloads import workloads as workloads_of
 from initbench.reporting.cells import table
 from initbench.reporting.formatting import counted
 from initbench.reporting.frame import natural
-from initbench.reporting.statistics.intervals import mean_estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     from initbench.metric import Metric
     from initbench.reporting.results import Results
     from initbench.reporting.statistics.standing import Standing
@@ -33,6 +34,7 @@ class _Facts:
     cells: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
     orders: dict[str, Standing] = field(default_factory=dict)
+    compared: dict[tuple[str, str], Mapping[Hashable, Any]] = field(default_factory=dict)
 
 
 def order_of(results: Results) -> list[str]:
@@ -52,11 +54,14 @@ def heat_map(results: Results) -> HeatMap:
     """Return the map of all treatments and workloads of a report."""
     names, terms = results.names, results.terms
     rows = [{str(key): value for key, value in row.items()} for row in results.cells.to_dict("records")]
+    compared = workloads_of(results)
+    means = compared.comparison[["treatment", "workload", "outcome_mean", "outcome_interval"]]
     facts = _Facts(
         results,
         {(row["treatment"], row["workload"]): row for row in rows},
         {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
-        workloads_of(results).standings,
+        compared.standings,
+        {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
     )
     workloads = sorted(results.metric_of, key=natural)
     several = terms.metric is None
@@ -125,18 +130,14 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
     }[state]
     best = "; the best of its column, or not told apart from it" if is_best else ""
     told = is_best and order.leading == [treatment] and order.compared > 1
-    mean = _mean(facts.results, treatment, workload, metric)
+    mean = _mean(facts.compared[treatment, workload], metric)
     return HeatCell(state, text, _note(row), _level(facts, row, metric), is_best, f"{where}: {said}{best}.", mean, told)
 
 
-def _mean(results: Results, treatment: str, workload: str, metric: Metric) -> str:
+def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:
     """Return the mean with half the width of its interval, empty where a seed diverged or there is no interval."""
-    trials = results.trials_on[workload]
-    trials = trials[trials["treatment"] == treatment]
-    if (trials["status"] == "diverged").any():
-        return ""
-    estimate = mean_estimate(trials["outcome"].dropna())
-    return metric.text(estimate.value, estimate.half_width) if estimate.has_interval else ""
+    mean, half_width = row["outcome_mean"], row["outcome_interval"]
+    return "" if math.isnan(half_width) else metric.text(mean, half_width)
 
 
 def _note(row: dict[str, Any]) -> str:

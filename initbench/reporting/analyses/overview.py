@@ -16,7 +16,7 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate
-from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.paired import by_seed, compare_columns
 from initbench.reporting.statistics.ranks import ALPHA, RankComparison, workloads_for_one_rank
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.overview import overview_sentences
@@ -210,11 +210,11 @@ def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | N
         best = min(states, key=lambda name: (ranked[name], place[name]))
         if states[best] != "trained":
             continue
-        trials = results.trials_on[workload]
+        wide = by_seed(results.trials_on[workload], states)
         for name in sorted(set(states) - {best}, key=place.__getitem__):
-            strict = compare_paired(trials, name, best, _CLAIMS * sum(pairs.values())).on(workload)
+            strict = compare_columns(wide, name, best, _CLAIMS * sum(pairs.values())).on(workload)
             if strict.has_interval and strict.low > 0:
-                shown = compare_paired(trials, name, best, pairs[workload]).on(workload)
+                shown = compare_columns(wide, name, best, pairs[workload]).on(workload)
                 lead = Lead(best, name, workload, shown, states[name] == "trained")
                 size = shown.value if results.terms.metric is not None else shown.value / shown.half_width
                 found.append((lead.both_train, size, lead))
