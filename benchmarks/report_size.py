@@ -63,8 +63,8 @@ def varied(record: TrialRecord, spec: TrialSpec, generator: random.Random) -> Tr
     error = min(0.9, max(0.01, 0.3 * quotient + generator.gauss(0, 0.05)))
     probes = [probe | {"value": quotient * generator.uniform(0.9, 1.1)} for probe in record.probes]
     metrics = record.metrics | {"test_error": error, "first_epoch_accuracy": 1 - min(0.9, error + 0.2)}
-    data = spec.model_dump(mode="json")
-    return replace(record, id=spec.id, spec=data, status="finished", probes=probes, metrics=metrics)
+    own = {"id": spec.id, "spec": spec.model_dump(mode="json"), "identity": dict(spec.identity)}
+    return replace(record, **own, status="finished", probes=probes, metrics=metrics)
 
 
 def write_records(folder: Path, depths: list[int], seeds: int) -> int:

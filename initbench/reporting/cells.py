@@ -12,9 +12,9 @@ from initbench.reporting.frame import natural
 from initbench.reporting.trained import JUDGED, is_trained
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from initbench.metric import Metric
 
@@ -88,12 +88,14 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
         trials: as from `trials.comparable_trials`.
         measured: columns of the trials, such as ``probe.gradient_norm``; one that they lack is missing everywhere.
     """
+    known = _Columns(trials, measured)
     rows = []
-    for (workload, treatment), own in trials.groupby(["workload", "treatment"], sort=False):
-        results = own[own["oriented"].notna()]
-        row = {"workload": workload, "treatment": treatment, **_counts(own), **_judged(results)}
+    for workload, treatment, own in _places(trials):
+        row = {"workload": workload, "treatment": treatment, **_counts(known, own)}
+        results = own[~np.isnan(known.numbers["oriented"][own])]
+        row |= _judged(known, results)
         for column in measured:
-            row |= _median(results, column)
+            row |= _median(known, results, column)
         rows.append(row)
     rows.sort(key=lambda row: (natural(str(row["workload"])), natural(str(row["treatment"]))))
     medians = [name for column in measured for name in (column, f"{column}.saturated")]
@@ -102,28 +104,59 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
     return found.assign(**_states(found))[[*_COLUMNS, *medians]]
 
 
-def _counts(own: pd.DataFrame) -> dict[str, Any]:
+def _places(trials: pd.DataFrame) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
+    """Yield the workload, the treatment and the places of the trials of each cell."""
+    names = ["workload", "treatment"]
+    number = trials.groupby(names, sort=False).ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    order = order[number[order] >= 0]
+    for own in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []:
+        workload, treatment = trials[names].iloc[own[0]]
+        yield workload, treatment, own
+
+
+class _Columns:
+    """The columns of trials that cells are made of, as arrays: a frame for each of many cells is slow."""
+
+    def __init__(self, trials: pd.DataFrame, measured: Sequence[str]) -> None:
+        self.status = trials["status"].to_numpy(dtype=object)
+        self.metric = trials["metric"].to_numpy(dtype=object)
+        self.has_metric = trials["metric"].notna().to_numpy()
+        missing = np.full(len(trials), math.nan)
+        self.numbers = {
+            column: trials[column].to_numpy(dtype=float, na_value=math.nan) if column in trials else missing
+            for column in (*JUDGED, "is_trained", *measured)
+        }
+        self.saturated = {}
+        for column in measured:
+            flag = f"{column}.saturated"
+            flags = trials[flag] if flag in trials else pd.Series(pd.NA, index=trials.index)
+            flags = flags.astype("boolean")
+            values, taken = self.numbers[column], flags.notna().to_numpy()
+            self.numbers[column] = np.where(np.isnan(values) & taken, np.inf, values)
+            self.saturated[column] = flags.fillna(value=False).to_numpy(dtype=bool)
+
+
+def _counts(known: _Columns, own: NDArray[np.intp]) -> dict[str, Any]:
     """Return how many trials of a cell came to what, and the name of their outcome."""
-    statuses, metrics = own["status"].value_counts(), own["metric"].dropna()
-    failed = int(statuses.get("failed", 0))
+    statuses, metrics = known.status[own], known.metric[own][known.has_metric[own]]
+    failed = int((statuses == "failed").sum())
     return {
-        "metric": metrics.iloc[0] if len(metrics) else None,
+        "metric": metrics[0] if len(metrics) else None,
         "seeds": len(own) - failed,
-        "diverged": int(statuses.get("diverged", 0)),
+        "diverged": int((statuses == "diverged").sum()),
         "failed": failed,
     }
 
 
-def _judged(results: pd.DataFrame) -> dict[str, float]:
+def _judged(known: _Columns, results: NDArray[np.intp]) -> dict[str, float]:
     """Return what the outcome of a cell is judged by; the chance level is that of its dataset, the same for all."""
-    known = {column: results[column].dropna() for column in (*JUDGED[1:], "is_trained") if column in results}
-    chance, error, best = (
-        float(values.iloc[0]) if (values := known.get(column, pd.Series(dtype=float))).size else math.nan
-        for column in JUDGED[1:]
-    )
-    flags = known.get("is_trained", pd.Series(dtype=float))
+    numbers = {column: values[results] for column, values in known.numbers.items() if column not in known.saturated}
+    numbers = {column: values[~np.isnan(values)] for column, values in numbers.items()}
+    chance, error, best = (float(numbers[column][0]) if len(numbers[column]) else math.nan for column in JUDGED[1:])
+    flags = numbers["is_trained"]
     return {
-        "outcome": spread(results["oriented"]).median,
+        "outcome": spread(numbers["oriented"]).median,
         "trained": float(flags.sum()) if len(flags) else math.nan,
         "chance": chance,
         "chance_standard_error": error,
@@ -190,12 +223,7 @@ def complete(table: pd.DataFrame) -> Complete:
     return Complete(left, workloads, treatments)
 
 
-def _median(own: pd.DataFrame, column: str) -> dict[str, float]:
-    flag = f"{column}.saturated"
-    values = own[column].astype(float) if column in own else pd.Series(np.nan, index=own.index)
-    saturated = 0.0
-    if flag in own:
-        flags = own[flag].astype("boolean")
-        saturated = float(flags.fillna(value=False).sum())
-        values = values.mask(values.isna() & flags.notna(), np.inf)
-    return {column: spread(values).median, flag: saturated}
+def _median(known: _Columns, results: NDArray[np.intp], column: str) -> dict[str, float]:
+    values = known.numbers[column][results]
+    median = float(np.median(values)) if len(values) else math.nan
+    return {column: median, f"{column}.saturated": float(known.saturated[column][results].sum())}

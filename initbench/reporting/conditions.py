@@ -39,9 +39,13 @@ def conditions(records: Sequence[TrialRecord]) -> pd.DataFrame:
     that have the condition have other values of it; with one suite it is False.
     """
     found: dict[tuple[str, str], dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    left = Counter(map(_group, records))
     for record in records:
-        for section, name, value in _of(record):
-            found[section, name][record.spec["suite"]].append(value)
+        suite, alike = record.spec["suite"], left.pop(_group(record), 0)  # of a group the first stands for all
+        for section, name, value in _of_many(record) if alike else ():
+            found[section, name][suite] += alike * [value]
+        for section, name, value in _of_one(record):
+            found[section, name][suite].append(value)
     suites = sorted({record.spec["suite"] for record in records}, key=natural)
     rows = []
     for (section, name), values in found.items():
@@ -86,16 +90,27 @@ def effective(recipe: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
+def _group(record: TrialRecord) -> tuple[Any, ...]:
+    """Return what is equal for records that share all that `_of_many` yields."""
+    spec = record.spec
+    return spec["suite"], id(spec["dataset"]), id(spec["recipe"]), id(record.environment)
+
+
+def _of_many(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
+    """Yield the conditions that many trials share."""
     dataset = record.spec["dataset"]
     yield "data", "dataset", dataset["name"]
     for name, value in dataset["arguments"].items():
         yield "data", name, value
-    yield "data", "seed", record.spec["seed"]
     for name, value in effective(record.spec["recipe"]).items():
         yield "recipe", name, value
     for name, value in sorted(record.environment.items()):
         yield "environment", name, value
+
+
+def _of_one(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
+    """Yield the conditions that are a trial's own."""
+    yield "data", "seed", record.spec["seed"]
     for probe in record.probes:
         for name, value in (probe.get("conditions") or {}).items():
             if not isinstance(value, list | dict) and not name.endswith("_reason"):
@@ -104,12 +119,13 @@ def _of(record: TrialRecord) -> Iterator[tuple[str, str, Any]]:
 
 def _text(values: Sequence[Any]) -> str:
     """Return ``0.1 or 0.01``, ``0.13 to 0.98 (median 0.5)``, or for flags ``yes in 3 of 12``."""
-    if all(isinstance(value, bool) for value in values) and len(set(values)) > 1:
+    each = {repr(value): value for value in values}.values()  # 10,000 trials have few, most of the time
+    if all(isinstance(value, bool) for value in each) and len(each) > 1:
         return f"yes in {sum(values)} of {len(values)}"
-    distinct = {_one(value): value for value in values}
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)]
-    if len(distinct) > _MOST_VALUES and len(numbers) == len(values):
-        if all(isinstance(value, int) for value in values):
+    distinct = dict.fromkeys(_one(value) for value in each)
+    numbers = [v for v in each if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)]
+    if len(distinct) > _MOST_VALUES and len(numbers) == len(each):
+        if all(isinstance(value, int) for value in each):
             return f"{min(values)} to {max(values)} ({len(distinct)} values)"
         return f"{min(values):.3g} to {max(values):.3g} (median {float(np.median(values)):.3g})"
     return " or ".join(sorted(distinct, key=natural))

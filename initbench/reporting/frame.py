@@ -5,37 +5,38 @@ It holds a trial's arguments as well as its labels, so that an analysis is a `gr
 
 from __future__ import annotations
 
-import json
+import gc
 import math
 import re
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
 from initbench.reporting.metrics import has_outcome, outcome_key, outcome_names, training_key
+from initbench.reporting.places import places
 from initbench.reporting.resolved import read_compare
+from initbench.reporting.sharing import Shared
 from initbench.reporting.tuner import kept_of
-from initbench.suite.labels import initializer_labels, nested_labels
 from initbench.suite.spec import cell_id
-from initbench.suite.treatments import DEFAULT_COMPARE, check_compare, standings
+from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-_TASKS: list[dict[str, Any]] = []
-"""The tasks that were met last: 10,000 records of few datasets share theirs."""
-_MOST_TASKS = 20
 GQ = "probe.gradient_quotient"
 CURVE_POINTS = 60
 _IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
 _PAIRING = ["treatment", "workload", "cell", "architecture_label", "metric"]
 _OUTCOME = ["outcome", "chance", "chance_standard_error"]
-_TEXTS = {"scheme_named_by", "part", "rest"}
+_OF_STANDING = ["scheme_named_by", "part", "rest"]
 _TRAINING = ["diverged_at_step", "steps", "parameters"]  # of every training, whatever its task
 
 
@@ -81,8 +82,9 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
     Raises:
         InitbenchError: the folder has no trial records; or one that cannot be read, where `skipped` is not given.
     """
-    ledger = Ledger(path)
-    records = [slim(record) for record in ledger.records(skipped)]
+    ledger, shared = Ledger(path), Shared()
+    with _uncollected():
+        records = [slim(record, shared) for record in ledger.records(skipped)]
     if not records:
         unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
         raise InitbenchError(
@@ -91,15 +93,32 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
     return records
 
 
-def slim(record: TrialRecord) -> TrialRecord:
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let no garbage be collected meanwhile: of reading there is none, and looking for it takes as long as reading."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
     """Return a record with what a report needs: of the history a curve, of the initialization `tuner.kept_of`.
 
     The curve is that of the outcome, with the same quantity on the training split where there is one. It has at most
     `CURVE_POINTS` points that are `drawn`. Which these are depends on their epochs alone (on their steps where a recipe
     counts these), so that the trials of one cell keep the same ones, also where one of them diverged early. Beside them
     every entry is kept that has a better outcome than all before: one of these is the first at any target.
+
+    Args:
+        record: as it was written, or such already.
+        shared: the parts of other records, of which those that are equal are taken.
     """
-    key, also = outcome_key(record), training_key(record)
+    shared = Shared() if shared is None else shared
+    key, also = sys.intern(outcome_key(record)), sys.intern(training_key(record))
     entries = [entry for entry in record.history if key in entry] if has_outcome(record) else []
     names = ["step", "epoch", key, *([also] if also else [])]
     recipe = record.spec["recipe"]
@@ -118,26 +137,24 @@ def slim(record: TrialRecord) -> TrialRecord:
         record,
         history=curve,
         initialization=kept_of(record.initialization, CURVE_POINTS),
-        task=_shared(record.task),
-        probes=[_with_shared_names(probe) for probe in record.probes],
+        spec=shared.within(record.spec),
+        identity=shared.within(record.identity),
+        task=shared.of(record.task),
+        environment=shared.of(record.environment),
+        metrics=_with_shared_names(record.metrics),
+        timing=_with_shared_names(record.timing),
+        probes=[_with_shared_layers(probe) for probe in record.probes],
     )
 
 
-def _shared(task: dict[str, Any]) -> dict[str, Any]:
-    """Return a task as it was met before, if it was."""
-    known = next((known for known in _TASKS if known == task), None)
-    if known is None:
-        _TASKS.insert(0, task)
-        del _TASKS[_MOST_TASKS:]
-        return task
-    return known
+def _with_shared_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values whose names are the same texts in every record."""
+    return {sys.intern(name): value for name, value in values.items()}
 
 
-def _with_shared_names(probe: dict[str, Any]) -> dict[str, Any]:
-    """Return a measurement whose layers' names are the same texts in every record."""
-    if probe["kind"] != "per_layer":
-        return probe
-    return probe | {"values": {sys.intern(layer): value for layer, value in probe["values"].items()}}
+def _with_shared_layers(probe: dict[str, Any]) -> dict[str, Any]:
+    probe = _with_shared_names(probe)
+    return probe | {"values": _with_shared_names(probe["values"])} if probe["kind"] == "per_layer" else probe
 
 
 def results_frame(
@@ -155,17 +172,37 @@ def results_frame(
     Raises:
         InitbenchError: no trial has a factor of `compare`, or it stands twice.
     """
-    specs = [record.spec for record in records]
-    check_compare(compare, specs)
-    labels, names = initializer_labels(specs), outcome_names(records)
-    nested = nested_labels([spec["initializer"] for spec in specs])
+    frames = results_frames(records, compare)
+    return frames.standings if every_standing else frames.trials
+
+
+class Frames(NamedTuple):
+    """Results frames of the same records.
+
+    Attributes:
+        trials: one row per trial.
+        standings: one row for each place of each trial.
+    """
+
+    trials: pd.DataFrame
+    standings: pd.DataFrame
+
+
+def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFAULT_COMPARE) -> Frames:
+    """Return what `results_frame` returns, without and with every standing.
+
+    Args:
+        records: as from `read_records`.
+        compare: the factors that make the treatment.
+
+    Raises:
+        InitbenchError: no trial has a factor of `compare`, or it stands twice.
+    """
+    found = list(places([record.spec for record in records], compare))
+    names = outcome_names(records)
     rows = []
-    seen: set[int] = set()
-    for place in standings(specs, compare):
-        record, spec = records[place.trial], specs[place.trial]
-        if place.trial in seen and not every_standing:
-            continue
-        seen.add(place.trial)
+    for place in found:
+        record, spec, standing = records[place.trial], records[place.trial].spec, place.standing
         row = {key: value for key, value in record.metrics.items() if not key.endswith("_reason")}
         row |= {
             "trial_id": record.id,
@@ -174,23 +211,20 @@ def results_frame(
             "phase": spec["phase"],
             "architecture": spec["architecture"]["name"],
             "scheme": spec["scheme"],
-            "initializer": labels[place.trial],
             "dataset": spec["dataset"]["name"],
             "seed": spec["seed"],
-            "treatment": place.treatment,
-            "workload": place.workload,
+            "treatment": standing.treatment,
+            "workload": standing.workload,
             "cell": cell_id(record.identity),
-            "architecture_label": place.architecture,
+            "architecture_label": standing.architecture,
             "metric": names[place.trial],
             "outcome": _outcome(record),
             **_chance(record),
+            "scheme_named_by": standing.scheme_named_by,
+            "part": standing.part,
+            "rest": standing.rest,
+            **place.arguments,
         }
-        if every_standing:
-            row |= {"scheme_named_by": place.scheme_named_by, "part": place.part, "rest": place.rest}
-        initializer = spec["initializer"]["arguments"] | nested[place.trial]
-        row |= {f"architecture.{k}": _plain(v) for k, v in spec["architecture"]["arguments"].items()}
-        row |= {f"initializer.{k}": _plain(v) for k, v in initializer.items()}
-        row |= {f"recipe.{k}": _plain(v) for k, v in spec["recipe"].items()}
         for probe in record.probes:
             if probe["kind"] != "scalar":
                 continue
@@ -199,20 +233,18 @@ def results_frame(
                 row[f"probe.{probe['name']}.saturated"] = probe["conditions"]["saturated"]
         row |= {k: v for k, v in record.timing.items() if k.endswith("_seconds")}
         rows.append(row)
-    rows.sort(key=lambda row: (natural(row["workload"]), natural(row["treatment"]), row["seed"], row["trial_id"]))
-    return _typed(pd.DataFrame(rows, columns=_columns(rows)))
+    key = cache(natural)
+    keys = [(key(row["workload"]), key(row["treatment"]), row["seed"], row["trial_id"]) for row in rows]
+    order = sorted(range(len(rows)), key=keys.__getitem__)
+    rows, is_first = [rows[i] for i in order], [found[i].is_first for i in order]
+    whole = _typed(pd.DataFrame(rows, columns=_columns(rows)))
+    trials = whole[np.array(is_first, dtype=bool)].drop(columns=_OF_STANDING)
+    return Frames(trials.reset_index(drop=True), whole)
 
 
 def natural(text: str) -> list[tuple[int, str]]:
     """Return a sort key by which ``depth=16`` stands before ``depth=100``."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
-
-
-def _plain(value: Any) -> Any:
-    """Return an argument as a cell of a table: null as missing, a list or a mapping as text."""
-    if value is None:
-        return math.nan
-    return json.dumps(value) if isinstance(value, list | tuple | dict) else value
 
 
 def _outcome(record: TrialRecord) -> float | None:
@@ -228,7 +260,7 @@ def _chance(record: TrialRecord) -> dict[str, float | None]:
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
-    found = {key for row in rows for key in row} - {*_IDENTITY, *_PAIRING, *_OUTCOME, *_TRAINING}
+    found = set().union(*rows) - {*_IDENTITY, *_PAIRING, *_OUTCOME, *_TRAINING}
     sections = [
         *sorted(key for key in found if key.startswith("architecture.")),
         *sorted(key for key in found if key.startswith("initializer.")),
@@ -246,6 +278,6 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     for column in frame.columns[first:]:
         if column.endswith(".saturated"):
             frame[column] = frame[column].astype("boolean")
-        elif column not in _TEXTS:
+        elif column not in _OF_STANDING:
             frame[column] = pd.to_numeric(frame[column])
     return frame

@@ -10,7 +10,7 @@ from initbench.errors import InitbenchError
 from initbench.metric import Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
@@ -34,7 +34,8 @@ def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
         InitbenchError: records of one task do not agree which outcomes are better.
     """
     _check_directions(records)
-    different = {(outcome_key(record), outcome_metric(record)) for record in records if has_outcome(record)}
+    each = [record for record in _one_of_each_task(records) if has_outcome(record)]
+    different = {(outcome_key(record), outcome_metric(record)) for record in each}
     meanings = Counter(key for key, _ in different)
     return [
         None if not has_outcome(record) else key if meanings[key] == 1 else f"{key} ({record.task['name']})"
@@ -47,8 +48,8 @@ def outcome_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
 
     That is a dataset's, and these are of all.
     """
-    names = zip(records, outcome_names(records), strict=True)
-    return {name: replace(outcome_metric(record), name=name) for record, name in names if name is not None}
+    last = {name: record for record, name in zip(records, outcome_names(records), strict=True) if name is not None}
+    return {name: replace(outcome_metric(record), name=name) for name, record in last.items()}
 
 
 def trial_metrics(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[str, Metric]:
@@ -65,7 +66,7 @@ def trial_metrics(trials: pd.DataFrame, records: Sequence[TrialRecord]) -> dict[
 def described_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
     """Return every metric that a record's task describes, by its key, without the chance level."""
     found: dict[str, Metric] = {}
-    for record in sorted(records, key=lambda record: record.id):
+    for record in _one_of_each_task(sorted(records, key=lambda record: record.id)):
         for key, data in record.task.get("metrics", {}).items():
             if key not in found:
                 found[key] = _plain(Metric.from_json(data))
@@ -75,15 +76,23 @@ def described_metrics(records: Sequence[TrialRecord]) -> dict[str, Metric]:
 def metrics_by_task(records: Sequence[TrialRecord], key: str) -> dict[Metric, set[str]]:
     """Return each metric that records have under a key, and its tasks: two tasks may have different ones."""
     found: dict[Metric, set[str]] = defaultdict(set)
-    for record in records:
+    for record in _one_of_each_task(records):
         if key in record.task.get("metrics", {}):
             found[_plain(Metric.from_json(record.task["metrics"][key]))].add(record.task["name"])
     return dict(sorted(found.items(), key=lambda item: min(item[1])))
 
 
+def _one_of_each_task(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """Return the first of the records that share a task (`sharing.Shared`)."""
+    found: dict[int, TrialRecord] = {}
+    for record in records:
+        found.setdefault(id(record.task), record)
+    return list(found.values())
+
+
 def _check_directions(records: Sequence[TrialRecord]) -> None:
     directions: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for record in records:
+    for record in _one_of_each_task(records):
         if has_outcome(record):
             own = directions[record.task["name"], outcome_key(record)]
             own.setdefault(outcome_metric(record).better, record.spec["suite"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from initbench.reporting.frame import natural
+from initbench.reporting.places import kinds
 from initbench.suite.treatments import DEFAULT_COMPARE, standings
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def refused_cells(
     """
     if not incompatible:
         return pd.DataFrame(columns=_COLUMNS, dtype=object)
-    final = {i for i, record in enumerate(records) if record.spec["phase"] == "final"}
-    specs = [record.spec for record in records]
+    specs, _ = kinds([record.spec for record in records])
+    final = {i for i, spec in enumerate(specs) if spec["phase"] == "final"}
     own = {(p.trial, p.scheme_named_by): p for p in standings(specs, compare) if p.trial in final}
     together = standings([*specs, *(spec for spec, _ in incompatible)], compare)
     treatments: dict[str, set[str]] = defaultdict(set)

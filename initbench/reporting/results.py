@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from initbench.reporting.cells import cells
 from initbench.reporting.charts.style import colours
-from initbench.reporting.frame import results_frame
+from initbench.reporting.frame import Frames, results_frames
 from initbench.reporting.metrics import described_metrics, outcome_metrics, trial_metrics
 from initbench.reporting.names import Names, short_names
 from initbench.reporting.refused import refused_cells
@@ -17,13 +17,16 @@ from initbench.reporting.terms import Terms, terms_of
 from initbench.reporting.trials import comparable_trials, workload_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import pandas as pd
 
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -41,21 +44,41 @@ class Results:
         """The trials' records, as `frame.slim` leaves them."""
         return self.source.records
 
+    def once(self, make: Callable[[Results], Made]) -> Made:
+        """Return what a function makes of these results, which it does when it is first asked for.
+
+        Args:
+            make: a function of a module; what it returns is never changed.
+        """
+        made: dict[Callable[[Results], Any], Any] = self.__dict__.setdefault("_made", {})
+        if make not in made:
+            made[make] = make(self)
+        found: Made = made[make]
+        return found
+
     @cached_property
     def by_id(self) -> dict[str, TrialRecord]:
         """The records by trial id."""
         return {record.id: record for record in self.records}
 
     @cached_property
+    def _frames(self) -> Frames:
+        return results_frames(self.records, self.source.compare)
+
+    @property
     def frame(self) -> pd.DataFrame:
         """One row per trial: what `load_results` returns."""
-        return results_frame(self.records, self.source.compare)
+        return self._frames.trials
 
     @cached_property
     def trials(self) -> pd.DataFrame:
         """The trials that are compared, in each workload in which they stand (`trials.comparable_trials`)."""
-        every = results_frame(self.records, self.source.compare, every_standing=True)
-        return comparable_trials(every, outcome_metrics(self.records))
+        return comparable_trials(self._frames.standings, outcome_metrics(self.records))
+
+    @cached_property
+    def trials_on(self) -> dict[str, pd.DataFrame]:
+        """The trials that are compared on each workload."""
+        return {str(workload): own for workload, own in self.trials.groupby("workload", sort=False)}
 
     @cached_property
     def cells(self) -> pd.DataFrame:

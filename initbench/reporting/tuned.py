@@ -98,9 +98,10 @@ def base_of(cell: tuple[str, str], record: TrialRecord, results: Results) -> str
     That is one whose initializer is a component among the tuner's arguments, and whose other factors are the tuner's.
     """
     inner = [value for value in record.spec["initializer"]["arguments"].values() if is_component(value)]
-    same = results.trials[results.trials["workload"] == cell[0]]
+    same = results.trials_on[cell[0]]
     rest = same.loc[same["treatment"] == cell[1], "rest"].iloc[0]
-    for row in same[same["rest"] == rest].drop_duplicates("treatment").to_dict("records"):
+    alike = same.loc[same["rest"] == rest, ["treatment", "trial_id"]].drop_duplicates("treatment")
+    for row in alike.to_dict("records"):
         other = results.by_id[row["trial_id"]].spec
         if other["initializer"] in inner and other["scheme"] == record.spec["scheme"]:
             return str(row["treatment"])
@@ -165,7 +166,7 @@ def _of_history(records: Sequence[TrialRecord]) -> Iterator[dict[str, Any]]:
 
 def _of_base(cell: tuple[str, str], base: str, results: Results) -> Iterator[dict[str, Any]]:
     """Yield each scalar probe that was taken of both."""
-    trials = results.trials[results.trials["workload"] == cell[0]]
+    trials = results.trials_on[cell[0]]
     both = [trials[trials["treatment"] == name] for name in (base, cell[1])]
     for column in trials.columns:
         if column.startswith("probe.") and not column.endswith(".saturated"):
@@ -181,7 +182,7 @@ def _of_base(cell: tuple[str, str], base: str, results: Results) -> Iterator[dic
 
 
 def _outcomes(cell: tuple[str, str], base: str, results: Results) -> Iterator[dict[str, Any]]:
-    trials = results.trials[results.trials["workload"] == cell[0]]
+    trials = results.trials_on[cell[0]]
     values = [trials.loc[trials["treatment"] == name, "oriented"].dropna().tolist() for name in (base, cell[1])]
     metric = results.metric_of[cell[0]]
     if all(values):

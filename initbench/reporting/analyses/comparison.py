@@ -21,7 +21,7 @@ from initbench.reporting.metrics import UNKNOWN
 from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.divergence import DivergenceRate, divergence_rate
-from initbench.reporting.statistics.paired import PairedComparison, compare_paired
+from initbench.reporting.statistics.paired import PairedComparison, by_seed, compare_columns
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words
 from initbench.reporting.words.lead import lead_words
 from initbench.reporting.words.sentence import Sentence
@@ -122,15 +122,19 @@ class Comparison(Analysis):
         return [of(str(name)) for name in dict.fromkeys((several if len(several) else judged)["workload"])]
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return comparison_figures(self) if self.is_over_workloads else ([], [])
+
+    @property
     def figures(self) -> list[Figure]:
         """The forest of mean differences, the critical-difference diagram and the performance profile."""
-        return comparison_figures(self)[0] if self.is_over_workloads else []
+        return self._drawn[0]
 
     @cached_property
     def remarks(self) -> list[str]:
         """What is not drawn, and what is left out."""
         results, names = self.results, self.results.names
-        texts = comparison_figures(self)[1] if self.is_over_workloads else []
+        texts = list(self._drawn[1])
         if left := left_out_words(self.ranking.whole, results.terms, names.treatment, names.workload, place=names.noun):
             texts.append(left)
         judged = set(results.judged["treatment"])
@@ -215,6 +219,7 @@ def against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, Me
         comparisons: for how many the intervals hold at once.
     """
     return [
-        (metric, {name: compare_paired(own, name, names[0], comparisons=comparisons) for name in names[1:]})
+        (metric, {name: compare_columns(wide, name, names[0], comparisons=comparisons) for name in names[1:]})
         for metric, own in by_metric(trials, metrics)
+        for wide in [by_seed(own, names)]
     ]

@@ -192,6 +192,10 @@ def initialization_costs(results: Results) -> pd.DataFrame:
         ``workload, treatment, initialization_steps`` (in training steps of the same cost, NaN where it is not known),
         ``training_steps`` (median; NaN where none finished), ``initialization_seconds``.
     """
+    return results.once(_initialization_costs)
+
+
+def _initialization_costs(results: Results) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     ran = results.trials[results.trials["status"] != "failed"]
     for (workload, treatment), cell in ran.groupby(["workload", "treatment"], sort=False):

@@ -10,16 +10,19 @@ import numpy as np
 
 from initbench.reporting.analyses.cost import cost_texts
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.reporting.analyses.workloads import workloads as workloads_of
 from initbench.reporting.cells import table
 from initbench.reporting.formatting import counted
 from initbench.reporting.frame import natural
-from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, mean_estimate
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
 from initbench.reporting.statistics.paired import compare_paired
-from initbench.reporting.statistics.standing import Standing, standing
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     from initbench.metric import Metric
     from initbench.reporting.results import Results
+    from initbench.reporting.statistics.standing import Standing
 
 _LEAST_DISTANCE = 0.005
 """Of the distance from chance to the best value: what is nearer to the best than this has one colour."""
@@ -33,6 +36,7 @@ class _Facts:
     cells: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
     orders: dict[str, Standing] = field(default_factory=dict)
+    compared: dict[tuple[str, str], Mapping[Hashable, Any]] = field(default_factory=dict)
 
 
 def order_of(results: Results) -> list[str]:
@@ -52,11 +56,14 @@ def heat_map(results: Results) -> HeatMap:
     """Return the map of all treatments and workloads of a report."""
     names, terms = results.names, results.terms
     rows = [{str(key): value for key, value in row.items()} for row in results.cells.to_dict("records")]
+    compared = workloads_of(results)
+    means = compared.comparison[["treatment", "workload", "outcome_mean", "outcome_interval"]]
     facts = _Facts(
         results,
         {(row["treatment"], row["workload"]): row for row in rows},
         {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
-        {workload: _standing(results, workload) for workload in results.metric_of},
+        compared.standings,
+        {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
     )
     workloads = sorted(results.metric_of, key=natural)
     several = terms.metric is None
@@ -84,11 +91,6 @@ def heat_map(results: Results) -> HeatMap:
         darkest,
         lightest,
     )
-
-
-def _standing(results: Results, workload: str) -> Standing:
-    cells, trials = results.judged, results.trials
-    return standing(cells[cells["workload"] == workload], trials[trials["workload"] == workload])
 
 
 def _ends(metrics: list[Metric]) -> tuple[str, str]:
@@ -130,7 +132,7 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
     }[state]
     best = "; the best of its column, or not told apart from it" if is_best else ""
     told = is_best and order.leading == [treatment] and order.compared > 1 and _is_ahead(facts.results, workload, order)
-    mean = _mean(facts.results, treatment, workload, metric)
+    mean = _mean(facts.compared[treatment, workload], metric)
     return HeatCell(state, text, _note(row), _level(facts, row, metric), is_best, f"{where}: {said}{best}.", mean, told)
 
 
@@ -152,13 +154,10 @@ def _is_ahead(results: Results, workload: str, order: Standing) -> bool:
     return all(comparison.on(workload).side() < 0 for comparison in behind)
 
 
-def _mean(results: Results, treatment: str, workload: str, metric: Metric) -> str:
+def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:
     """Return the mean with half the width of its interval, empty where a seed diverged or there is no interval."""
-    trials = results.trials[(results.trials["workload"] == workload) & (results.trials["treatment"] == treatment)]
-    if (trials["status"] == "diverged").any():
-        return ""
-    estimate = mean_estimate(trials["outcome"].dropna())
-    return metric.text(estimate.value, estimate.half_width) if estimate.has_interval else ""
+    mean, half_width = row["outcome_mean"], row["outcome_interval"]
+    return "" if math.isnan(half_width) else metric.text(mean, half_width)
 
 
 def _note(row: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initbench.reporting.statistics.intervals import Estimate
-from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.paired import by_seed, compare_columns, compare_paired
 from initbench.reporting.statistics.ranks import ALPHA, RankComparison
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ def find_lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead
         best = min(states, key=lambda name: (ranked[name], place[name]))
         if states[best] != "trained":
             continue
-        trials = results.trials[results.trials["workload"] == workload]
+        wide = by_seed(results.trials_on[workload], states)
         for name in sorted(set(states) - {best}, key=place.__getitem__):
-            strict = compare_paired(trials, name, best, CLAIMS * sum(pairs.values())).on(workload)
+            strict = compare_columns(wide, name, best, CLAIMS * sum(pairs.values())).on(workload)
             if strict.has_interval and strict.low > 0:
-                shown = compare_paired(trials, name, best, pairs[workload]).on(workload)
+                shown = compare_columns(wide, name, best, pairs[workload]).on(workload)
                 lead = Lead(best, name, workload, shown, states[name] == "trained")
                 size = shown.value if results.terms.metric is not None else shown.value / shown.half_width
                 found.append((lead.both_train, size, lead))

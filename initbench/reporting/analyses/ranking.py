@@ -25,5 +25,9 @@ class Ranking(NamedTuple):
 
 def rank(results: Results) -> Ranking:
     """Return the treatments ranked over the workloads; cells that did not train share the worst rank but divergence."""
+    return results.once(_rank)
+
+
+def _rank(results: Results) -> Ranking:
     whole = complete(table(results.cells, "ranked"))
     return Ranking(whole, compare_ranks(whole.table))

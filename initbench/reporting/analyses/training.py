@@ -104,7 +104,7 @@ class TrainingCurves(Analysis):
 
     def _fits(self, workload: str, metric: Metric, train: float) -> bool:
         """Return whether a value on training data is more than half of the way from chance to the best value."""
-        trials = self.results.trials[self.results.trials["workload"] == workload]
+        trials = self.results.trials_on[workload]
         chance, best = (trials[column].dropna() for column in ("oriented_chance", "oriented_best"))
         if not len(chance) or not len(best):
             return False

@@ -18,8 +18,9 @@ from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ, natural
 from initbench.reporting.metrics import described_metrics
 from initbench.reporting.results import as_results
+from initbench.reporting.sharing import distinct
 from initbench.reporting.statistics.intervals import mean_estimate
-from initbench.reporting.statistics.standing import standing
+from initbench.reporting.statistics.standing import Standing, standing
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.trials import early_columns
 from initbench.reporting.words.workload import workload_words
@@ -64,22 +65,29 @@ class Workloads(Analysis):
         """Of each workload who is best, who did not train and who diverged."""
         return [sentence for workload in self.results.metric_of for sentence in self.of(workload)]
 
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        """Who is where, on each workload."""
+        cells = self.results.cells
+        saturated = self.comparison[self.comparison["gradient_quotient_saturated"] > 0]
+        return {
+            workload: standing(
+                cells[cells["workload"] == workload],
+                self.results.trials_on[workload],
+                set(saturated[saturated["workload"] == workload]["treatment"]),
+            )
+            for workload in self.results.metric_of
+        }
+
     def of(self, workload: str) -> list[Sentence]:
         """Return the sentences on one workload.
 
         Args:
             workload: its label.
         """
-        results = self.results
-        saturated = self.comparison[self.comparison["gradient_quotient_saturated"] > 0]
-        order = standing(
-            results.cells[results.cells["workload"] == workload],
-            results.trials[results.trials["workload"] == workload],
-            set(saturated[saturated["workload"] == workload]["treatment"]),
-        )
-        names = results.names
-        metric = results.metric_of[workload]
-        return workload_words(order, metric, results.terms, names.treatment, subject=names.workload(workload))
+        names, terms, metric = self.results.names, self.results.terms, self.results.metric_of[workload]
+        subject = names.workload(workload)
+        return workload_words(self.standings[workload], metric, terms, names.treatment, subject=subject)
 
     @cached_property
     def remarks(self) -> list[str]:
@@ -111,7 +119,7 @@ class Workloads(Analysis):
     def _table(self, workload: str) -> Table:
         results, metric = self.results, self.results.metric_of[workload]
         frame = self.comparison[self.comparison["workload"] == workload]
-        members = [results.by_id[i] for i in results.trials[results.trials["workload"] == workload]["trial_id"]]
+        members = [results.by_id[i] for i in results.trials_on[workload]["trial_id"]]
         described = described_metrics(members)  # another task may have another metric of one name
         early = [name for name in early_columns(results.trials) if any(name in record.metrics for record in members)]
         sizes = set(frame["parameters"].dropna())
@@ -152,7 +160,10 @@ def workloads(results: Results | str | Path) -> Workloads:
     Raises:
         InitbenchError: the folder has no trial records that can be read.
     """
-    results = as_results(results)
+    return as_results(results).once(_workloads)
+
+
+def _workloads(results: Results) -> Workloads:
     return Workloads(results, comparison_frame(results))
 
 
@@ -227,8 +238,8 @@ def _median_quotient(results: pd.DataFrame) -> float:
 def _recipe(members: Sequence[TrialRecord]) -> str:
     """Return the fields of the recipe that are set on this workload."""
     values: dict[str, list[Any]] = defaultdict(list)
-    for record in members:
-        for key, value in effective(record.spec["recipe"]).items():
+    for recipe in distinct(record.spec["recipe"] for record in members):
+        for key, value in effective(recipe).items():
             if value not in values[key]:
                 values[key].append(value)
     return fields_text({key: sorted(found, key=json.dumps) for key, found in values.items()})

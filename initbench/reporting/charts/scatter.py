@@ -85,7 +85,9 @@ def _marks(
 ) -> dict[str, list[dict[str, Any]]]:
     style = styles(colours)
     marks: dict[str, list[dict[str, Any]]] = {}
-    for trial in trials[trials["status"] != "failed"].to_dict("records"):
+    needed = ["workload", "treatment", "seed", "status", "outcome", against.column, f"{against.column}.saturated"]
+    own = trials.loc[trials["status"] != "failed", [column for column in needed if column in trials]]
+    for trial in own.to_dict("records"):
         value, outcome, diverged = trial.get(against.column, math.nan), trial["outcome"], trial["status"] == "diverged"
         if not math.isfinite(value) or (against.log and value <= 0) or (math.isnan(outcome) and not diverged):
             continue

@@ -9,6 +9,7 @@ from initbench.reporting.conditions import conditions, differing, effective, fie
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
+from initbench.reporting.sharing import distinct
 from initbench.reporting.words.facts import facts_line, notices
 
 if TYPE_CHECKING:
@@ -95,13 +96,14 @@ def _facts(records: Sequence[TrialRecord]) -> dict[str, str]:
     recipe: dict[str, list[Any]] = defaultdict(list)
     environment: dict[str, list[Any]] = defaultdict(list)
     datasets: dict[str, None] = {}
-    for record in records:
-        arguments = {name: [value] for name, value in record.spec["dataset"]["arguments"].items()}
-        datasets[fields_text({"": [record.spec["dataset"]["name"]]} | arguments)] = None
-        for kind, values in ((recipe, effective(record.spec["recipe"])), (environment, record.environment)):
-            for name, value in values.items():
-                if value not in kind[name]:
-                    kind[name].append(value)
+    for dataset in distinct(record.spec["dataset"] for record in records):
+        arguments = {name: [value] for name, value in dataset["arguments"].items()}
+        datasets[fields_text({"": [dataset["name"]]} | arguments)] = None
+    recipes = map(effective, distinct(record.spec["recipe"] for record in records))
+    for kind, each in ((recipe, recipes), (environment, distinct(record.environment for record in records))):
+        for name, value in (item for values in each for item in values.items()):
+            if value not in kind[name]:
+                kind[name].append(value)
     return {
         "Seeds": ", ".join(map(str, sorted({record.spec["seed"] for record in records}))),
         "Dataset": "; ".join(sorted(datasets)),

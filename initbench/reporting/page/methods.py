@@ -10,6 +10,7 @@ from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.conditions import effective
 from initbench.reporting.formatting import counted, listed
 from initbench.reporting.frame import natural
+from initbench.reporting.sharing import distinct
 from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
     )
     networks = [f"{counted(len(architectures), 'architecture')} ({_listed(architectures)})"] if architectures else []
     setting = " and ".join([*networks, _listed(_datasets(records))])
-    recipes = [own for own in (record.spec["recipe"] for record in records) if own.get("epochs") or own.get("steps")]
+    every = distinct(record.spec["recipe"] for record in records)
+    recipes = [recipe for recipe in every if recipe.get("epochs") or recipe.get("steps")]
     ran_with = f"was {'trained' if recipes else 'measured'} with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
     diverged = f"{statuses['diverged']} of {counted(ran, 'trial')} diverged (a non-finite loss)"
     intervals = (
@@ -164,10 +166,9 @@ _DETAILS = {
 
 def _datasets(records: Sequence[TrialRecord]) -> list[str]:
     texts = set()
-    for record in records:
-        arguments = record.spec["dataset"]["arguments"]
-        given = [f"{name} {value}" for name, value in arguments.items() if value is not None]
-        texts.add(record.spec["dataset"]["name"] + (f" ({', '.join(given)})" if given else ""))
+    for dataset in distinct(record.spec["dataset"] for record in records):
+        given = [f"{name} {value}" for name, value in dataset["arguments"].items() if value is not None]
+        texts.add(dataset["name"] + (f" ({', '.join(given)})" if given else ""))
     return sorted(texts, key=natural)
 
 

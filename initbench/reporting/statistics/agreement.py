@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,9 +65,15 @@ def batch_spread(per_batch: Sequence[Sequence[float]]) -> Estimate:
     Returns:
         The median; no interval, for trials that share a treatment are not independent; n counts trials.
     """
-    ratios = []
+    by_length: dict[int, list[Sequence[float]]] = defaultdict(list)
     for values in per_batch:
-        x = np.asarray(values, dtype=float)
-        if len(x) >= 2 and np.isfinite(x).all() and x.mean() != 0:
-            ratios.append(float(np.std(x, ddof=1) / abs(x.mean())))
-    return Estimate(float(np.median(ratios)) if ratios else math.nan, math.nan, math.nan, len(ratios))
+        if len(values) >= 2:
+            by_length[len(values)].append(values)
+    each = []
+    for alike in by_length.values():
+        x = np.array(alike, dtype=float)
+        x = x[np.isfinite(x).all(axis=1)]
+        x = x[x.mean(axis=1) != 0]
+        each.append(np.std(x, axis=1, ddof=1) / np.abs(x.mean(axis=1)))
+    ratios = np.concatenate(each) if each else np.empty(0)
+    return Estimate(float(np.median(ratios)) if len(ratios) else math.nan, math.nan, math.nan, len(ratios))

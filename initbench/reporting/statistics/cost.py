@@ -97,8 +97,9 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
     key = outcome_key(record)
     known = [entry for entry in record.history if entry.get(key) is not None] if has_outcome(record) else []
     oriented = outcome_metric(record).oriented if known else float
+    least = oriented(target)
     for entry in known:
-        if oriented(entry[key]) <= oriented(target):
+        if oriented(entry[key]) <= least:
             return initialization_steps(record) + float(entry["step"])
     return math.inf
 

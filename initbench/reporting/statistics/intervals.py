@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -115,6 +116,7 @@ def all_equal(values: ArrayLike) -> bool:
     return float(np.ptp(x)) <= 1e-12 * max(1.0, float(np.abs(x).max()))
 
 
+@cache
 def t_multiplier(n: int, comparisons: int = 1) -> float:
     """Return t₁₋α/₂ₘ,ₙ₋₁ / √n, the half-width of the interval of `mean_estimate` in standard deviations of the values.
 

@@ -18,12 +18,15 @@ def adjust(pvalues: ArrayLike, method: Literal["holm", "benjamini-hochberg"]) ->
         method: ``holm`` bounds the chance that any null is rejected (Holm, Scand. J. Stat. 6 (1979) 65-70);
             ``benjamini-hochberg`` the expected share of nulls among the rejected (J. R. Stat. Soc. B 57 (1995) 289).
     """
-    from statsmodels.stats.multitest import multipletests
-
     p = np.asarray(pvalues, dtype=float)
     adjusted = np.full(p.shape, np.nan)
-    known = ~np.isnan(p)
-    if known.any():
-        name = {"holm": "holm", "benjamini-hochberg": "fdr_bh"}[method]
-        adjusted[known] = multipletests(p[known], method=name)[1]
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known])]
+    n = len(order)
+    # Not statsmodels' multipletests, which collects the garbage of the whole process at each call.
+    if method == "holm":
+        raw = np.maximum.accumulate(p[order] * np.arange(n, 0, -1))
+    else:
+        raw = np.minimum.accumulate((p[order] / (np.arange(1, n + 1) / n))[::-1])[::-1]
+    adjusted[order] = np.minimum(raw, 1.0)
     return adjusted

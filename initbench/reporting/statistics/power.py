@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from initbench.reporting.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, 
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from initbench.reporting.statistics.intervals import Estimate
 
@@ -92,9 +94,21 @@ def power(difference: float, spread: float, seeds: int, comparisons: int = 1) ->
     freedom, shift = seeds - 1, abs(difference) / spread * math.sqrt(seeds)
     t = float(stats.t.isf(ALPHA / comparisons / 2, freedom))
     # Not statsmodels' ttest_power: scipy's noncentral t under it is NaN or 0 for many a λ and ν in use here.
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    u = np.sqrt(stats.chi2.ppf((nodes + 1) / 2, freedom) / freedom)
+    u, weights = _quadrature(freedom)
     return float(np.sum(weights / 2 * (stats.norm.cdf(shift - t * u) + stats.norm.cdf(-shift - t * u))))
+
+
+@lru_cache(maxsize=1024)
+def _quadrature(freedom: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return where the mean over u is taken, and the weights."""
+    nodes, weights = _nodes()
+    return np.sqrt(stats.chi2.ppf((nodes + 1) / 2, freedom) / freedom), weights
+
+
+@cache
+def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    return nodes, weights
 
 
 def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> float:

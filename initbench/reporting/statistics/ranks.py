@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from initbench.reporting.statistics.multiplicity import adjust
 from initbench.reporting.statistics.power import friedman_workloads
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     """Return Friedman's test over workloads, with post-hoc comparisons of all pairs where it rejects.
 
     Friedman's χ² with its correction for ties is scipy's. The pairs' z = |R̄ᵢ - R̄ⱼ| / √(k (k + 1) / 6n) is compared with
-    the normal distribution and corrected by Holm (Demšar, JMLR 7 (2006) 1-30, section 3.2.2), as in
+    the normal distribution and corrected by Holm (Demšar, JMLR 7 (2006) 1-30, section 3.2.2), which is
     scikit-posthocs' `posthoc_siegel_friedman`. The critical difference, q₀.₀₅ √(k (k + 1) / 12n) with the studentized
     range's quantile q (Nemenyi; the same section), is given from 5 workloads on, and where the largest difference that
     there can be, k - 1, exceeds it.
@@ -142,12 +144,14 @@ def sphericity(ranks: NDArray[np.float64]) -> float:
 
 
 def _pairs(ranks: NDArray[np.float64], names: list[str]) -> pd.DataFrame:
-    from scikit_posthocs import posthoc_siegel_friedman
-
-    pvalues = posthoc_siegel_friedman(ranks, p_adjust="holm").to_numpy()
+    n, k = ranks.shape
     means = ranks.mean(axis=0)
+    first, second = np.triu_indices(k, 1)
+    z = np.abs(means[first] - means[second]) / np.sqrt(k * (k + 1.0) / (6.0 * n))
+    pvalues = np.ones((k, k))
+    pvalues[first, second] = pvalues[second, first] = adjust(np.minimum(2.0 * stats.norm.sf(z), 1.0), "holm")
     order = np.argsort(means, kind="stable")
-    half = _half_width(*ranks.shape)
+    half = _half_width(n, k)
     rows = []
     for position, i in enumerate(order):
         for j in order[position + 1 :]:
@@ -158,7 +162,12 @@ def _pairs(ranks: NDArray[np.float64], names: list[str]) -> pd.DataFrame:
 
 
 def _half_width(n: int, k: int) -> float:
-    return float(stats.studentized_range.ppf(1 - ALPHA, k, np.inf)) * math.sqrt(k * (k + 1) / (12 * n))
+    return _quantile(k) * math.sqrt(k * (k + 1) / (12 * n))
+
+
+@cache
+def _quantile(k: int) -> float:
+    return float(stats.studentized_range.ppf(1 - ALPHA, k, np.inf))
 
 
 def workloads_for_one_rank(treatments: int) -> int:

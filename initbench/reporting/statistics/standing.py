@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.paired import by_seed, compare_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -69,12 +69,13 @@ def standing(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[st
     pairs = max(1, compared * (compared - 1) // 2)
     workload = str(cells["workload"].iloc[0]) if len(cells) else ""
     names = [str(name) for name in outcomes.index]
+    wide = by_seed(trials, names)
     return Standing(
         outcomes,
         untrained,
         {str(name): (int(row.diverged), int(row.seeds)) for name, row in ordered.iterrows() if row.diverged > 0},
         [str(name) for name in ordered.index if name in saturated],
-        {name: compare_paired(trials, names[0], name, comparisons=pairs).on(workload) for name in names[1:]},
+        {name: compare_columns(wide, names[0], name, comparisons=pairs).on(workload) for name in names[1:]},
         pairs,
         compared,
         int(ordered["seeds"].sum()),

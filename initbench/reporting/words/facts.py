@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.conditions import effective
 from initbench.reporting.formatting import counted
+from initbench.reporting.sharing import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ def facts_line(results: Results) -> str:
     parts = [
         first,
         _datasets(records),
-        _recipe([effective(record.spec["recipe"]) for record in records]),
+        _recipe([effective(recipe) for recipe in distinct(record.spec["recipe"] for record in records)]),
         _time(records),
     ]
     return " · ".join(part for part in parts if part)
@@ -62,8 +63,7 @@ def notices(results: Results) -> list[str]:
 
 def _datasets(records: Sequence[TrialRecord]) -> str:
     found: dict[str, None] = {}
-    for record in records:
-        dataset = record.spec["dataset"]
+    for dataset in distinct(record.spec["dataset"] for record in records):
         given = [f"{key.replace('_', ' ')} {value}" for key, value in dataset["arguments"].items() if value is not None]
         found[dataset["name"] + (f" ({', '.join(given)})" if given else "")] = None
     return _either(list(found), ", ")
