@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from html import unescape
 
@@ -22,16 +23,18 @@ from ledgers import (
     make_scored,
     make_spec,
     task_of,
+    write_ledger,
 )
 
+from initbench.errors import InitbenchError
 from initbench.reporting.frame import slim
 from initbench.reporting.page.html import render_html
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
-from initbench.reporting.report import contents_of
+from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import Results
-from initbench.reporting.source import Source
+from initbench.reporting.source import Source, read_folder
 from initbench.reporting.words.sentence import words_in
 
 CHANCE = task_of(replace(ERROR, chance=0.9, chance_standard_error=0.005))
