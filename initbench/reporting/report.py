@@ -26,7 +26,18 @@ _FIGURES = "figures"
 # The tables that a report may lack, so that one of an earlier report may stand in its place.
 _NOT_IN_EVERY_REPORT = (
     *("rank_pairs", "differences", "paired_differences", "divergence", "variance", "depths", "costs", "probes"),
-    *("correlation", "curves", "curve_ends", "tuning", "probe_curves", "probe_layers"),
+    *(
+        "correlation",
+        "curves",
+        "curve_ends",
+        "tuning",
+        "tuning_steps",
+        "tuning_outcomes",
+        "scale_factors",
+        "layers",
+        "probe_curves",
+        "probe_layers",
+    ),
 )
 
 

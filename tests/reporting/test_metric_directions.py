@@ -13,11 +13,13 @@ from reports import comparison, results_of, sentences_of, table_of
 from scored import DEPTHS, FIVE, NAMES, bits, r_squared, world
 
 from initbench.metric import Metric
+from initbench.reporting.analyses import probe_results
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.training import training_curves
 from initbench.reporting.analyses.workloads import workloads
+from initbench.reporting.cells import cells
 from initbench.reporting.frame import slim
 from initbench.reporting.report import write_report
 from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
@@ -197,9 +199,6 @@ def test_early_metrics_are_shown_where_records_have_them():
 )
 def test_a_trial_that_diverged_in_its_first_epoch_is_the_worst_after_it(metric, worst, monkeypatch):
     """R² may be below 0, so that 0 would be better than what the others had learned."""
-    from initbench.reporting.analyses import probe_results
-    from initbench.reporting.cells import cells
-
     task = task_of(R_SQUARED, metric, name="regression")
     records = [
         make_scored(

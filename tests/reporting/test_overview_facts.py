@@ -70,7 +70,7 @@ def test_of_two_that_train_a_difference_is_named_before_one_from_chance():
     assert found.untrained == {"net": ("c",)}
     assert said(found)[:2] == [
         f"Only a trains net: {found.map.rows[0].cells[0].text} test error.",
-        "C does not train: guessing gives 90.0\N{NO-BREAK SPACE}%.",
+        "c does not train: guessing gives 90.0\N{NO-BREAK SPACE}%.",
     ]
 
 

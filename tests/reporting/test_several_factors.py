@@ -23,6 +23,7 @@ from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.page.methods import methods
+from initbench.reporting.report import contents_of
 from initbench.reporting.source import read_source
 from initbench.reporting.statistics.paired import compare_paired
 from initbench.reporting.words.facts import facts_line
@@ -154,6 +155,7 @@ def test_what_is_compared_is_called_a_treatment_and_the_initializer_is_what_is_e
     results = results_of(norm_records(), NORM)
     found, probes = compare(results), predict(results)
     assert found.question == "Which treatment is better?"
+    assert contents_of(results).facts["Compared"] == "initializer, architecture.norm"
     assert results.terms.exchanged == "initializer"
     exchanged = "the initializer is what is exchanged and left out, with all its treatments at once"
     assert exchanged in table_of(probes, "probes").note

@@ -15,6 +15,7 @@ from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.variance import variance
 from initbench.reporting.analyses.workloads import workloads
+from initbench.reporting.statistics.cost import costs_to_target
 
 TITLES = {"test_r_squared": "test R²", "test_bits_per_byte": "test bits per byte"}
 
@@ -89,8 +90,6 @@ def test_probes_over_several_metrics():
 
 def test_what_reaches_a_target_is_asked_on_each_workload_in_its_own_direction():
     """Every workload's target is the middle one of its five medians."""
-    from initbench.reporting.statistics.cost import costs_to_target
-
     results = results_of(mixed())
     _, targets = costs_to_target(results.trials, results.by_id, results.metric_of)
     table = workloads(results).comparison

@@ -163,7 +163,7 @@ def cost(results: Results | str | Path, *, target: float | None = None, workload
     costs = initialization_costs(results)
     if workload:
         label = label_of(workload, results.names.workloads, "workload")
-        costs = costs[costs["workload"] == label]
+        costs = costs[costs["workload"] == label].reset_index(drop=True)
     if not len(costs):
         return None
     if target is not None:

@@ -15,7 +15,7 @@ from initbench.reporting.analyses.tuning_figures import tuning_figures
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
-from initbench.reporting.tuning import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
+from initbench.reporting.tuned import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
 from initbench.reporting.words.initialization import gained, scaled, tuned
 
 if TYPE_CHECKING:

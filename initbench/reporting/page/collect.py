@@ -55,7 +55,9 @@ def collect(
         trials=trial_table(results),
         conditions=table,
         differing=differing(table),
-        facts=_facts(results.records) | {f"Measured: {name}": text for name, text in quotients.items()},
+        facts=_compared(results)
+        | _facts(results.records)
+        | {f"Measured: {name}": text for name, text in quotients.items()},
         methods=methods(results, quotients),
         failures=[
             trial
@@ -80,6 +82,12 @@ def _description(source: Source) -> str:
     if len(suites) == 1:
         return "".join(source.descriptions.values())
     return "\n".join(f"{name}: {text}" for name, text in sorted(source.descriptions.items()))
+
+
+def _compared(results: Results) -> dict[str, str]:
+    """Return which factors make a treatment, where that is not the initializer alone."""
+    compared = results.source.compare
+    return {} if results.terms.treatment == "initializer" else {"Compared": ", ".join(compared)}
 
 
 def _facts(records: Sequence[TrialRecord]) -> dict[str, str]:
