@@ -285,19 +285,20 @@ def test_an_eleventh_initializer_is_told_from_the_first_in_every_legend_and_line
         for architecture in (PLAIN, WRN)
     ]
     text = report(tmp_path / "twelve", records)
-    colour_of = dict(zip((f"initializer_{i:02}" for i in range(12)), [*PALETTE, *PALETTE], strict=False))
     legends = re.findall(r'<ul class="key".*?</ul>', text, re.DOTALL)
     assert legends
     for legend in legends:
-        items = re.findall(r"<li>(.*?)</li>", legend, re.DOTALL)
-        symbols = {words(item).strip(): re.search(r'<path d="([^"]*)" fill="([^"]*)"', item).groups() for item in items}
-        own = {name: symbol for name, symbol in symbols.items() if name in colour_of}
-        assert {name: colour for name, (_, colour) in own.items()} == {name: colour_of[name] for name in own}
-        assert len(set(own.values())) == len(own)  # where colours are equal, shapes are not
+        symbol = {words(item).strip(): item for item in re.findall(r"<li>(.*?)</li>", legend, re.DOTALL)}
+        drawn = {re.search(r"<svg.*?</svg>", item)[0] for item in symbol.values()}
+        assert len(drawn) == len(symbol) == 12  # by colour and shape
+        assert PALETTE[0] in symbol["initializer_00"]
+        assert PALETTE[0] in symbol["initializer_10"]
     for name in ("steps-plain-depth=28-width=1", "profile-outcome"):
         drawing = (tmp_path / "twelve" / "report" / "figures" / f"{name}.svg").read_text(encoding="utf-8")
-        parsed(drawing)
-        assert len(re.findall(r'<path[^>]*stroke-dasharray="6,3"', drawing)) >= 2, name
+        dashed = {stroke for stroke, dash in re.findall(r'<path[^>]*stroke="(#\w+)"[^>]*dasharray="(6,3)"', drawing)}
+        assert dashed == set(PALETTE[:2]), name
+        for number in range(12):
+            assert f">initializer_{number:02}</text>" in drawing
     report(tmp_path / "ten", [r for r in records if int(r.spec["initializer"]["name"][-2:]) < 10])
     assert all(b'dasharray="6' not in content for content in files(tmp_path / "ten" / "report").values())
 
