@@ -1,83 +1,115 @@
-"""What the scripts of this folder share: the folder of a suite from the command line, and one line for bad input."""
+"""What the scripts of this folder share: their options, what they print and draw, and one line for bad input."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initbench.reporting.answers.probe_results import probe_columns
-from initbench.reporting.comparison import comparable_trials
-from initbench.reporting.contents import terms_of
-
 from initbench.errors import InitbenchError
-from initbench.ledger import Ledger
-from initbench.reporting.frame import read_records, results_frame
-from initbench.reporting.metrics import outcome_metrics, trial_metrics
-from initbench.reporting.resolved import read_compare
+from initbench.reporting import read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import pandas as pd
-    from initbench.reporting.statistics.wording import Terms
+    from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.results import Results
+    from initbench.reporting.tables import Table
+    from initbench.reporting.words.sentence import Sentence
 
-    from initbench.ledger import TrialRecord
-    from initbench.metric import Metric
+ENDINGS = (".svg", ".pdf", ".png")
 
 
-@dataclass(frozen=True)
-class Trials:
-    """What a ledger compares.
+def parser(question: str, *, each: str = "") -> argparse.ArgumentParser:
+    """Return a parser of the options that all scripts have.
 
-    Attributes:
-        frame: as from `comparison.comparable_trials`.
-        metrics: the outcomes by name.
-        terms: the words of the comparison.
+    Args:
+        question: what the script answers.
+        each: what there is a figure of each, such as ``workload``; empty where there is one figure.
     """
-
-    frame: pd.DataFrame
-    metrics: dict[str, Metric]
-    terms: Terms
-
-
-def parser(question: str) -> argparse.ArgumentParser:
-    """Return a parser whose first argument is the suite's folder."""
     options = argparse.ArgumentParser(description=question)
-    options.add_argument("folder", type=Path, metavar="DIR", help="a suite's folder, such as runs/fashion-depth")
+    folder = "a suite's folder, such as runs/fashion-depth; several are put together"
+    options.add_argument("folders", type=Path, nargs="+", metavar="DIR", help=folder)
+    file = "draw to this file: .svg and .pdf for a paper, .png with 300 dots per inch"
+    if each:
+        file += f"; where several {each.replace('y', 'ie')}s are drawn, each has a file: figure-plain-28.pdf"
+        chosen = f"one {each} alone, by the name that the report gives it; default: all"
+        options.add_argument(f"--{each}", default="", metavar="NAME", help=chosen)
+    options.add_argument("--out", type=Path, metavar="FILE", help=file)
+    for side, inches in (("width", 5.0), ("height", 3.2)):
+        options.add_argument(f"--{side}", type=float, default=inches, help=f"in inches; default: {inches}")
     return options
 
 
-def trials_of(folder: Path) -> Trials:
-    """Return the trials of a ledger that are compared, in each workload in which they stand.
+def results_of(arguments: argparse.Namespace) -> Results:
+    """Return the results of the folders; a record that cannot be read is named on stderr.
 
     Raises:
-        InitbenchError: the folder has no trial records, or one that cannot be read.
+        InitbenchError: a folder has no trial records; or the file to draw to is none that can be drawn.
     """
-    records, compare = read_records(folder), read_compare(folder)
-    frame = comparable_trials(results_frame(records, compare, every_standing=True), outcome_metrics(records))
-    metrics = trial_metrics(frame, records)
-    return Trials(frame, metrics, terms_of(compare, metrics))
+    if arguments.out is not None and arguments.out.suffix.lower() not in ENDINGS:
+        raise InitbenchError(f"{arguments.out}: --out takes a file that ends in {', '.join(ENDINGS)}")
+    results = read_results(arguments.folders)
+    for line in results.source.skipped:
+        print(f"passed over: {line}", file=sys.stderr)
+    return results
 
 
-def records_of(folder: Path) -> dict[str, TrialRecord]:
-    """Return the records of a ledger with their histories, by trial id."""
-    return {record.id: record for record in Ledger(folder).records()}
+def draw(arguments: argparse.Namespace, figures: Sequence[Figure], otherwise: str) -> None:
+    """Write the figures where a file is asked for: one to it, several to files beside it, named by what they are of.
 
-
-def named_column(trials: pd.DataFrame, name: str) -> str:
-    """Return the column of a probe.
+    Args:
+        arguments: of the command line.
+        figures: each of another subject, where there are several.
+        otherwise: why there is none, where there is none.
 
     Raises:
-        InitbenchError: the ledger has no such probe.
+        InitbenchError: there is none; or a file cannot be written.
     """
-    if f"probe.{name}" not in trials:
-        known = ", ".join(column.removeprefix("probe.") for column in probe_columns(trials))
-        raise InitbenchError(f"no probe {name} in this ledger; it has {known or 'none'}")
-    return f"probe.{name}"
+    if arguments.out is None:
+        return
+    if not figures:
+        raise InitbenchError(f"there is nothing to draw: {otherwise}")
+    files = [arguments.out] if len(figures) == 1 else list(_files(arguments.out, [one.subject for one in figures]))
+    for figure, file in zip(figures, files, strict=True):
+        print(figure.save(file, width=arguments.width, height=arguments.height), file=sys.stderr)
+
+
+def _files(out: Path, subjects: Iterable[str]) -> Iterator[Path]:
+    taken: set[str] = set()
+    for subject in subjects:
+        stem = "-".join([out.stem, re.sub(r"[^\w.=-]+", "-", subject).strip("-")])
+        name = next(n for i in count(1) if (n := stem if i == 1 else f"{stem}-{i}").casefold() not in taken)
+        taken.add(name.casefold())
+        yield out.with_name(f"{name}{out.suffix}")
+
+
+def say(sentences: Iterable[Sentence], *tables: Table) -> None:
+    """Print sentences, each once, and tables as aligned text."""
+    for line in dict.fromkeys(f"{one.subject}: {one}" if one.subject else str(one) for one in sentences):
+        print(line)
+    for table in tables:
+        print(f"\n{table.title}\n" + "\n".join(_lines(table)))
+
+
+def _lines(table: Table) -> Iterator[str]:
+    cells = table.cells
+    kept = [k for k in range(len(table.columns)) if any(row[k].strip("–") for row in cells)]  # a column of none is none
+    heads = [table.columns[k].heading.split("\n") for k in kept]
+    tall = max(map(len, heads), default=0)
+    padded = ([""] * (tall - len(head)) + head for head in heads)  # the last lines stand beside one another
+    rows = [*map(list, zip(*padded, strict=True)), *([row[k] for k in kept] for row in cells)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        aligned = (
+            text.ljust(width) if table.columns[k].is_text else text.rjust(width)
+            for k, text, width in zip(kept, row, widths, strict=True)
+        )
+        yield "  ".join(aligned).rstrip()
 
 
 def answer(main: Callable[[], None]) -> None:

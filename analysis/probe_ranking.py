@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
-from answering import answer, parser, records_of, trials_of
-from initbench.reporting.answers.probe_results import measure
-from initbench.reporting.answers.probes import probe_answers, subject
+from answering import answer, draw, parser, results_of, say
 
 from initbench.errors import InitbenchError
+from initbench.reporting import predict
 
 
 def main() -> None:
-    """Print for each probe, the strongest relation first, all that the report says of it."""
+    """Draw the mean ρ of every probe with its interval; print what each tells, the strongest relation first."""
     arguments = parser(str(__doc__)).parse_args()
-    trials = trials_of(arguments.folder)
-    results = measure(trials.frame, list(records_of(arguments.folder).values()), trials.terms)
-    if not results:
-        raise InitbenchError(f"{arguments.folder}: no trial has a probe")
-    questions = probe_answers(results, trials.terms).questions
-    order = sorted(results, key=lambda result: -abs(result.test.statistic) if result.test.workloads else math.inf)
-    for result in order:
-        print(f"{subject(result)}:")
-        for answers in questions.values():
-            for verdict in answers:
-                if verdict.where == subject(result):
-                    print(f"  {verdict.sentence}")
+    found = predict(results_of(arguments))
+    if not found.probes:
+        raise InitbenchError(f"{arguments.folders[0]}: no trial has a probe")
+    figures = [figure for figure in found.figures if figure.name == "probes"]
+    draw(arguments, figures, f"no two probes have a mean ρ. {found.sentences[0]}")
+    order = sorted(found.probes, key=lambda result: -abs(result.rho.value) if result.test.is_testable else 0)
+    say((sentence for result in order for sentence in found.of(result)), found.tables[0])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from markupsafe import escape
 
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.reporting.charts.legend import Entry
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.terms import Terms
@@ -44,6 +45,10 @@ class FakeFigure:
     note: str = ""
     key: Mapping[str, str] = field(default_factory=dict)
     is_wide: bool = False
+
+    @property
+    def legend(self) -> list[Entry]:
+        return [Entry(label, colour) for label, colour in self.key.items()]
 
     @property
     def svg(self) -> str:

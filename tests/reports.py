@@ -1,16 +1,16 @@
-"""What tests of the report share: trials and their terms from records, as the report has them."""
+"""What tests of the report share: results from records, as the report has them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from initbench.reporting.comparison import comparable_trials, compare, workload_metrics
-from initbench.reporting.contents import terms_of
-from initbench.reporting.statistics.wording import Terms
 from ledgers import ERROR
 
-from initbench.reporting.frame import results_frame
-from initbench.reporting.metrics import outcome_metrics, trial_metrics
+from initbench.reporting.analyses.workloads import comparison_frame
+from initbench.reporting.results import Results
+from initbench.reporting.source import Source
+from initbench.reporting.terms import Terms
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
+    from initbench.reporting.analyses.analysis import Analysis
+    from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.tables import Table
 
 TERMS = Terms(ERROR)
 """Of a comparison of initializers by their test error."""
@@ -34,14 +37,54 @@ class Compared(NamedTuple):
     terms: Terms
 
 
+def results_of(records: Sequence[TrialRecord], compare: Sequence[str] = DEFAULT_COMPARE) -> Results:
+    """Return the results of these records, which every analysis takes."""
+    return Results(Source(list(records), compare=tuple(compare)))
+
+
+def knowing_chance(
+    records: Sequence[TrialRecord], chance: float = 0.9, standard_error: float = 0.005
+) -> list[TrialRecord]:
+    """Return the records with the chance level of their outcomes."""
+    known = {"chance": chance, "chance_standard_error": standard_error}
+    found = []
+    for record in records:
+        key, metrics = record.task["primary"], record.task["metrics"]
+        task = record.task | {"metrics": metrics | {key: metrics[key] | known}}
+        found.append(replace(record, task=task))
+    return found
+
+
+def results_from(trials: pd.DataFrame) -> Results:
+    """Return results of trials that have no records, such as those of simulated worlds (`worlds.frame`)."""
+    results = Results(Source([]))
+    results.__dict__["trials"] = trials  # where the cached property keeps them
+    return results
+
+
 def compared(records: Sequence[TrialRecord], factors: Sequence[str] = DEFAULT_COMPARE) -> Compared:
     """Return what a report of these records compares."""
-    trials = comparable_trials(results_frame(records, factors, every_standing=True), outcome_metrics(records))
-    metrics = trial_metrics(trials, records)
-    return Compared(trials, metrics, workload_metrics(trials, metrics), terms_of(factors, metrics))
+    found = results_of(records, factors)
+    return Compared(found.trials, found.metrics, found.metric_of, found.terms)
 
 
 def comparison(records: Sequence[TrialRecord], factors: Sequence[str] = DEFAULT_COMPARE) -> pd.DataFrame:
     """Return the table of the treatments on each workload."""
-    found = compared(records, factors)
-    return compare(found.trials, found.metrics)
+    return comparison_frame(results_of(records, factors))
+
+
+def sentences_of(analysis: Analysis, subject: str | None = None) -> list[str]:
+    """Return the sentences of an analysis as texts, those with one subject where it is given."""
+    return [str(own) for own in analysis.sentences if subject in (None, own.subject)]
+
+
+def table_of(analysis: Analysis, name: str) -> Table:
+    """Return the one table of an analysis that has this name."""
+    [found] = [table for table in analysis.tables if table.name == name]
+    return found
+
+
+def figure_of(analysis: Analysis, name: str) -> Figure:
+    """Return the one figure of an analysis that has this name."""
+    [found] = [figure for figure in analysis.figures if figure.name == name]
+    return found

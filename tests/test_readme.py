@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from ledgers import DELTA_1, KAIMING, make_record, make_spec, write_ledger
 
 import initbench
 from initbench.suite.document import parse
@@ -27,8 +28,24 @@ def test_the_suite_expands_as_its_comments_say():
     assert not planned.incompatible
 
 
+def test_the_results_example_says_and_draws_what_was_found(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    records = [
+        make_record(make_spec(name, seed=seed), error)
+        for name, error in ((KAIMING, 0.1), (DELTA_1, 0.3))
+        for seed in (0, 1)
+    ]
+    write_ledger(tmp_path / "runs" / "quickstart", records)
+    example, _, _ = blocks("python")
+    names = {}
+    exec(example, names)  # noqa: S102  # as a reader would
+    assert capsys.readouterr().out.splitlines() == [str(sentence) for sentence in names["found"].sentences]
+    assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
+    assert [" ".join(text.split()) for text in names["found"].frame["text"]] == ["10.0 %", "30.0 %"]
+
+
 def test_the_model_example_tunes_a_model():
-    initialize, _ = blocks("python")
+    _, initialize, _ = blocks("python")
     model = initbench.create_model("wrn", depth=10, width=1, norm="none", activation="beta_swish")
     before = [p.detach().clone() for p in model.parameters()]
     names = {"model": model, "torch": torch}
@@ -40,7 +57,7 @@ def test_the_model_example_tunes_a_model():
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_the_plug_in_example_draws_what_it_says():
-    _, plugin = blocks("python")
+    _, _, plugin = blocks("python")
     names = {"__name__": "readme_example"}
     exec(plugin, names)  # noqa: S102  # as a reader would
     model = torch.nn.Linear(400, 400)
@@ -55,4 +72,4 @@ def test_every_command_of_the_readme_is_one():
     named = {command.name for command in app.registered_commands}
     code = "\n".join([*blocks(""), *re.findall(r"`(initbench [^`]*)`", README.read_text(encoding="utf-8"))])
     used = set(re.findall(r"(?:^|&& )initbench ([a-z-]+)", code, re.MULTILINE))
-    assert {"run", "plan", "list", "describe", "ui"} <= used <= named
+    assert {"run", "plan", "list", "describe", "ui", "report"} <= used <= named

@@ -27,7 +27,7 @@ def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
 
     That is a failed trial, which never knew its task, and one that was not trained.
 
-    It is the key in the record's metrics, ``test_error``; where two tasks have this key with another meaning, the
+    It is the key in the record's metrics; where two tasks have this key with another meaning, the
     task's name is added.
 
     Raises:

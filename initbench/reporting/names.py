@@ -10,6 +10,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from initbench.errors import UnknownNameError
+from initbench.validation import nearest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -59,6 +62,24 @@ class Names:
     def workloads_of(self, count: int) -> str:
         """Return ``1 network`` or ``2 networks``."""
         return f"{count} {self.noun}{'s' if count != 1 else ''}"
+
+
+def label_of(name: str, known: Mapping[str, Name], noun: str) -> str:
+    """Return the label of what a user named, by its label or as reports name it.
+
+    Args:
+        name: as the user wrote it.
+        known: label → name.
+        noun: of what it is, for the message.
+
+    Raises:
+        UnknownNameError: nothing has that name; the message gives the nearest one.
+    """
+    ways = {way: label for label in known for way in (_told_apart(label, known), known[label].text, label)}
+    if name not in ways:
+        shown = [_told_apart(label, known) for label in known]
+        raise UnknownNameError(f"no {noun} {name!r} in these results{nearest(name, shown)}")
+    return ways[name]
 
 
 def short_names(treatments: Iterable[str], workloads: Iterable[str], architectures: Iterable[str] = ()) -> Names:
@@ -136,9 +157,10 @@ def _workloads(labels: list[str]) -> tuple[dict[str, Name], dict[str, list[str]]
 def _architecture(part: str) -> tuple[str, dict[str, str], str]:
     """Return the name, the arguments and what follows of ``plain[depth=28, width=1] fixup``."""
     begin = part.find("[")
-    if begin < 0:
+    groups = _groups(part[begin:]) if begin > 0 else []
+    if not groups:  # of a bracket that is never closed, nothing is read
         return part, {}, ""
-    [inside, *_] = _groups(part[begin:])
+    inside = groups[0]
     pairs = (text.partition("=") for text in _split(inside[1:-1], ", "))
     return part[:begin], {key: value for key, _, value in pairs}, part[begin + len(inside) :].strip(" +,")
 

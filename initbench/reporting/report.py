@@ -26,7 +26,18 @@ _FIGURES = "figures"
 # The tables that a report may lack, so that one of an earlier report may stand in its place.
 _NOT_IN_EVERY_REPORT = (
     *("rank_pairs", "differences", "paired_differences", "divergence", "variance", "depths", "costs", "probes"),
-    *("correlation", "curves", "curve_ends", "tuning", "probe_curves", "probe_layers"),
+    *(
+        "correlation",
+        "curves",
+        "curve_ends",
+        "tuning",
+        "tuning_steps",
+        "tuning_outcomes",
+        "scale_factors",
+        "layers",
+        "probe_curves",
+        "probe_layers",
+    ),
 )
 
 
@@ -53,8 +64,8 @@ def write_report(
     """Write a report; equal ledgers give equal files.
 
     Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``conditions.csv``, and every table of the
-    page as ``<name>.csv``; and every figure of the page as ``figures/<name>.svg``. Each is put in place by an atomic rename;
-    tables and figures of an earlier report that this one does not have are removed.
+    page as ``<name>.csv``; and every figure of the page as ``figures/<name>.svg``. Each is put in place by an
+    atomic rename; tables and figures of an earlier report that this one does not have are removed.
 
     Args:
         folders: a suite's folder, ``runs/<suite name>``, or several, which make one report; or results that were read.
@@ -130,12 +141,24 @@ def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
 
 
 def write_file(path: Path, text: str) -> None:
+    """Write a file and put it in place by an atomic rename.
+
+    Args:
+        path: in a folder that exists.
+        text: that it has.
+
+    Raises:
+        OSError: it cannot be written; the error names it.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         Path(name).chmod(0o644)
         Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

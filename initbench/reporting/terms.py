@@ -30,12 +30,12 @@ class Terms:
 
     @property
     def outcome(self) -> str:
-        """The outcome in words: ``test error``."""
+        """The outcome in words, such as ``test accuracy``."""
         return "outcome" if self.metric is None else self.metric.title
 
     @property
     def outcomes(self) -> str:
-        """Several outcomes in words: ``test errors``."""
+        """Several outcomes in words."""
         return "outcomes" if self.metric is None else self.metric.plural
 
     @property

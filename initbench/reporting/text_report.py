@@ -50,8 +50,8 @@ def write_text(results: Results, file: str | Path, form: str) -> Path:
 def write_markdown(results: Results, file: str | Path) -> Path:
     """Write the report as Markdown, its charts beside it in a folder of the file's name, and return the file.
 
-    What stands above the line `markdown.MARK` in an existing file is kept: words that a person wrote about the numbers. A new
-    file gets the suite's name and description there. Charts of an earlier writing that this one does not have are
+    What stands above the line `markdown.MARK` in an existing file is kept: words that a person wrote about the numbers.
+    A new file gets the suite's name and description there. Charts of an earlier writing that this one does not have are
     removed.
 
     Args:
@@ -67,7 +67,9 @@ def write_markdown(results: Results, file: str | Path) -> Path:
         raise InitbenchError(f"{file}: a Markdown file ends in .md")
     contents = contents_of(results)
     head = markdown.head(contents)
-    figures = {f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.figures}
+    figures = {
+        f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.main_figures
+    }
     try:
         if file.exists():
             head, mark, _ = file.read_text(encoding="utf-8").partition(markdown.MARK)

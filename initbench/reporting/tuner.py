@@ -77,11 +77,11 @@ def _number(value: float | None, entry: Mapping[str, Any], name: str) -> float:
 
 def _factors(tensors: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, float]:
     """Return by what each parameter was multiplied in all."""
+    scaled = [
+        (name, event["factor"]) for name, events in tensors.items() for event in events if event["event"] == "scaled"
+    ]
     found: dict[str, float] = {}
-    for name, events in tensors.items():
-        for event in events:
-            if event.get("event") == "scaled":
-                factor = event["factor"]
-                own = sys.intern(name)  # 10,000 records have the names of few networks
-                found[own] = found.get(own, 1.0) * (math.inf if factor is None else factor)
+    for name, factor in scaled:
+        own = sys.intern(name)  # 10,000 records have the names of few networks
+        found[own] = found.get(own, 1.0) * (math.inf if factor is None else factor)
     return found

@@ -36,7 +36,8 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     - ``curves/<name>``: the number of the training step.
     - ``tuning/<name>``: the step of the initializer that tunes.
     - ``layers/<probe>``: the place of the layer in the model's order, from 0, so that one chart shows the profile of a
-      network and lays it over another's; `layer_table` says which layer that is.
+      network and lays it over another's; `layer_table` says which layer that is. Where there are weights, what is none
+      (biases and other scalars, whose values are of another size) is ``layers/<probe>.others``.
     - ``probe/<name>`` of a curve: its place, where the places are integers, else the number of its point.
 
     Three numbers have one name in every suite, so that MLflow's columns and plots can use them whatever the task:
@@ -46,7 +47,8 @@ def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
     values = {(clean_name(key), 0): value for key, value in _finite(record.metrics)}
     values |= {(key, 0): value for key, value in _finite(_result(record))}
     for probe in record.probes:
-        values |= _series(*_measurement(probe))
+        for name, points in _measurement(probe).items():
+            values |= _series(name, points)
         if SATURATED in probe["conditions"]:
             values[clean_name(f"probe/{probe['name']}.{SATURATED}"), 0] = float(probe["conditions"][SATURATED])
     values |= {(clean_name(f"timing/{key}"), 0): value for key, value in _finite(record.timing) if key != "ended_at"}
@@ -69,9 +71,11 @@ def layer_table(record: TrialRecord) -> str:
     rows.writerow(["metric", "step", "layer", "value", "unit"])
     measured = [probe for probe in record.probes if probe["kind"] == "per_layer"]
     for probe in measured:
-        name = clean_name(_layers_name(probe))
+        names = _layer_names(probe)
         for step, (layer, value) in enumerate(probe["values"].items()):
-            rows.writerow([name, step, layer, "" if value is None else value, probe.get("unit", "")])
+            rows.writerow(
+                [clean_name(names[layer]), step, layer, "" if value is None else value, probe.get("unit", "")]
+            )
     return text.getvalue() if measured else ""
 
 
@@ -83,21 +87,28 @@ def _result(record: TrialRecord) -> dict[str, Any]:
     return {"outcome": outcome, "diverged": int(record.status == "diverged")}
 
 
-def _measurement(probe: Mapping[str, Any]) -> tuple[str, list[Point]]:
-    """Return the name of a measurement's metric and its points."""
+def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:
+    """Return the points of a measurement's metrics, by name."""
     name, kind = probe["name"], probe["kind"]
     if kind == "per_layer":
-        return _layers_name(probe), list(enumerate(probe["values"].values()))
+        names = _layer_names(probe)
+        points: dict[str, list[Point]] = {}
+        for place, (layer, value) in enumerate(probe["values"].items()):
+            points.setdefault(names[layer], []).append((place, value))
+        return points
     if kind == "curve":
         places = probe["x"]
         steps = places if all(_is_step(x) for x in places) and len(set(places)) == len(places) else range(len(places))
-        return f"probe/{name}", sorted((int(step), y) for step, y in zip(steps, probe["y"], strict=True))
-    return f"probe/{name}", [(0, probe["value"])]
+        return {f"probe/{name}": sorted((int(step), y) for step, y in zip(steps, probe["y"], strict=True))}
+    return {f"probe/{name}": [(0, probe["value"])]}
 
 
-def _layers_name(probe: Mapping[str, Any]) -> str:
+def _layer_names(probe: Mapping[str, Any]) -> dict[str, str]:
+    """Return the metric of each layer."""
     # `gradient_norm.per_layer` is one of several measurements of its probe; here the prefix says what it is.
-    return f"layers/{probe['name'].removesuffix('.per_layer')}"
+    name = f"layers/{probe['name'].removesuffix('.per_layer')}"
+    weights = {layer for layer in probe["values"] if layer.endswith("weight")}
+    return {layer: name if layer in weights or not weights else f"{name}.others" for layer in probe["values"]}
 
 
 def _tuning(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Point]]:

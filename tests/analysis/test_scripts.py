@@ -1,17 +1,24 @@
-"""The scripts of analysis/: each answers from a ledger, and refuses bad input in one line."""
+"""The scripts of analysis/: each answers from a ledger, draws for a paper, and refuses bad input in one line."""
 
 import os
+import re
 import runpy
+import struct
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
-from ledgers import make_record, make_spec, quickstart_records, write_ledger
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, make_record, make_spec, quickstart_records, write_ledger
+from reports import knowing_chance
 
 FOLDER = Path(__file__).parents[2] / "analysis"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "answering.py")
+SVG = "{http://www.w3.org/2000/svg}"
+PER_LAYER = {"kind": "per_layer", "unit": "", "conditions": {}}
+FIVE = (KAIMING, DELTA_1, DELTA_2, {"name": "xavier"}, {"name": "orthogonal"})
 
 
 @pytest.fixture
@@ -34,29 +41,63 @@ def run(monkeypatch, capsys):
 
 @pytest.fixture
 def ledger(tmp_path):
+    """The quickstart with curves that fall, what MetaInit cost, and a norm for each of two weights."""
     records = []
-    for record in quickstart_records():
+    for record in knowing_chance(quickstart_records()):
         history = [
             entry | {"step": 21 * entry["epoch"], "test_error": 0.5 / entry["epoch"]} for entry in record.history
         ]
-        cost = (
-            {"forward": 30, "backward": 90}
-            if record.spec["initializer"]["arguments"].get("base")
-            else {"forward": 0, "backward": 0}
-        )
-        records.append(replace(record, history=history, initialization=record.initialization | {"cost": cost}))
+        tuned = "base" in record.spec["initializer"]["arguments"]
+        cost = {"forward": 30, "backward": 90} if tuned else {"forward": 0, "backward": 0}
+        norms = {"stem.weight": 4.0, "head.weight": 0.5} if tuned else {"stem.weight": 1.0, "head.weight": 1.0}
+        probes = [*record.probes, {"name": "gradient_norm.per_layer", "values": norms, **PER_LAYER}]
+        initialization = record.initialization | {"cost": cost}
+        records.append(replace(record, history=history, initialization=initialization, probes=probes))
     write_ledger(tmp_path / "quickstart", records)
     return tmp_path / "quickstart"
 
 
-def test_there_are_five():
+@pytest.fixture
+def deep(tmp_path):
+    """Five initializers at five depths: the i-th errs by 2 points more than the one before, and has more GQ."""
+    records = []
+    for depth in (10, 16, 22, 28, 34):
+        for i, initializer in enumerate(FIVE):
+            for seed in range(3):
+                spec = make_spec(initializer, {"name": "plain", "depth": depth, "width": 1}, seed)
+                error = 0.1 + 0.02 * i + 0.001 * depth + 0.0001 * seed + 0.0001 * (i * depth % 7)
+                record = make_record(spec, error, quotient=0.5 + 0.1 * i)
+                gradient = [
+                    probe | ({"value": (2.0, 5.0, 1.0, 4.0, 3.0)[i]} if probe["name"] == "gradient_norm" else {})
+                    for probe in record.probes
+                ]
+                records.append(replace(record, probes=gradient))
+    write_ledger(tmp_path / "deep", records)
+    return tmp_path / "deep"
+
+
+def lines(text, *words):
+    """Return the lines that have all of the words."""
+    return [line for line in text.splitlines() if all(word in line for word in words)]
+
+
+def test_one_for_each_question():
     assert SCRIPTS == [
-        "compare_initializers.py",
         "cost_of_initialization.py",
         "depth_curves.py",
-        "gq_vs_error.py",
+        "gq_vs_outcome.py",
+        "learning_curves.py",
+        "norms_by_layer.py",
         "probe_ranking.py",
+        "ranking.py",
     ]
+    assert all(len((FOLDER / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in SCRIPTS)
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, "answering.py"])
+def test_they_take_what_is_public_alone(name):
+    imported = re.findall(r"^from (initbench\S*) import", (FOLDER / name).read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(imported) <= {"initbench.reporting", "initbench.errors"}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -67,80 +108,202 @@ def test_a_folder_without_trials_is_one_line_and_exit_code_2(run, tmp_path, name
     assert error.count("\n") == 1
 
 
-def test_gq_vs_error(run, ledger):
-    code, out, _ = run("gq_vs_error.py", ledger)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["gq_vs_outcome.py", "--probe", "gradient_qoutient"],
+            "no probe 'gradient_qoutient' in these results (did you",
+        ),
+        (
+            ["gq_vs_outcome.py", "--workload", "plan-28"],
+            "no workload 'plan-28' in these results (did you mean 'plain-28'",
+        ),
+        (["learning_curves.py", "--workload", "wrn-82"], "(did you mean 'wrn-28'?)"),
+        (["norms_by_layer.py", "--probe", "gradient_norm"], "(did you mean 'gradient_norm.per_layer'?)"),
+        (["cost_of_initialization.py", "--workload", "nothing"], "(valid: plain-28, wrn-28)"),
+        (["cost_of_initialization.py", "--target", "30"], "target must be a fraction from 0 to 1, got 30"),
+        (["cost_of_initialization.py", "--target", "nan"], "target must be finite, got nan"),
+        (["ranking.py", "--reference", "kaimin"], "no initializer 'kaimin' in these results (did you mean 'kaiming'?)"),
+        (["ranking.py", "--out", "map.jpg"], "map.jpg: --out takes a file that ends in .svg, .pdf, .png"),
+        (["ranking.py", "--out", "map.pdf", "--width", "0"], "map.pdf: width must be from 1 to 100 inches, got 0"),
+        (["ranking.py", "--out", "no/such/map.pdf"], "no/such/map.pdf: No such file or directory"),
+        (
+            ["ranking.py", "--out", "r.pdf", "--figure", "ranks"],
+            "2 workloads; a critical difference is given from 5 on.",
+        ),
+        (["probe_ranking.py", "--out", "p.pdf"], "no two probes have a mean ρ. Cannot be told from 4 initializers"),
+        (["depth_curves.py"], "no two networks differ in depth alone"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_exit_code_2(run, ledger, monkeypatch, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    name, *options = arguments
+    code, out, error = run(name, ledger, *options)
+    assert (code, out) == (2, "")
+    assert error.startswith(f"{name}: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["quickstart"]
+
+
+@pytest.mark.parametrize(
+    ("name", "subjects", "words"),
+    [
+        ("gq_vs_outcome.py", ["-plain-28", "-wrn-28"], "gradient quotient (GQ), log scale"),
+        ("learning_curves.py", ["-plain-28", "-wrn-28"], "training steps"),
+        ("norms_by_layer.py", ["-plain-28", "-wrn-28"], "gradient norm"),
+        ("cost_of_initialization.py", ["-plain-28", "-wrn-28"], "compute (training steps)"),
+        ("ranking.py", [""], "did not train"),
+    ],
+)
+def test_a_figure_of_each_workload_in_inches(run, ledger, tmp_path, name, subjects, words):
+    code, _, error = run(name, ledger, "--out", tmp_path / "figure.svg", "--width", "4", "--height", "3.5")
     assert code == 0
-    assert "Not enough evidence that the gradient quotient predicts the test error" in out
-    assert "gradient_quotient, without saturated values:" in out
-    # On plain and on wrn the lowest GQ is MetaInit's, which has the lowest error on both.
-    assert "Picking by the gradient quotient costs 0.00 points of test error" in out
-    code, _, error = run("gq_vs_error.py", ledger, "--probe", "hessian")
+    files = [tmp_path / f"figure{subject}.svg" for subject in subjects]
+    assert error.splitlines() == [str(file) for file in files]
+    assert sorted(tmp_path.glob("*.svg")) == files
+    for file in files:
+        root = ET.fromstring(file.read_text(encoding="utf-8"))  # noqa: S314  # the scripts' own
+        assert (root.get("width"), root.get("height")) == ("4in", "3.5in")
+        assert words in {"".join(text.itertext()) for text in root.iter(f"{SVG}text")}
+
+
+def test_one_workload_is_drawn_to_the_file_itself(run, ledger, tmp_path):
+    whole = "plain[depth=28, width=1]"
+    for workload in ("plain-28", whole):
+        file = tmp_path / "one.png"
+        code, out, error = run("learning_curves.py", ledger, "--workload", workload, "--out", file)
+        assert (code, error) == (0, f"{file}\n")
+        assert struct.unpack(">II", file.read_bytes()[16:24])[0] == 1500  # 5 inches of 300 dots
+        assert lines(out, "plain-28")
+        assert not lines(out, "wrn-28")
+
+
+def test_a_pdf_has_its_size_and_its_fonts(run, ledger, tmp_path):
+    file = tmp_path / "norms.pdf"
+    assert run("norms_by_layer.py", ledger, "--workload", "wrn-28", "--out", file, "--width", "4")[0] == 0
+    assert file.read_bytes().startswith(b"%PDF")
+    box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", file.read_bytes())
+    assert [float(side) / 72 for side in box.groups()] == pytest.approx([4, 3.2])
+    assert b"LiberationSans" in file.read_bytes()
+
+
+def test_gq_vs_outcome(run, ledger):
+    code, out, _ = run("gq_vs_outcome.py", ledger)
+    assert code == 0
+    assert "gradient_quotient, all values: Cannot be told from 4 initializers; it takes 5." in out
+    assert "gradient_norm" not in out.split("Every probe")[0].replace("the gradient norm", "")
+    # On plain the two whose gradients vanished are saturated, on wrn nothing is.
+    [row] = lines(out, "all values", "plain-28")
+    assert re.search(r"plain-28\s+4\s+2\s", row)
+
+
+def test_probe_ranking_draws_the_strongest_first(run, deep, tmp_path):
+    code, out, _ = run("probe_ranking.py", deep, "--out", tmp_path / "probes.svg")
+    assert code == 0
+    assert out.index("gradient_quotient: ") < out.index("gradient_norm: ")
+    marks = re.findall(r'aria-label="(gradient_\w+): mean ρ ([-+][\d.]+)', (tmp_path / "probes.svg").read_text("utf-8"))
+    # Of ranks 2, 5, 1, 4, 3 the squares of the differences sum up to 1 + 9 + 4 + 0 + 4 = 18: ρ = 1 - 6 · 18 / 120.
+    assert [name for name, _ in marks] == ["gradient_quotient", "gradient_norm"]
+    assert [float(rho) for _, rho in marks] == pytest.approx([1, 0.1], abs=0.06)
+
+
+def test_ranking(run, ledger, deep, tmp_path):
+    code, out, _ = run("ranking.py", ledger)
+    assert code == 0
+    assert "No order over both networks: 2 are too few" in out
+    assert "delta_orthogonal (gain 2) diverges on 1 of 2 networks" in out
+    assert "Of the variance" in out or "Most of the variance" in out
+    [cell] = lines(out, "kaiming", "plain-28", "untrained")
+    assert "did not train" in cell
+    code, out, _ = run("ranking.py", deep, "--figure", "differences", "--out", tmp_path / "d.svg")
+    assert code == 0
+    assert "kaiming ranks first over 5 networks" in out
+    marks = re.findall(r'aria-label="([^"]+)" role="graphics-symbol"', (tmp_path / "d.svg").read_text("utf-8"))
+    sizes = [float(re.search(r"by ([\d.]+) points", mark)[1]) for mark in marks]
+    assert sizes == pytest.approx([2, 4, 6, 8], abs=0.1)
+
+
+def test_ranking_against_a_reference(run, deep):
+    code, out, _ = run("ranking.py", deep, "--reference", "orthogonal")
+    assert code == 0
+    assert "Every initializer against orthogonal over the networks" in out
+    assert re.search(r"kaiming +1\.00 +-[78]\.\d\d \(", out)  # four steps of two points
+    assert re.search(r"orthogonal +5\.00 +– ", out)
+
+
+def test_depth_curves(run, deep, tmp_path):
+    code, out, error = run("depth_curves.py", deep, "--out", tmp_path / "depth.svg")
+    assert (code, error) == (0, f"{tmp_path / 'depth.svg'}\n")  # one family has the file itself
+    [row] = lines(out, "plain", "kaiming", " 28 ")
+    assert re.search(r"12\.81\s% +12\.80\s% +12\.82\s%", row)
+    code, _, error = run("depth_curves.py", deep, "--family", "plane")
     assert code == 2
-    assert "no probe hessian in this ledger; it has gradient_quotient, gradient_norm" in error
+    assert "no family of networks 'plane' in these results (did you mean 'plain'?)" in error
 
 
-def test_probe_ranking(run, ledger):
-    code, out, _ = run("probe_ranking.py", ledger)
-    assert code == 0
-    assert out.index("gradient quotient predicts") < out.index("gradient norm predicts")  # a constant says nothing
-    assert "2 architectures; one is left out at a time, from 3 on" in out
-
-
-def test_compare_initializers(run, ledger):
-    code, out, _ = run("compare_initializers.py", ledger, "--reference", "kaiming")
-    assert code == 0
-    assert "metainit(delta_orthogonal) is first" in out
-    # Wilson's interval over the 2 workloads, not over 6 trials.
-    assert "delta_orthogonal[gain=2] diverged on 1 of 2 workloads at one seed or more (50.00" in out
-    assert "95 % interval, simultaneous over 4 initializers, over workloads" in out
-    assert "in 1 of 6 trials." in out
-    assert "Of the variance of the rank" in out
-    code, _, error = run("compare_initializers.py", ledger, "--reference", "nobody")
-    assert code == 2
-    assert "no initializer nobody in this ledger; it has delta_orthogonal[gain=1]" in error
-
-
-def test_depth_curves(run, ledger, tmp_path):
-    code, _, error = run("depth_curves.py", ledger)
-    assert code == 2
-    assert "do not differ in depth" in error
-    records = [
-        make_record(
-            make_spec({"name": "kaiming"}, {"name": "plain", "depth": depth, "width": 1}, seed), (depth + seed) / 100
-        )
-        for depth in (10, 28)
-        for seed in range(3)
-    ]
-    write_ledger(tmp_path / "depth", records)
-    code, out, _ = run("depth_curves.py", tmp_path / "depth")
-    assert code == 0
-    assert (
-        "plain[width=1], kaiming: depth 10: 11.00\N{NO-BREAK SPACE}% (8.52 to 13.48, n = 3 seeds); depth 28: 29.00"
-        in out
-    )
-
-
-def test_cost_of_initialization(run, ledger):
-    code, out, _ = run("cost_of_initialization.py", ledger, "--target", "0.25")
+def test_cost_of_initialization(run, ledger, tmp_path):
+    file = tmp_path / "cost.svg"
+    code, out, _ = run("cost_of_initialization.py", ledger, "--target", "0.25", "--workload", "wrn-28", "--out", file)
     assert code == 0
     # The target is met at epoch 2, step 42; MetaInit used 30 · 3³ / 3 gradients of 32 in place of 64 samples.
-    assert "metainit(delta_orthogonal): 177 (135 before training, n = 3 seeds)" in out
-    assert "kaiming: 42 (0 before training, n = 3 seeds)" in out
+    assert re.search(r"metainit.* 135 .* 177 ", *lines(out, "metainit (from"))
+    assert re.search(r"kaiming +0 .* 42 ", *lines(out, "wrn-28", "kaiming"))
+    assert not lines(out, "plain-28")
+    assert lines(out, "kaiming", "25.00\N{NO-BREAK SPACE}%")
+    text = file.read_text(encoding="utf-8")
+    assert "metainit: 177 steps, 135 of them before training" in text
+    widths = [float(width) for width in re.findall(r'aria-label="metainit: [^"]*"[^>]* d="M[^h]*h([\d.]+)v', text)]
+    assert len(widths) == 2
+    assert widths[0] / widths[1] == pytest.approx(135 / 42, rel=0.01)
+
+
+def test_cost_of_initialization_by_the_workloads_own_targets(run, ledger):
     code, out, _ = run("cost_of_initialization.py", ledger)
     assert code == 0
-    # The targets are the middle of 90, 90, 3.89 and 3.06 %, met at step 42 by all, and of about 2 %, met by nobody.
-    assert "kaiming: the cheapest on 1 of 2 workloads, within twice the least cost on 1, reaches the target on 1" in out
-    assert "metainit(delta_orthogonal): the cheapest on 0 of 2 workloads" in out
-    assert "kaiming: not reached by 3 of 3 seeds (0 before training)" in out
-    code, _, error = run("cost_of_initialization.py", ledger, "--target", "30")
-    assert code == 2
-    assert "must be a fraction from 0 to 1, got 30.0" in error
+    assert "metainit: 135 steps" in out
+    assert {"not reached"} <= {cell for line in lines(out, "kaiming") for cell in re.split(r"\s{2,}", line)}
+
+
+def test_learning_curves_by_compute_begin_with_what_initialization_cost(run, ledger, tmp_path):
+    file = tmp_path / "curves.svg"
+    arguments = ["--workload", "plain-28", "--by", "compute", "--out", file]
+    assert run("learning_curves.py", ledger, *arguments)[0] == 0
+    text = file.read_text(encoding="utf-8")
+    assert "compute, with initialization (training steps)" in text
+    assert "metainit (from delta_orthogonal), compute 156: 50.00" in text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_norms_by_layer(run, ledger):
+    code, out, _ = run("norms_by_layer.py", ledger, "--workload", "plain-28")
+    assert code == 0
+    [row] = lines(out, "metainit (from", "plain-28")
+    assert re.search(r" 2 +2\.25 +0\.500 +4\.00 +8\.00", row)
+
+
+def test_several_folders_are_put_together(run, ledger, tmp_path):
+    spec = make_spec(METAINIT, {"name": "plain", "depth": 16, "width": 1})
+    write_ledger(tmp_path / "other", [make_record(spec, 0.123)])
+    code, out, _ = run("ranking.py", ledger, tmp_path / "other")
+    assert code == 0
+    assert lines(out, "metainit", "plain-16", "12.3")
+    assert lines(out, "metainit", "wrn-28")
+
+
+def test_a_record_that_cannot_be_read_is_named_and_loses_nothing_else(run, ledger):
+    (ledger / "trials" / "broken.json").write_text("{")
+    code, out, error = run("ranking.py", ledger)
+    assert code == 0
+    assert "passed over: " in error
+    assert "broken.json" in error
+    assert lines(out, "kaiming", "wrn-28", "2.5")
 
 
 def test_a_reader_that_has_read_enough_is_no_error(ledger):
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, FOLDER / "compare_initializers.py", ledger]
+    command = [sys.executable, FOLDER / "ranking.py", ledger]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ from bitwise.reports_schema import NotInSchema1Error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 TESTS = Path(__file__).resolve().parents[1]
 SHOWN = 12
@@ -61,16 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    chosen = [
-        trials
-        for trials in _sets(options.ledgers)
-        if not options.only or options.only in trials.name or fnmatchcase(trials.name, options.only)
-    ]
+    chosen = list(_sets(options.ledgers, options.only))
     if not chosen:
         raise RequestError(f"--only {options.only}: no set of trials has such a name")
-    place = tempfile.TemporaryDirectory() if options.keep is None else nullcontext(str(options.keep))
-    with checked_out(options.commit) as commit, place as folder:
+    with checked_out(options.commit) as commit, _place(options.keep) as folder:
         return _conclusion(list(_compare(chosen, Version(commit), Version(ROOT), Path(folder).resolve())))
+
+
+def _place(keep: Path | None) -> AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory() if keep is None else nullcontext(str(keep))
 
 
 def _compare(chosen: Sequence[SetOfTrials], old: Version, new: Version, folder: Path) -> Iterator[Found]:
@@ -78,6 +79,7 @@ def _compare(chosen: Sequence[SetOfTrials], old: Version, new: Version, folder: 
     pairs = [
         ReportsOfSet(own, folder / f"{i} {own.name}".replace(" ", "-"), old.schema) for i, own in enumerate(chosen)
     ]
+    print(f"{len(pairs)} sets of trials; their reports take some 5 s each", flush=True)
     failed = old.do(job for pair in pairs for job in pair.old.values())
     failed |= new.do(job for pair in pairs for job in pair.new.values())
     whole = [pair for pair in pairs if not _errors(pair, failed)]
@@ -103,14 +105,21 @@ def _errors(pair: ReportsOfSet, failed: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _sets(folders: Sequence[Path]) -> Iterator[SetOfTrials]:
-    for name, records in made_up().items():
-        yield SetOfTrials(name, [record.to_json() for record in records])
-    for folder in folders:
-        files = sorted((folder / "trials").glob("*.json"))
-        if not files:
-            raise RequestError(f"{folder}: has no trial records")
-        yield SetOfTrials(folder.resolve().name, [json.loads(file.read_text(encoding="utf-8")) for file in files])
+def _sets(folders: Sequence[Path], pattern: str | None) -> Iterator[SetOfTrials]:
+    """Yield the sets of trials whose name holds or matches a pattern."""
+    files = {folder.resolve().name: sorted((folder / "trials").glob("*.json")) for folder in folders}
+    if empty := [name for name, found in files.items() if not found]:
+        raise RequestError(f"{empty[0]}: has no trial records")
+    for name, make in made_up().items():
+        if _matches(name, pattern):
+            yield SetOfTrials(name, [record.to_json() for record in make()])
+    for name, found in files.items():
+        if _matches(name, pattern):
+            yield SetOfTrials(name, [json.loads(file.read_text(encoding="utf-8")) for file in found])
+
+
+def _matches(name: str, pattern: str | None) -> bool:
+    return pattern is None or pattern in name or fnmatchcase(name, pattern)
 
 
 class Version:
@@ -187,4 +196,5 @@ def _conclusion(results: Sequence[Found]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by the same way out as Ctrl-C: the worktree is removed
     sys.exit(main())

@@ -36,45 +36,53 @@ COSTS = {"metainit": (100, 300), "lsuv": (28, 0), "gradinit": (60, 90)}
 PROBES = ("gradient_quotient", "gradient_norm")
 
 
-def made_up() -> dict[str, list[TrialRecord]]:
-    """Return the sets of trials by name."""
+def made_up() -> dict[str, Callable[[], list[TrialRecord]]]:
+    """Return what makes each set of trials, by name."""
     coarse = partial(_outcome, grain=1 / 20)
     return {
-        "like the quickstart": [_with_history(record) for record in quickstart_records()],
-        "clear winner": _world(_outcome),
-        "ties": _world(coarse),
-        "one camp diverged": _world(lambda w, t, s: None if t < 3 and w in {0, 1} else _outcome(w, t, s)),
-        "some seeds diverged": _world(
-            lambda w, t, s: None if (t, s) in {(1, 0), (4, 2)} and w > 1 else coarse(w, t, s)
+        "like the quickstart": lambda: [_with_history(record) for record in quickstart_records()],
+        "clear winner": partial(_world, _outcome),
+        "ties": partial(_world, coarse),
+        "one camp diverged": partial(_world, lambda w, t, s: None if t < 3 and w in {0, 1} else _outcome(w, t, s)),
+        "some seeds diverged": partial(
+            _world, lambda w, t, s: None if (t, s) in {(1, 0), (4, 2)} and w > 1 else coarse(w, t, s)
         ),
-        "saturated, at chance": _world(
-            lambda w, t, s: _chance(w, t, s) if t in {0, 1, 4} and w < 2 else _outcome(w, t, s)
+        "saturated, at chance": partial(
+            _world, lambda w, t, s: _chance(w, t, s) if t in {0, 1, 4} and w < 2 else _outcome(w, t, s)
         ),
-        "a cell at chance on each": _world(lambda w, t, s: _chance(w, t, s) if t in {w, w + 1} else _outcome(w, t, s)),
-        "at chance and diverged": _world(
-            lambda w, t, s: None if t == 6 else _chance(w, t, s) if t < 3 and w != 2 else _outcome(w, t, s)
+        "a cell at chance on each": partial(
+            _world, lambda w, t, s: _chance(w, t, s) if t in {w, w + 1} else _outcome(w, t, s)
         ),
-        "all at chance": _world(_chance, workloads=WORKLOADS[:3]),
-        "missing and failed": _world(
+        "at chance and diverged": partial(
+            _world, lambda w, t, s: None if t == 6 else _chance(w, t, s) if t < 3 and w != 2 else _outcome(w, t, s)
+        ),
+        "all at chance": partial(_world, _chance, workloads=WORKLOADS[:3]),
+        "missing and failed": partial(
+            _world,
             lambda w, t, s: (
                 ABSENT
                 if (w, t) in {(0, 3), (4, 3), (2, 6)}
                 else FAILED
                 if (w, t, s) == (1, 2, 1)
                 else _outcome(w, t, s)
-            )
+            ),
         ),
-        "depths": _world(
-            lambda w, t, s: _chance(w, t, s) if w % 4 == 3 and t < 2 else _outcome(w, t, s), workloads=DEPTHS
+        "depths": partial(
+            _world, lambda w, t, s: _chance(w, t, s) if w % 4 == 3 and t < 2 else _outcome(w, t, s), workloads=DEPTHS
         ),
-        "one seed": _world(_outcome, seeds=1),
-        "one workload": _world(_outcome, workloads=WORKLOADS[:1]),
-        "several probes": _world(
-            coarse, probes=(*PROBES, "initial_loss", "gradient_quotient[eps=0.001]", "meaningless", "never finite")
+        "one seed": partial(_world, _outcome, seeds=1),
+        "one workload": partial(_world, _outcome, workloads=WORKLOADS[:1]),
+        "several probes": partial(
+            _world,
+            coarse,
+            probes=(*PROBES, "initial_loss", "gradient_quotient[eps=0.001]", "meaningless", "never finite"),
         ),
-        "rules and recipes": _world(_outcome, recipes=({"lr": 0.1}, {"lr": 0.01}), workloads=WORKLOADS[:3]),
-        "brought schemes": [*_world(_outcome, workloads=(WRN, WRN | {"depth": 10}, WRN | {"width": 2})), *_brought()],
-        "brought schemes, some at chance": [
+        "rules and recipes": partial(_world, _outcome, recipes=({"lr": 0.1}, {"lr": 0.01}), workloads=WORKLOADS[:3]),
+        "brought schemes": lambda: [
+            *_world(_outcome, workloads=(WRN, WRN | {"depth": 10}, WRN | {"width": 2})),
+            *_brought(),
+        ],
+        "brought schemes, some at chance": lambda: [
             *_world(
                 lambda w, t, s: _chance(w, t, s) if t < 3 else _outcome(w, t, s), workloads=(WRN, WRN | {"depth": 10})
             ),
@@ -121,14 +129,18 @@ def _world(
     return records
 
 
+_SCHEMES: tuple[tuple[Config, str, tuple[str, ...]], ...] = (
+    ({"name": "fixup"}, "fixup", ("initializer",)),
+    ({"name": "skipinit"}, "skipinit", ("initializer",)),
+    (KAIMING, "skipinit", ("suite",)),
+)
+
+
 def _brought() -> list[TrialRecord]:
     """Return trials of an initializer that brings its scheme, and of one whose scheme the suite names."""
     records = []
     for w, architecture in enumerate((WRN, WRN | {"depth": 10})):
-        for t, (initializer, named_by) in enumerate(
-            [({"name": "fixup"}, ("initializer",)), ({"name": "skipinit"}, ("initializer",)), (KAIMING, ("suite",))]
-        ):
-            scheme = ("fixup", "skipinit", "skipinit")[t]
+        for t, (initializer, scheme, named_by) in enumerate(_SCHEMES):
             for seed in range(SEEDS):
                 spec = make_spec(initializer, architecture, seed, scheme=scheme, named_by=named_by)
                 records.append(_trial(spec, _outcome(w, t + 7, seed), (w, t + 7, seed), PROBES))

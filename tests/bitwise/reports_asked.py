@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from bitwise.reports_inputs import (
     with_untrained_tied,
     without_causes,
 )
-from bitwise.reports_reasons import REFERENCE, SCHEMES, TARGET, UNTRAINED, Reason
+from bitwise.reports_reasons import REFERENCE, SCHEMES, TARGET, UNTESTABLE, UNTRAINED, Reason
 from bitwise.reports_schema import schema_1
 from bitwise.reports_tables import Table, equal, number, read_tables
 
@@ -125,8 +125,10 @@ class ReportsOfSet:
         found = Found(f"{len(self.trials.records)} trials, {len(self.untrained)} in cells that did not train")
         asis, strict = "as it is", "without chance levels and brought schemes"
         sources += costs.get("plain", [])
+        sources += [(UNTESTABLE, _tested(tables)) for tables in (self.before["plain"], *(own for _, own in sources))]
         found.tables[asis] = compare_tables(self.now["plain"], self.before["plain"], sources)
-        found.tables[strict] = compare_tables(self.now["strict"], self.before["strict"], costs.get("strict", []))
+        alone = [*costs.get("strict", []), (UNTESTABLE, _tested(self.before["strict"]))]
+        found.tables[strict] = compare_tables(self.now["strict"], self.before["strict"], alone)
         return found
 
 
@@ -140,6 +142,17 @@ def _job(folder: Path, name: str, records: Iterable[Mapping[str, Any]], schema: 
     return {"folder": str(ledger), "output": str(folder / f"{name}-report")}
 
 
+def _tested(tables: Tables) -> Tables:
+    """Return the tables without the mean ρ of probes that have no p-value."""
+    if "probes" not in tables:
+        return {}
+    rows = {
+        key: row if row["pvalue"] else row | dict.fromkeys(("rho", "rho_low", "rho_high"), "")
+        for key, row in tables["probes"].rows.items()
+    }
+    return {"probes": replace(tables["probes"], rows=rows)}
+
+
 def reference(tables: Tables) -> str | None:
     """Return the treatment with which a report compares all others: it ranks best; None where nothing is compared."""
     if "differences" in tables:
@@ -151,13 +164,13 @@ def reference(tables: Tables) -> str | None:
 
 def _targets(now: Tables, before: Tables, records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return the cost targets that differ and that a cell which trained has attained, or that are none."""
-    chance = next((found for record in records if (found := chance_of(record))), None)
+    chance = next((known for record in records if (known := chance_of(record))), None)
     attained: dict[str, set[float]] = {}
     for (workload, *_), row in now["comparison"].rows.items():
         median = number(row["outcome_median"])
         if median is not None and math.isfinite(median) and trains(median, chance):
             attained.setdefault(workload, {math.nan}).add(median)
-    found = {}
+    found: dict[str, float] = {}
     for key, row in now.get("costs", Table()).rows.items():
         old = before.get("costs", Table()).rows.get(key)
         if old is None or equal(old["target"], row["target"]):

@@ -38,7 +38,8 @@ UNTRAINED = Reason(
         "differences.mean_rank",
         "paired_differences.",
         "rank_pairs.*",
-        *(f"probes.{name}" for name in ("rho*", "pvalue*", "pooled_rho*", "i_squared", "precision_*", "gain*")),
+        *(f"probes.{name}" for name in ("rho*", "treatments", "workloads", "pvalue*", "pooled_rho*", "i_squared")),
+        *("probes.precision_*", "probes.gain*"),
     ),
 )
 SCHEMES = Reason(
@@ -60,6 +61,12 @@ TARGET = Reason(
     "the median of such a cell in comparison.csv, and the steps to it are those of the old version's function at it.",
     ("costs.target", "costs.steps_to_target"),
 )
+UNTESTABLE = Reason(
+    "no ρ without a test",
+    "Of fewer than 5 treatments no mean ρ is given, since nothing can be rejected. Proved: the old version's row has "
+    "no p-value.",
+    ("probes.rho*",),
+)
 FURTHER = Reason(
     "was left out before",
     "A treatment that did not run everywhere, which the ranking leaves out, is compared where it did run. Proved: it "
@@ -72,4 +79,4 @@ NEW = Reason(
     "name of the metric, measurements that are no single number. No old number is touched.",
     ("*",),
 )
-REASONS = (UNTRAINED, SCHEMES, REFERENCE, TARGET, FURTHER, NEW)
+REASONS = (UNTRAINED, SCHEMES, REFERENCE, TARGET, UNTESTABLE, FURTHER, NEW)

@@ -19,12 +19,12 @@ ELSEWHERE = {
 # Pages that are not run here → the languages of all their blocks, and why.
 EXCEPTIONS = {
     "benchmarks.md": ([""], "it takes an idle machine; tests/benchmarks runs each benchmark at a tiny size"),
-    "design.md": (["", "yaml"], "a diagram, and one line of a suite"),
+    "design.md": (["", "", "yaml"], "two diagrams, and one line of a suite"),
     "how_to/run_on_a_ray_cluster.md": (["yaml", "python", *["sh"] * 5], "test_ray_cluster.py runs it on two hosts"),
     "glossary.md": ([], "there is no block"),
     "index.md": ([], "there is no block"),
     "initializers_on_models.md": (["", "python"], "minutes of models; tests/docs/test_initializers_on_models.py"),
-    "reading-a-report.md": (["", ""], "its runs take 20 minutes; tests/reporting and tests/tracking run the commands"),
+    "reading-a-report.md": (["", "", "", "python"], "its runs take 20 minutes; tests/reporting run such commands"),
     "reference.md": ([], "there is no block"),
     "results/digits_initializers.md": ([""] * 2, "it takes too long; CI smoke-runs the suite"),
     "results/digits_normalization.md": ([""], "it takes too long; CI smoke-runs the suite"),
@@ -139,6 +139,7 @@ def test_a_page_of_results_is_made_from_a_suite_that_ci_smoke_runs():
         run, report = first
         assert (ROOT / run.removeprefix("initbench run ")).parent == ROOT / "suites"
         assert (ROOT / run.removeprefix("initbench run ")).is_file()
-        assert report == f"initbench report runs/{page.stem.replace('_', '-')} --markdown docs/results/{page.name}"
+        folder = f"runs/{page.stem.replace('_', '-')}"
+        assert report == f"initbench report {folder} --format md --out docs/results/{page.name}"
         # What else a page speaks of are parts of the same suite, in folders of their own.
         assert all(line.startswith(f"{run} --only ") and " --out runs/" in line for lines in others for line in lines)

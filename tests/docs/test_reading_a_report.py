@@ -1,16 +1,19 @@
-"""The page that walks through a report quotes what that report says."""
+"""The page that walks through a report: its quotations, the files that it names and its example are the code's."""
 
 import re
+from dataclasses import replace
 
 import pytest
-from ledgers import DELTA_1, DELTA_2, KAIMING, PLAIN, make_record, make_spec, write_ledger
-from pages import DOCS
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, make_spec, write_ledger
+from pages import DOCS, blocks
 
+import initbench.reporting
 from initbench.reporting.report import write_report
 
-GUIDE = (DOCS / "reading-a-report.md").read_text("utf-8")
+PAGE = DOCS / "reading-a-report.md"
+GUIDE = PAGE.read_text("utf-8")
 QUOTES = [
-    " ".join(line.removeprefix("> ") for line in quote.strip().splitlines())
+    " ".join(line.removeprefix(">").strip() for line in quote.strip().splitlines())
     for quote in re.findall(r"(?:^>.*\n)+", GUIDE, re.MULTILINE)
 ]
 
@@ -20,21 +23,67 @@ def plain(text):
     return " ".join(re.sub(r"\\(?=\W|_)|\*\*", "", text).split())
 
 
+def every_kind(folder):
+    """Write a ledger whose report lacks no table, and return its folder.
+
+    Four initializers in the same order at six depths, so that Friedman's test rejects; one of them tunes another, and
+    one diverged.
+    """
+    records = [
+        make_record(make_spec(initializer, PLAIN | {"depth": depth}, seed), 0.1 * place + 0.001 * seed)
+        for depth in range(10, 70, 10)
+        for place, initializer in enumerate((METAINIT, KAIMING, DELTA_1, DELTA_2), start=1)
+        for seed in range(3)
+    ]
+    records[-1] = make_record(make_spec(DELTA_2, PLAIN | {"depth": 60}, 2), None, status="diverged")
+    records[0] = replace(
+        records[0],
+        initialization={
+            "history": [{"step": step, "gradient_quotient": value} for step, value in enumerate((0.9, 0.4))],
+            "tensors": {"weight": [{"event": "scaled", "factor": 2.0}]},
+        },
+    )
+    records[0].probes.append({"name": "signal", "kind": "curve", "x": [0, 1], "y": [1.0, 2.0], "over": "depth"})
+    records[0].probes.append({"name": "norms", "kind": "per_layer", "values": {"weight": 1.0}})
+    write_ledger(folder, records)
+    return folder
+
+
 @pytest.mark.parametrize("quote", QUOTES)
-def test_a_quoted_verdict_is_the_reports(quote):
+def test_a_quotation_is_the_reports(quote):
     assert plain(quote) in plain((DOCS / "results" / "fashion_depth.md").read_text("utf-8"))
 
 
 def test_every_table_of_a_report_is_named(tmp_path):
-    """Three initializers in the same order at six depths: Friedman's test rejects, so that no table is missing."""
-    records = [
-        make_record(make_spec(initializer, PLAIN | {"depth": depth}, seed), 0.1 * place + 0.001 * seed)
-        for depth in range(10, 70, 10)
-        for place, initializer in enumerate((KAIMING, DELTA_1, DELTA_2), start=1)
-        for seed in range(3)
-    ]
-    records[0].probes.append({"name": "signal", "kind": "curve", "x": [0, 1], "y": [1.0, 2.0], "over": "depth"})
-    records[0].probes.append({"name": "norms", "kind": "per_layer", "values": {"weight": 1.0}})
-    write_ledger(tmp_path, records)
-    written = {path.stem for path in write_report(tmp_path).parent.glob("*.csv")}
+    written = {path.stem for path in write_report(every_kind(tmp_path)).page.parent.glob("*.csv")}
     assert set(re.findall(r"^\| `(\w+)\.csv`", GUIDE, re.MULTILINE)) == written
+
+
+def test_every_question_has_a_place(tmp_path):
+    """As a heading of its own, or in bold among those that remain."""
+    page = write_report(every_kind(tmp_path)).page.read_text("utf-8")
+    questions = re.findall(r"<summary><h2>([^<]+)</h2>", page)
+    said = {*re.findall(r"^### (.+)$", GUIDE, re.MULTILINE), *re.findall(r"^- \*\*([^*]+)\*\*", GUIDE, re.MULTILINE)}
+    assert {question for question in questions if question.endswith("?")} <= said
+    assert "How to read this" in questions
+    assert "*How to read this*" in GUIDE
+
+
+def test_the_example_for_a_notebook_draws_and_prints(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    every_kind(tmp_path / "runs" / "fashion-depth")
+    [example] = [block.text for block in blocks(PAGE) if block.language == "python"]
+    names = {}
+    exec(example, names)  # noqa: S102  # as a reader would
+    assert capsys.readouterr().out.splitlines() == [str(sentence) for sentence in names["better"].sentences]
+    assert (tmp_path / "ranks.pdf").read_bytes().startswith(b"%PDF")
+    assert {"trial_id", "outcome"} <= set(names["results"].trials)
+    assert {"treatment", "workload", "state"} <= set(names["results"].cells)
+
+
+@pytest.mark.parametrize("name", initbench.reporting.__all__)
+def test_a_public_name_of_reporting_is_a_function_with_a_place_in_the_reference(name):
+    """Also once every module is imported, whatever the modules are called."""
+    found = getattr(initbench.reporting, name)
+    assert callable(found)
+    assert f"::: initbench.reporting.{name}\n" in (DOCS / "reference.md").read_text("utf-8")

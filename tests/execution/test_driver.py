@@ -13,6 +13,7 @@ from initbench.execution.driver import check_data, run_suite, sync_folder
 from initbench.execution.in_process import run_in_process
 from initbench.execution.recorder import Progress
 from initbench.ledger import Ledger
+from initbench.reporting.report import Written
 from initbench.reporting.source import read_folder
 from initbench.suite.load import load_suite
 from initbench.tracking.experiment import read_experiment
@@ -112,7 +113,7 @@ def test_bf16_on_a_processor_that_emulates_it_is_told_before_the_run(tmp_path, m
 
     text = SUITE.replace("lr: 0.1", "lr: 0.1, precision: bf16") if bf16 else SUITE
     monkeypatch.setattr(driver, "check_data", lambda *_: None)
-    monkeypatch.setattr("initbench.reporting.report.write_report", lambda folder: folder)
+    monkeypatch.setattr("initbench.reporting.report.write_report", lambda folder: Written(folder, [], []))
     _, notes = run(tmp_path, text, execute=execute)
     assert any("bf16" in note for note in notes) == (emulated and bf16)
 

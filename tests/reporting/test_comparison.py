@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, WRN, cell, make_record, make_spec, quickstart_records
-from reports import comparison
+from reports import comparison, knowing_chance
 
 
 def compare_records(records):
@@ -79,6 +79,24 @@ def test_ranks_sort_diverged_cells_last_and_ties_share_the_least():
         "kaiming",
     ]
     assert list(table["rank"]) == [1, 2, 2, 4]
+
+
+def test_cells_that_did_not_train_share_a_rank_behind_those_that_did():
+    """Of ten classes a guess is wrong in 90 %; the medians stand as they are, and order the rows."""
+    records = [
+        *cell([None, None, 0.01], KAIMING),
+        *cell([0.9, 0.9, 0.9], DELTA_2),
+        *cell([0.89, 0.895, 0.1], DELTA_1),
+        *cell([0.8, 0.85, 0.9], METAINIT),
+    ]
+    table = compare_records(knowing_chance(records))
+    names = ["metainit(delta_orthogonal)", "delta_orthogonal[gain=1]", "delta_orthogonal[gain=2]", "kaiming"]
+    assert list(table["treatment"]) == names
+    assert list(table["rank"]) == [1, 2, 2, 4]
+    assert list(table["outcome_median"]) == [0.85, 0.89, 0.9, math.inf]
+    assert list(table["state"]) == ["trained", "untrained", "untrained", "diverged"]
+    assert list(table["trained"]) == [2, 1, 0, 1]
+    assert set(table["chance"]) == {0.9}
 
 
 def test_quotient_seconds_and_saturation_of_a_cell():

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 
 import pandas as pd
 import pytest
-from drawings import SVG, parsed
-from initbench.reporting.figures import curve_figures, depth_figures
-from ledgers import DELTA_1, ERROR, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
-from reports import compared
+from drawings import SVG, lines_of, marks_of, parsed
+from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
 
-from initbench.reporting.charts import colours
+from initbench.reporting.analyses.depth import depth_profile
+from initbench.reporting.analyses.training import training_curves as training
 from initbench.reporting.compute import gradient_equivalents, initialization_steps
 from initbench.reporting.curves import training_curves
 from initbench.reporting.depth import depth_curves, without_depth
 from initbench.reporting.frame import CURVE_POINTS, slim
-
-METRICS = {ERROR.name: ERROR}
+from initbench.reporting.results import Results
+from initbench.reporting.source import Source
 
 
 def with_curve(spec, errors, *, status="finished", cost=None):
@@ -29,14 +27,18 @@ def with_curve(spec, errors, *, status="finished", cost=None):
     return replace(record, history=history, initialization={"cost": cost} if cost else {})
 
 
+def results_of(*records):
+    return Results(Source([slim(record) for record in records]))
+
+
 def curves_of(*records):
-    found = compared(records)
-    return training_curves(found.trials, [slim(record) for record in records], found.by_workload)
+    results = results_of(*records)
+    return training_curves(results.trials, results.records, results.metric_of)
 
 
 def depths_of(records):
-    found = compared(records)
-    return depth_curves(found.trials, found.by_workload)
+    results = results_of(*records)
+    return depth_curves(results.trials, results.metric_of)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +95,10 @@ def test_triangles_at_one_place_are_all_seen():
         for depth, error, status in ((10, 0.1, "finished"), (28, 0.5, "diverged"))
         for initializer in (KAIMING, METAINIT)
     ]
-    depths = depths_of(records)
-    [[figure]] = depth_figures(depths, colours(list(depths["treatment"])), METRICS).values()
+    [figure] = depth_profile(results_of(*records)).figures
     outlines = [
         path.get("d")
-        for path in parsed(figure.drawing).iter(f"{SVG}path")
+        for path in parsed(figure.svg).iter(f"{SVG}path")
         if ": diverged" in (path.get("aria-label") or "")
     ]
     assert len(outlines) == len(set(outlines)) == 2
@@ -173,25 +174,14 @@ def test_a_family_is_a_workload_without_its_depth(workload, family):
     assert without_depth(workload) == family
 
 
-def labels(drawing):
-    """The words of a drawing's points and triangles."""
-    return [
-        path.get("aria-label")
-        for path in parsed(drawing).iter(f"{SVG}path")
-        if path.get("aria-roledescription") == "point"
-    ]
-
-
 def test_every_point_is_drawn_and_the_end_of_a_line_is_marked_once():
     records = [
         with_curve(make_spec(KAIMING), [0.5, 0.4, 0.3, 0.2]),
         with_curve(make_spec(DELTA_1, seed=0), [0.5, 0.6], status="diverged"),
         with_curve(make_spec(DELTA_1, seed=1), [0.5, 0.6, 0.7, 0.8]),
     ]
-    curves = curves_of(*records)
-    figures = curve_figures(curves, colours(list(curves["treatment"])), METRICS)
-    [step] = figures["plain[depth=28, width=1]"]  # what was spent is not known, so there is none by compute
-    found = labels(step.drawing)
+    [step] = training(results_of(*records)).figures  # what was spent is not known, so there is none by compute
+    found = marks_of(step.svg)
     assert len(found) == 4 + 2 + 1
     assert "delta_orthogonal, step 30: diverged, 2 seeds, 1 diverged" in found
     assert "kaiming at step 40: 20.00" in step.alt
@@ -204,20 +194,20 @@ def test_depths_are_drawn_with_a_triangle_where_half_diverged():
         make_record(make_spec(KAIMING, PLAIN | {"depth": depth}), error, status=status)
         for depth, error, status in ((10, 0.1, "finished"), (16, 0.2, "finished"), (28, None, "diverged"))
     ]
-    depths = depths_of(records)
-    [[figure]] = depth_figures(depths, {"kaiming": "#0072b2"}, METRICS).values()
-    assert len(labels(figure.drawing)) == 3
-    assert "kaiming, depth 28: diverged, 1 seed, 1 diverged" in labels(figure.drawing)
-    ticks = re.findall(r">(\d+)</text>", figure.drawing.split("role-axis-title")[0])
-    assert ticks == ["10", "16", "28"]
+    [figure] = depth_profile(results_of(*records)).figures
+    assert len(marks_of(figure.svg)) == 3
+    assert "kaiming, depth 28: diverged, 1 seed, 1 diverged" in marks_of(figure.svg)
+    assert [len(points) for *_, points in lines_of(figure.svg)] == [2]
+    assert figure.specification["layer"][0]["encoding"]["x"]["axis"]["values"] == [10, 16, 28]
 
 
 def test_nothing_to_draw_is_no_figure():
     failed = [make_record(make_spec(KAIMING), status="failed")]
-    assert curve_figures(curves_of(*failed), {}, METRICS) == {}
+    assert training(results_of(*failed)) is None
     assert depths_of(failed).empty
+    assert depth_profile(results_of(*failed)) is None
     diverged = [with_curve(make_spec(KAIMING), [math.inf], status="diverged")]
-    assert curve_figures(curves_of(*diverged), {"kaiming": "#000"}, METRICS) == {}
+    assert training(results_of(*diverged)).figures == []
 
 
 def test_the_curves_table_of_quickstart_has_no_gap():

@@ -1,3 +1,5 @@
+"""The report as a Markdown file: its tables, its charts beside it, and what a person wrote above the mark."""
+
 from __future__ import annotations
 
 import re
@@ -5,52 +7,90 @@ from dataclasses import replace
 
 import pytest
 from drawings import parsed
-from initbench.reporting.markdown import MARK
-from initbench.reporting.parts import file_names
 from ledgers import DELTA_1, ERROR, KAIMING, make_record, make_spec, quickstart_records, write_ledger
-from reports import comparison as comparison_of
 
 from initbench.errors import InitbenchError
-from initbench.reporting.charts import colours
-from initbench.reporting.frame import load_results
-from initbench.reporting.report import read_source, write_markdown
+from initbench.reporting.analyses.heat_cells import heat_map
+from initbench.reporting.analyses.overview import overview
+from initbench.reporting.file_names import file_names
+from initbench.reporting.page.markdown import MARK, escaped
+from initbench.reporting.results import Results, read_results
+from initbench.reporting.source import read_source
+from initbench.reporting.text_report import write_markdown
+
+
+def results_of(folder, records):
+    write_ledger(folder, records)
+    return read_results(folder)
+
+
+def written(folder, records, name="page.md"):
+    return write_markdown(results_of(folder / "runs", records), folder / name)
+
+
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory):
+    """The results of the made-up quickstart, and its Markdown file."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    results = results_of(folder / "runs", quickstart_records())
+    return results, write_markdown(results, folder / "results" / "page.md")
 
 
 def rows(text):
-    """The cells of every line of a table, the two lines of its head left out."""
-    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if line.startswith("|")]
-    return [[c.strip() for c in line] for line in cells if line[0].strip() != "initializer" and "---" not in line[0]]
+    """The cells of every line of the first table, its head first."""
+    table = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0]
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.splitlines()]
+    return [[cell.strip().replace("\\", "") for cell in line] for line in cells if "---" not in line[0]]
 
 
-def test_tables_hold_the_comparison_in_its_order(tmp_path):
-    write_ledger(tmp_path, quickstart_records())
-    text = write_markdown(tmp_path, tmp_path / "page.md").read_text(encoding="utf-8")
-    comparison = comparison_of(quickstart_records())
-    shown = rows(text)
-    assert len({len(row) for row in shown}) == 1
-    assert [row[0].replace("\\", "") for row in shown] == list(comparison["treatment"])
-    assert [row[1] for row in shown] == [str(n) for n in comparison["seeds"]]
-    assert [row[2] for row in shown] == [ERROR.text(e) for e in comparison["outcome_median"]]
-    assert [row[5] for row in shown] == [str(n) for n in comparison["diverged"]]
-    assert [" saturated" in row[6] for row in shown] == [n > 0 for n in comparison["gradient_quotient_saturated"]]
+def test_the_first_table_is_the_map_in_its_order(quickstart):
+    results, page = quickstart
+    head, *lines = rows(page.read_text(encoding="utf-8"))
+    assert len({len(line) for line in (head, *lines)}) == 1
+    found = heat_map(results)
+    assert head[1:3] == [column.short for column in found.columns]
+    assert [line[0] for line in lines] == [f"{r.short} ({r.detail})" if r.detail else r.short for r in found.rows]
+    for row, line in zip(found.rows, lines, strict=True):
+        for cell, text in zip(row.cells, line[1:], strict=True):
+            assert cell.words in text
+            assert ("●" in text) == cell.is_best
+            assert cell.note in text
+    medians = results.cells.set_index(["treatment", "workload"])["outcome"]
+    assert ERROR.brief(medians["metainit(delta_orthogonal)", "plain[depth=28, width=1]"]) in lines[0][1]
 
 
-def test_every_chart_is_a_file_that_a_page_of_any_colour_can_show(tmp_path):
-    write_ledger(tmp_path, quickstart_records())
-    page = write_markdown(tmp_path, tmp_path / "results" / "page.md")
-    named = re.findall(r"\(page/([^)]+)\)", page.read_text(encoding="utf-8"))
+def test_it_opens_with_the_sentences_of_the_page(quickstart):
+    results, page = quickstart
+    below = page.read_text(encoding="utf-8").partition("## What happened\n\n")[2].partition("\n\n")[0]
+    said = [re.sub(r"\\(?=\W|_)|\*", "", line.removeprefix("- ")) for line in below.splitlines()]
+    assert said == [str(sentence) for sentence in overview(results).sentences]
+
+
+def test_every_chart_is_a_file_that_a_page_of_any_colour_can_show(quickstart):
+    results, page = quickstart
+    named = re.findall(r"\(page/([^)]+)\)", page.read_text(encoding="utf-8").replace("%3D", "="))
     assert sorted(named) == sorted(path.name for path in (page.parent / "page").iterdir())
-    assert len(named) == 3  # the legend and two groups
+    assert {"differences.svg", "quotient-wrn-depth=28-width=1.svg", "steps-wrn-depth=28-width=1.svg"} < set(named)
     for name in named:
         drawn = (page.parent / "page" / name).read_text(encoding="utf-8")
         parsed(drawn)
         assert "currentColor" not in drawn
-    legend = (page.parent / "page" / "legend.svg").read_text(encoding="utf-8")
-    for name, colour in colours(list(load_results(tmp_path)["treatment"])).items():
-        assert re.search(rf'fill="{colour}"/><text[^>]*>{re.escape(name)}<', legend)
+    drawn = (page.parent / "page" / "steps-wrn-depth=28-width=1.svg").read_text(encoding="utf-8")
+    for name, colour in results.palette.items():  # each has its legend, as nothing stands beside it
+        assert colour in drawn
+        assert name in drawn
 
 
-def test_what_a_reader_is_warned_of_stands_before_the_verdicts(tmp_path):
+def test_images_say_in_words_what_they_show(quickstart):
+    text = quickstart[1].read_text(encoding="utf-8")
+    images = re.findall(r"^!\[(.*)\]\(page/(.*)\.svg\)$", text, re.MULTILINE)
+    assert all(alt.strip() for alt, _ in images)
+    said = {name: alt for alt, name in images}["quotient-wrn-depth%3D28-width%3D1"]
+    assert said.startswith("Test error against gradient quotient on wrn-28: 12 trials of 4 initializers")
+    assert "1 diverged, 0 with a saturated value" in said
+
+
+def test_what_a_reader_is_warned_of_stands_before_the_answers(tmp_path):
     random_data = {"name": "random", "train_size": 8}
     records = [
         make_record(make_spec(KAIMING, suite="s-smoke", dataset=random_data)),
@@ -61,60 +101,38 @@ def test_what_a_reader_is_warned_of_stands_before_the_verdicts(tmp_path):
         (ledgers[0].trials / f"broken_{number:02}.json").write_text("{", encoding="utf-8")
     read = read_source([ledger.folder for ledger in ledgers])
     source = replace(read, notes=("1 trial stands in more than one ledger.",))
-    text = write_markdown(source, tmp_path / "page.md").read_text(encoding="utf-8")
-    warned = text[text.index("0 failed.") : text.index("### Verdicts")]
-    assert "**A smoke run**" in warned
-    assert "**22 records could not be read** and are missing below:" in warned
-    assert len(re.findall(r"^- a/trials/broken\\_\d\d\.json: ", warned, re.MULTILINE)) == 20
-    assert "\n- and 2 more\n" in warned
-    assert "\n1 trial stands in more than one ledger.\n" in warned
-    assert "\nThe suites differ in lr (other: 0.5; s-smoke: 0.1).\n" in warned
+    text = write_markdown(Results(source), tmp_path / "page.md").read_text(encoding="utf-8")
+    warned = text.partition(MARK)[2].partition("## What happened")[0]
+    assert "A smoke run" in warned
+    assert "22 records could not be read and are missing below: " in warned
+    assert len(re.findall(r"a/trials/broken\\_\d\d\.json: ", warned)) == 20
+    assert "; and 2 more" in warned
+    assert "1 trial stands in more than one ledger." in warned
+    assert escaped("The suites differ in lr (other: 0.5; s-smoke: 0.1).") in text
 
 
 def test_without_reason_nobody_is_warned(tmp_path):
-    write_ledger(tmp_path / "runs", [make_record(make_spec(KAIMING))])
-    text = write_markdown(tmp_path / "runs", tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "0 failed.\n\n- Seeds: 0\n" in text
+    assert "**Note:**" not in written(tmp_path, [make_record(make_spec(KAIMING))]).read_text(encoding="utf-8")
 
 
 def test_charts_of_an_earlier_writing_are_removed_and_others_are_kept(tmp_path):
     charts = tmp_path / "page"
-    write_ledger(tmp_path / "two", quickstart_records())
-    write_ledger(tmp_path / "one", [r for r in quickstart_records() if r.spec["architecture"]["name"] == "wrn"])
-    write_markdown(tmp_path / "two", tmp_path / "page.md")
-    assert len(list(charts.iterdir())) == 3
+    two = results_of(tmp_path / "two", quickstart_records())
+    one = results_of(tmp_path / "one", [r for r in quickstart_records() if r.spec["architecture"]["name"] == "wrn"])
+    write_markdown(two, tmp_path / "page.md")
+    assert any("plain" in path.name for path in charts.iterdir())
     (charts / "mine.svg").write_text("<svg/>", encoding="utf-8")
-    write_markdown(tmp_path / "one", tmp_path / "page.md")
-    assert {path.name for path in charts.iterdir()} == {"legend.svg", "wrn-depth=28-width=1.svg", "mine.svg"}
-
-
-def test_images_say_in_words_what_they_show(tmp_path):
-    write_ledger(tmp_path / "runs", quickstart_records())
-    text = write_markdown(tmp_path / "runs", tmp_path / "page.md").read_text(encoding="utf-8")
-    said = re.findall(r"^!\[(.*)\]\(page/wrn", text, re.MULTILINE)
-    assert len(said) == 1
-    assert said[0].startswith(r"Test error against gradient quotient on wrn\[depth=28, width=1\]: 12 trials of 4")
-    assert "; 1 diverged, 0 with a saturated quotient." in said[0]
-
-
-def test_the_legend_shows_the_dashes_of_lines_whose_colour_another_has(tmp_path):
-    records = [make_record(make_spec({"name": f"initializer_{i}"})) for i in range(12)]
-    write_ledger(tmp_path / "runs", records)
-    write_markdown(tmp_path / "runs", tmp_path / "page.md")
-    legend = (tmp_path / "page" / "legend.svg").read_text(encoding="utf-8")
-    parsed(legend)
-    assert legend.count("<circle") == 10
-    assert re.findall(r'stroke-dasharray="6 3"/><text[^>]*>(\w+)<', legend) == ["initializer_10", "initializer_11"]
+    text = write_markdown(one, tmp_path / "page.md").read_text(encoding="utf-8").replace("%3D", "=")
+    assert {path.name for path in charts.iterdir()} == {*re.findall(r"\(page/([^)]+)\)", text), "mine.svg"}
+    assert not any("plain" in path.name for path in charts.iterdir())
 
 
 def test_what_a_person_wrote_above_the_line_is_kept(tmp_path):
-    write_ledger(tmp_path / "runs", [make_record(make_spec(KAIMING), 0.25)])
-    page = write_markdown(tmp_path / "runs", tmp_path / "page.md")
+    page = written(tmp_path, [make_record(make_spec(KAIMING), 0.25)])
     head, _, _ = page.read_text(encoding="utf-8").partition(MARK)
     assert head.startswith("# made-up\n")
     page.write_text("# My words\n\nthat I wrote.\n" + MARK + "\nold numbers", encoding="utf-8")
-    write_ledger(tmp_path / "runs", [make_record(make_spec(DELTA_1), 0.125)])
-    text = write_markdown(tmp_path / "runs", page).read_text(encoding="utf-8")
+    text = written(tmp_path, [make_record(make_spec(DELTA_1), 0.125)]).read_text(encoding="utf-8")
     assert text.startswith("# My words\n\nthat I wrote.\n" + MARK)
     assert "old numbers" not in text
     assert "12.50" in text
@@ -122,12 +140,16 @@ def test_what_a_person_wrote_above_the_line_is_kept(tmp_path):
     assert text.count(MARK) == 1
 
 
+def test_equal_ledgers_give_equal_files(tmp_path, quickstart):
+    again = written(tmp_path, quickstart_records()[::-1])
+    assert again.read_bytes() == quickstart[1].read_bytes()
+
+
 def test_a_file_of_someone_else_is_not_touched(tmp_path):
-    write_ledger(tmp_path / "runs", [make_record(make_spec(KAIMING))])
     page = tmp_path / "notes.md"
     page.write_text("# Notes\n", encoding="utf-8")
     with pytest.raises(InitbenchError, match=r"notes\.md: was not made by initbench report"):
-        write_markdown(tmp_path / "runs", page)
+        written(tmp_path, [make_record(make_spec(KAIMING))], "notes.md")
     assert page.read_text(encoding="utf-8") == "# Notes\n"
     assert not (tmp_path / "notes").exists()
 
@@ -141,20 +163,19 @@ def test_a_file_of_someone_else_is_not_touched(tmp_path):
     ],
 )
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path, name, message):
-    write_ledger(tmp_path / "runs", quickstart_records())
+    results = results_of(tmp_path / "runs", [make_record(make_spec(KAIMING))])
     (tmp_path / "folder.md").mkdir()
     (tmp_path / "taken").write_text("mine", encoding="utf-8")
     before = sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(InitbenchError, match=message):
-        write_markdown(tmp_path / "runs", tmp_path / name)
+        write_markdown(results, tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def test_spaces_in_the_name_are_written_so_that_images_are_found(tmp_path):
-    write_ledger(tmp_path / "runs", quickstart_records())
-    text = write_markdown(tmp_path / "runs", tmp_path / "my page.md").read_text(encoding="utf-8")
-    assert "](my%20page/legend.svg)" in text
-    assert (tmp_path / "my page" / "legend.svg").is_file()
+    text = written(tmp_path, [make_record(make_spec(KAIMING))], "my page.md").read_text(encoding="utf-8")
+    [name, *_] = re.findall(r"\]\(my%20page/(.*?)\)", text)
+    assert (tmp_path / "my page" / name.replace("%3D", "=")).is_file()
 
 
 def test_every_group_has_a_file_of_its_own():

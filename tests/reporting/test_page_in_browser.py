@@ -1,4 +1,4 @@
-"""The page as a browser without a network shows it."""
+"""The report of a ledger as a browser without a network shows it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ DRAWN = """
 COLUMN = """
 [...document.querySelectorAll("#trials tbody tr")].map((row) => row.cells[{0}].textContent)
 """
+OPEN = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
 OUTSIDE = """
 [...document.querySelectorAll("main *")]
-  .filter((element) => !element.closest(".scroll, svg"))
+  .filter((element) => !element.closest(".scroll, svg, .unseen"))
   .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
   .map((element) => element.outerHTML)
 """
@@ -38,7 +39,7 @@ def page(tmp_path_factory):
     hostile = [make_record(make_spec({"name": HOSTILE}, seed=seed), 0.3) for seed in range(3)]
     failed = make_record(make_spec(KAIMING, seed=9), status="failed")
     write_ledger(folder, [*quickstart_records(), *deeper, *hostile, failed])
-    return write_report(folder)
+    return write_report(folder).page
 
 
 def ask(page, tmp_path, questions, **options):
@@ -56,6 +57,7 @@ def ask(page, tmp_path, questions, **options):
 
 def test_charts_are_drawn_and_nothing_is_fetched(page, tmp_path):
     async def questions(tab):
+        await tab.evaluate(OPEN)
         return await tab.evaluate(DRAWN), await tab.evaluate("document.title")
 
     drawn, title = ask(page, tmp_path, questions)
@@ -74,7 +76,7 @@ def test_the_table_of_trials_sorts_and_filters(page, tmp_path):
             await tab.evaluate(press)
             columns.append(await tab.evaluate(COLUMN.format(error)))
         await tab.evaluate(
-            "const words = document.getElementById('trials-words'); words.value = 'metainit wrn';"
+            "var words = document.getElementById('trials-words'); words.value = 'metainit wrn';"
             "words.dispatchEvent(new Event('input'))"
         )
         found = await tab.evaluate(COLUMN.format(initializer))
@@ -85,19 +87,35 @@ def test_the_table_of_trials_sorts_and_filters(page, tmp_path):
     assert values == sorted(values)
     assert rising[-2:] == falling[-2:] == ["–", "–"]  # one diverged, one failed
     assert [text for text in falling if text != "–"] == [f"{value:.2f} %" for value in sorted(values)[::-1]]
-    assert found == ["metainit(delta_orthogonal)"] * 3
+    assert found == ["metainit (from delta_orthogonal)"] * 3
     assert shown == "3 of 3 (of 31) trials shown"
 
 
-@pytest.mark.parametrize("width", [360, 1200])
-def test_nothing_but_what_scrolls_is_wider_than_the_screen(page, tmp_path, width):
+def test_nothing_but_what_scrolls_is_wider_than_the_screen(page, tmp_path):
     async def questions(tab):
-        await tab.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
-        )
-        return await tab.evaluate(OUTSIDE)
+        await tab.evaluate(OPEN)
+        found = {}
+        for width in (360, 390, 1200):
+            await tab.send(
+                "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
+            )
+            found[width] = await tab.evaluate(OUTSIDE)
+        return found
 
-    assert ask(page, tmp_path, questions) == []
+    assert ask(page, tmp_path, questions) == {360: [], 390: [], 1200: []}
+
+
+def test_the_first_screen_has_every_sentence_and_the_whole_map(page, tmp_path):
+    async def questions(tab):
+        await tab.send("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+        return await tab.evaluate(
+            "[...document.querySelectorAll('.happened li, .heat-map tbody tr')]"
+            ".map((element) => element.getBoundingClientRect().bottom)"
+        )
+
+    bottoms = ask(page, tmp_path, questions)
+    assert len(bottoms) >= 2 + 5
+    assert max(bottoms) <= 800
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])

@@ -16,6 +16,7 @@ from ledgers import (
     quickstart_records,
     write_ledger,
 )
+from reports import knowing_chance
 
 import initbench
 from initbench.reporting.frame import load_results, natural, results_frame
@@ -39,7 +40,8 @@ def test_columns_are_exactly_those_of_the_contract(tmp_path):
         *("architecture.depth", "architecture.norm", "architecture.width"),
         *("initializer.base", "initializer.batch_size", "initializer.gain", "initializer.mode", "initializer.steps"),
         *sorted(f"recipe.{field}" for field in Recipe.model_fields),
-        *("outcome", "best_test_accuracy", "first_epoch_accuracy", "test_error", "test_loss", "train_error"),
+        *("outcome", "chance", "chance_standard_error"),
+        *("best_test_accuracy", "first_epoch_accuracy", "test_error", "test_loss", "train_error"),
         *("train_loss", "validation_error", "diverged_at_step", "steps", "parameters"),
         *("probe.gradient_norm", "probe.gradient_quotient", "probe.gradient_quotient.saturated"),
         *("initialization_seconds", "total_seconds"),
@@ -75,6 +77,13 @@ def test_a_failed_trial_keeps_its_row_without_numbers():
         .isna()
         .all()
     )
+
+
+def test_the_chance_level_is_that_of_the_trials_own_split():
+    [known] = knowing_chance([make_record(make_spec(KAIMING, seed=0))], 0.9, 0.01)
+    frame = results_frame([known, make_record(make_spec(KAIMING, seed=1))])
+    assert frame[["chance", "chance_standard_error"]].to_numpy()[0].tolist() == [0.9, 0.01]
+    assert frame.loc[1, ["chance", "chance_standard_error"]].isna().all()
 
 
 def test_metric_columns_are_numbers_even_where_every_value_is_missing():

@@ -11,15 +11,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from initbench.reporting.answers.treatments import rank
 from ledgers import KAIMING, METAINIT, WRN, make_measured, make_record, make_spec, write_ledger
-from reports import compared, comparison
+from reports import comparison, results_of, sentences_of, table_of
 
 from initbench.cli import main
 from initbench.errors import InitbenchError, LedgerError
+from initbench.reporting.analyses.comparison import compare
+from initbench.reporting.analyses.divergence import divergence
+from initbench.reporting.analyses.prediction import predict
+from initbench.reporting.analyses.ranking import rank
+from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import load_results, results_frame
-from initbench.reporting.report import read_source, write_report
+from initbench.reporting.page.methods import methods
+from initbench.reporting.report import contents_of
+from initbench.reporting.source import read_source
 from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.words.facts import facts_line
 from initbench.suite.load import load_suite
 from initbench.suite.treatments import standings
 from suites import plan_of
@@ -78,22 +85,33 @@ def test_digits_initializers_compares_ten_on_wrn_eight_on_plain_and_seven_with_b
     assert set(best["treatment"]) == {"pytorch_default"}
 
 
-def test_what_brings_a_scheme_is_named_and_compared_where_it_runs(tmp_path):
-    records = digits_initializers()
-    whole = rank(compared(records).trials).whole
+def test_what_brings_a_scheme_is_named_and_compared_where_it_runs():
+    results = results_of(digits_initializers())
+    whole = rank(results).whole
     assert sorted(whole.treatments) == sorted(WITH_SCHEME)
     assert len(whole.table) == 4
-    write_ledger(tmp_path, records)
-    text = write_report(tmp_path).read_text(encoding="utf-8")
-    assert "because not every initializer ran everywhere: initializers" in text
-    for name, workloads in (("fixup", "1 workload"), ("weight_norm", "3 workloads")):
-        assert f"<dt>{name}, on {workloads}</dt>" in text
-    paired = pd.read_csv(tmp_path / "report" / "paired_differences.csv")
+    found = compare(results)
+    [remark] = [text for text in found.remarks if "not every initializer ran everywhere" in text]
+    assert all(name in remark for name in WITH_SCHEME)
+    [(_, further)] = found.further
+    assert {name: own.workloads for name, own in further.items()} == {"fixup": 1, "skipinit": 1, "weight_norm": 3}
+    assert {own.comparisons for own in further.values()} == {45}  # all pairs of ten
+    said = sentences_of(found, "")[2:]
+    assert len(said) == 3
+    for name, where in (("fixup", "one"), ("weight_norm", "3")):
+        assert any(name in own and f"{where} network" in own for own in said)
+    paired = table_of(found, "paired_differences").frame
     assert len(paired[paired["treatment"] == "fixup"]) == 1
     assert len(paired[paired["treatment"] == "xavier"]) == 4
-    # Parameter counts stand beside the treatments where they differ, on wrn without a norm.
-    assert text.count('<th scope="col">Parameters</th>') == 3
-    assert "<td>370,100</td>" in text
+    # Parameter counts stand beside the treatments where they differ, which is without a norm.
+    shown = {
+        table.title: "Parameters" in {column.heading for column in table.columns}
+        for table in workloads(results).main_tables
+    }
+    assert sorted(shown.values()) == [False, True, True, True]
+    assert [title for title, has in shown.items() if not has] == ["wrn-28 (norm batch)"]
+    [wrn] = [table for table in workloads(results).main_tables if table.title == "wrn-28 (norm none)"]
+    assert "370,100" in str(wrn.cells)
 
 
 def norm_records():
@@ -111,27 +129,46 @@ def norm_records():
     return records
 
 
-def test_an_initializer_without_a_norm_is_paired_by_seed_with_another_that_has_one(tmp_path):
-    trials = compared(norm_records(), NORM).trials
+def test_an_initializer_without_a_norm_is_paired_by_seed_with_another_that_has_one():
+    results = results_of(norm_records(), NORM)
     first, second = "metainit(delta_orthogonal), norm=none", "kaiming, norm=batch"
-    paired = compare_paired(trials, first, second)
+    paired = compare_paired(results.trials, first, second)
     assert list(paired.by_workload["workload"]) == ["wrn[depth=16, width=1]", "wrn[depth=28, width=1]"]
     assert list(paired.by_workload["seeds"]) == [5, 5]
     # The noise in common, of 5 points, is in neither interval.
     assert (paired.by_workload["high"] - paired.by_workload["low"]).max() < 0.01
     assert paired.difference.value == pytest.approx(-0.02, abs=0.002)
-    write_ledger(tmp_path, norm_records())
-    write_compare(tmp_path, NORM)
-    text = write_report(tmp_path).read_text(encoding="utf-8")
-    assert f"{first} has the lowest median test error" in text
-    assert f"points less test error than {second} (95 % interval, simultaneous over 3 comparisons" in text
-    assert "Which treatment is better?" in text
-    assert "Treatments (initializer, architecture.norm) are compared where all else is equal" in text
-    for words in ("not enough initializers", "simultaneous over the initializers"):
-        assert words not in text
-        assert words.replace("initializer", "treatment") in text
-    assert '<th scope="col">Parameters</th>' in text
-    assert text.count("the initializer is what is exchanged and left out, with all its treatments at once") == 2
+    found = compare(results)
+    assert found.ranked[:2] == [first, second]
+    [(_, against)] = found.against
+    own = against[second]
+    assert own.comparisons == 3
+    assert [own.on(workload).side() for workload in own.by_workload["workload"]] == [1, 1]
+    for workload in ("wrn-16", "wrn-28"):
+        assert sentences_of(found, workload)[0].startswith("metainit beats kaiming (norm batch) by ")
+    assert set(workloads(results).comparison["parameters"]) == {370_000, 372_000}
+    assert all("Parameters" in {c.heading for c in table.columns} for table in workloads(results).main_tables)
+
+
+def test_what_is_compared_is_called_a_treatment_and_the_initializer_is_what_is_exchanged():
+    """Of permutations and jackknife both a note in the page and the paragraph for a paper say so."""
+    results = results_of(norm_records(), NORM)
+    found, probes = compare(results), predict(results)
+    assert found.question == "Which treatment is better?"
+    assert contents_of(results).facts["Compared"] == "initializer, architecture.norm"
+    assert results.terms.exchanged == "initializer"
+    exchanged = "the initializer is what is exchanged and left out, with all its treatments at once"
+    assert exchanged in table_of(probes, "probes").note
+    assert exchanged in methods(results, {})
+    # Two initializers, however many treatments they make: no test, and no ρ is told.
+    assert not probes.probes[0].test.is_testable
+    assert table_of(probes, "probes").frame["rho"].isna().all()
+    for analysis in (found, probes, divergence(results)):
+        texts = [*sentences_of(analysis), *analysis.remarks, *(table.note for table in analysis.tables)]
+        texts += [column.heading for table in analysis.tables for column in table.columns]
+        for words in ("not every initializer", "over the initializers", "pairs of initializers", "Initializers"):
+            assert not [text for text in texts if words in text]
+    assert "simultaneous over the treatments" in table_of(found, "differences").note
 
 
 def test_compare_comes_from_the_resolved_suite(tmp_path):
@@ -193,7 +230,7 @@ def both_records():
     return [*records, *(make_record(make_spec({"name": "fixup"}, WRN, seed, **both), 0.1) for seed in range(3))]
 
 
-def test_a_trial_of_two_entries_stands_in_both_workloads_and_is_counted_once(tmp_path):
+def test_a_trial_of_two_entries_stands_in_both_workloads_and_is_counted_once():
     records = both_records()
     frame = results_frame(records)
     assert len(frame) == 9
@@ -206,25 +243,25 @@ def test_a_trial_of_two_entries_stands_in_both_workloads_and_is_counted_once(tmp
         ("wrn[depth=28, width=1] + fixup", "fixup"): 3,
         ("wrn[depth=28, width=1] + fixup", "kaiming"): 3,
     }
-    write_ledger(tmp_path, records)
-    text = write_report(tmp_path).read_text(encoding="utf-8")
-    assert "<b>9</b>finished" in text
-    assert len(pd.read_csv(tmp_path / "report" / "results.csv")) == 9
-    assert "No trial diverged, of 9." in text
+    results = results_of(records)
+    assert facts_line(results).startswith("9 trials: 2 initializers × 2 networks × 3 seeds")
+    assert len(results.frame) == 9
+    assert sentences_of(divergence(results)) == ["No trial diverged, of 9."]
 
 
-def test_a_divergence_is_counted_once_for_a_trial_of_two_workloads(tmp_path):
+def test_a_divergence_is_counted_once_for_a_trial_of_two_workloads():
     records = both_records()
     first = next(i for i, record in enumerate(records) if record.spec["initializer"]["name"] == "fixup")
     status = {"status": "diverged", "metrics": records[first].metrics | {"test_error": None}}
     records[first] = replace(records[first], **status)
-    write_ledger(tmp_path, records)
-    text = write_report(tmp_path).read_text(encoding="utf-8")
-    assert "fixup diverged on 2 of 2 workloads at one seed or more" in text
-    assert "), in 1 of 3 trials." in text
-    differences = pd.read_csv(tmp_path / "report" / "differences.csv").set_index("treatment")
-    assert dict(differences["trials"]) == {"fixup": 3, "kaiming": 6}
-    assert dict(differences["trials_diverged"]) == {"fixup": 1, "kaiming": 0}
+    results = results_of(records)
+    rate = divergence(results).rates["fixup"]
+    assert (rate.diverged_workloads, rate.workloads.n, rate.diverged, rate.trials) == (2, 2, 1, 3)
+    assert sentences_of(divergence(results))[0].startswith("fixup diverges on all 2 networks at one seed or more")
+    for table in (table_of(compare(results), "differences"), table_of(divergence(results), "divergence")):
+        frame = table.frame.set_index("treatment")
+        assert dict(frame["trials"]) == {"fixup": 3, "kaiming": 6}
+        assert dict(frame["trials_diverged"]) == {"fixup": 1, "kaiming": 0}
 
 
 def test_ledgers_that_come_to_one_trial_by_different_entries_give_it_both_places(tmp_path):
@@ -253,7 +290,7 @@ def test_a_cell_that_was_run_twice_stands_once_in_each_workload():
     records = [*twice, *(make_record(make_spec(KAIMING, WRN, seed, scheme="fixup"), 0.06) for seed in range(3))]
     table = comparison(records, ("initializer", "scheme")).set_index("treatment")
     assert dict(table["seeds"]) == {"fixup, scheme=fixup": 3, "kaiming, scheme=fixup": 3}
-    paired = compare_paired(compared(records, ("initializer", "scheme")).trials, *table.index)
+    paired = compare_paired(results_of(records, ("initializer", "scheme")).trials, *table.index)
     assert list(paired.by_workload["seeds"]) == [3]
     # Where the scheme is not compared it stands in the workloads of both.
     assert dict(comparison(records).set_index(["workload", "treatment"])["seeds"]) == {
@@ -264,12 +301,14 @@ def test_a_cell_that_was_run_twice_stands_once_in_each_workload():
 
 
 @pytest.mark.parametrize("without", [make_measured, lambda spec: make_record(spec, status="failed")])
-def test_a_treatment_without_any_outcome_is_named(tmp_path, without):
+def test_a_treatment_without_any_outcome_is_named(without):
     rows = [(own, depth, seed) for own in (KAIMING, METAINIT) for depth in (16, 28) for seed in range(3)]
     records = [make_record(make_spec(own, WRN | {"depth": depth}, seed), 0.1) for own, depth, seed in rows]
-    write_ledger(tmp_path / "a", records)
-    assert "In no statistic" not in write_report(tmp_path / "a").read_text(encoding="utf-8")
+
+    def left_out(records):
+        return [text for text in compare(results_of(records)).remarks if "no statistic" in text]
+
+    assert left_out(records) == []
     records += [without(make_spec({"name": "lsuv"}, WRN | {"depth": depth})) for depth in (16, 28)]
-    write_ledger(tmp_path / "b", records)
-    text = write_report(tmp_path / "b").read_text(encoding="utf-8")
-    assert "In no statistic, because no trial has an outcome: initializers lsuv." in text
+    assert left_out(records) == ["No trial of these has an outcome, so no statistic has them: lsuv."]
+    assert "lsuv" not in set(results_of(records).judged["treatment"])

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
+from html import unescape
 
 import pandas as pd
 import pytest
-from initbench.reporting.methods import methods
 from ledgers import DELTA_1, DELTA_2, KAIMING, PLAIN, WRN, make_record, make_spec, write_ledger
-from reports import compared
 
 from initbench.cli import main
 from initbench.errors import InitbenchError
 from initbench.reporting.conditions import conditions, differing
 from initbench.reporting.frame import results_frame, slim
-from initbench.reporting.report import read_source, write_report
-from initbench.reporting.source import Source, join
+from initbench.reporting.page.methods import methods
+from initbench.reporting.report import write_report
+from initbench.reporting.results import Results
+from initbench.reporting.source import Source, join, read_source
 
 
 def record(initializer=KAIMING, seed=0, suite="first", error=0.1, **options):
@@ -40,7 +41,7 @@ def command(monkeypatch, *arguments):
 def test_rows_carry_their_suite_and_are_compared_together(tmp_path):
     write_ledger(tmp_path / "a", [record(seed=s) for s in range(3)])
     write_ledger(tmp_path / "b", [record(DELTA_1, seed=s, suite="second", error=0.2) for s in range(3)])
-    page = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "both")
+    page = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "both").page
     results = pd.read_csv(page.parent / "results.csv")
     assert dict(zip(results["treatment"], results["suite"], strict=True)) == {
         "kaiming": "first",
@@ -57,8 +58,9 @@ def test_rows_carry_their_suite_and_are_compared_together(tmp_path):
 def test_the_order_of_the_ledgers_does_not_matter(tmp_path):
     write_ledger(tmp_path / "a", [record(seed=s) for s in range(3)])
     write_ledger(tmp_path / "b", [record(DELTA_1, suite="second")])
-    pages = [write_report([tmp_path / name for name in names], tmp_path / names).read_bytes() for names in ("ab", "ba")]
-    assert pages[0] == pages[1]
+    written = [write_report([tmp_path / name for name in names], tmp_path / names) for names in ("ab", "ba")]
+    for first, second in zip(*(report.files for report in written), strict=True):
+        assert first.read_bytes() == second.read_bytes()
 
 
 def test_a_trial_in_two_ledgers_is_counted_once_and_other_numbers_are_told():
@@ -86,7 +88,7 @@ def test_what_differs_between_suites_is_said(tmp_path):
         == "The suites differ in seed (first: 0 or 1; second: 0), torch (first: 2.13.0; second: 2.15.0)."
     )
     assert differing(conditions([record()])) == ""
-    page = write_report(source_of(record(), other), tmp_path).read_text(encoding="utf-8")
+    page = write_report(source_of(record(), other), tmp_path).page.read_text(encoding="utf-8")
     assert "torch (first: 2.13.0; second: 2.15.0)" in page
 
 
@@ -103,7 +105,7 @@ def test_a_suite_may_have_the_name_of_a_column(tmp_path):
     for number, name in enumerate(names):
         own = make_record(make_spec(KAIMING, suite=name, recipe={"lr": 0.1 * 2**number}))
         write_ledger(tmp_path / name, [own])
-    page = write_report([tmp_path / name for name in names], tmp_path / "all")
+    page = write_report([tmp_path / name for name in names], tmp_path / "all").page
     text = page.read_text(encoding="utf-8")
     assert "The suites differ in lr (condition: 0.1; differs: 0.2; section: 0.4)." in text
     cells = "".join(f"<td>{cell}</td>" for cell in ("recipe", "lr", "0.1", "0.2", "0.4"))
@@ -125,8 +127,8 @@ def test_each_description_stands_under_its_suite(tmp_path):
         (["third"], None),
     ):
         source = read_source([tmp_path / name for name in names])
-        text = write_report(source, tmp_path / "report").read_text(encoding="utf-8")
-        said = re.findall(r'<p class="lead">(.*?)</p>', text, re.DOTALL)
+        text = write_report(source, tmp_path / "report").page.read_text(encoding="utf-8")
+        said = re.findall(r'<p class="question">(.*?)</p>', text, re.DOTALL)
         assert said == ([lead] if lead else [])
 
 
@@ -173,7 +175,7 @@ def test_the_command_names_a_truncated_record_and_exits_with_1(tmp_path, monkeyp
     broken.write_text("{", encoding="utf-8")
     assert command(monkeypatch, ledger.folder) == 1
     told = capsys.readouterr()
-    assert told.out == f"report: {ledger.folder / 'report' / 'index.html'}\n"
+    assert told.out.endswith(f"\nreport: {ledger.folder / 'report' / 'index.html'}\n")
     assert told.err.startswith(f"skipped a/trials/{broken.name}: not a trial record")
     assert len(pd.read_csv(ledger.folder / "report" / "results.csv")) == 1
 
@@ -197,7 +199,7 @@ def test_a_smoke_runs_report_says_that_it_means_nothing(tmp_path):
         ("real", [record()], False),
         ("named like one", [make_record(make_spec(KAIMING, suite="depth-smoke"))], False),
     ):
-        text = write_report(source_of(*records), tmp_path / name).read_text(encoding="utf-8")
+        text = write_report(source_of(*records), tmp_path / name).page.read_text(encoding="utf-8")
         assert ("Its results mean nothing" in text) == banner, name
 
 
@@ -222,10 +224,11 @@ def test_tables_of_an_earlier_report_are_removed_and_others_are_kept(tmp_path):
     write_ledger(tmp_path / "one", [make_record(make_spec(KAIMING, probes=()), status="failed")])
     written = {}
     for name in ("many", "one"):
-        written[name] = {path.name for path in write_report(tmp_path / name).parent.glob("*.csv")}
-    gone = {f"{name}.csv" for name in ("rank_pairs", "differences", "paired_differences", "depths", "costs", "probes")}
-    assert written["many"] - written["one"] == gone
-    page = write_report(tmp_path / "many", tmp_path / "report")
+        written[name] = {path.name for path in write_report(tmp_path / name).files if path.suffix == ".csv"}
+    names = ("rank_pairs", "differences", "paired_differences", "depths", "costs", "probes", "curves")
+    assert {f"{name}.csv" for name in names} < written["many"] - written["one"]
+    assert written["one"] == {"results.csv", "comparison.csv", "conditions.csv"}
+    page = write_report(tmp_path / "many", tmp_path / "report").page
     (page.parent / "mine.csv").write_text("mine", encoding="utf-8")
     write_report(tmp_path / "one", tmp_path / "report")
     assert {path.name for path in page.parent.glob("*.csv")} == written["one"] | {"mine.csv"}
@@ -237,8 +240,10 @@ def test_methods_say_what_was_done(tmp_path):
         for initializer in (KAIMING, DELTA_1)
         for seed, error, status in ((0, 0.1, "finished"), (1, None, "diverged"), (2, 0.2, "finished"))
     ]
-    text = write_report(read_source(source_of(*records)), tmp_path).read_text(encoding="utf-8")
-    [paragraph] = [line for line in text.splitlines() if line.startswith('<p class="methods">')]
+    paragraph = methods(Results(source_of(*records)), {"gradient_quotient": "ε 1e-05"})
+    text = write_report(source_of(*records), tmp_path).page.read_text(encoding="utf-8")
+    [shown] = [line for line in text.splitlines() if line.startswith('<p class="methods">')]
+    assert paragraph.partition("(gradient_quotient")[0] in unescape(shown)
     for said in (
         "2 initializers (delta_orthogonal and kaiming) were compared on 1 architecture (plain[depth=28, width=1])",
         "with initbench 0.1.0",
@@ -260,8 +265,7 @@ def test_methods_say_what_holds_for_some_networks_alone():
         for architecture, clipped in ((PLAIN, {"clip_norm": 1.0}), (WRN, {}))
         for seed in range(2)
     ]
-    found = compared(records)
-    paragraph = methods(records, found.trials, {}, found.metrics, found.terms, ranked=False)
+    paragraph = methods(Results(source_of(*records)), {})
     assert (
         "(learning rate 0.1, momentum 0.9, Nesterov’s form of it, schedule cosine, gradients clipped at norm 1.0 or "
         "not, random crops after padding by 4, random horizontal flips, precision fp32)"

@@ -7,7 +7,7 @@ from mlflow import MlflowClient
 from mlflow.entities import ViewType
 
 from initbench.tracking import contents
-from initbench.tracking.metrics import layer_table
+from initbench.tracking.metrics import layer_table, metrics
 from initbench.tracking.mlflow import MlflowTracker
 
 
@@ -48,8 +48,11 @@ def assert_whole(store, record):
     assert run.data.metrics.get("outcome") == record.metrics.get("test_error")
     for probe in record.probes:
         if probe["kind"] == "per_layer":
-            expected = [(step, value) for step, value in enumerate(probe["values"].values()) if value is not None]
-            assert store.points(run, f"layers/{probe['name'].removesuffix('.per_layer')}") == expected
+            drawn = [
+                (name, step, value) for (name, step), value in metrics(record).items() if name.startswith("layers/")
+            ]
+            for name in {name for name, *_ in drawn}:
+                assert store.points(run, name) == [(step, value) for own, step, value in drawn if own == name]
             path = store.client.download_artifacts(run.info.run_id, "layers.csv")
             assert Path(path).read_text() == layer_table(record)
     path = store.client.download_artifacts(run.info.run_id, "trial.json")

@@ -32,10 +32,10 @@ def test_it_gives_the_same_report_as_the_ledger(tmp_path):
     tracker = store.tracker()
     sync(ledger, tracker)
     tracker.log_suite()
-    expected = write_report(ledger.folder, tmp_path / "from the ledger")
+    expected = write_report(ledger.folder, tmp_path / "from the ledger").page
     source = read_experiment(store.suite, store.uri)
     assert source.compare == tuple(compare)
-    read = write_report(source, tmp_path / "from MLflow")
+    read = write_report(source, tmp_path / "from MLflow").page
     assert "Does it train?" in expected.read_text(encoding="utf-8")
     assert files(read.parent) == files(expected.parent)
 

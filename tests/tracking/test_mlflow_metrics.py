@@ -94,9 +94,16 @@ def measured(*probes):
 
 
 def test_the_values_of_the_layers_are_one_curve_whose_steps_are_the_places_in_the_model():
-    values = {"stem.weight": 1.5, "stem.bias": None, "groups[0]": 2, "a": 0.5}
+    values = {"stem": 1.5, "bias": None, "groups[0]": 2, "a": 0.5}
     expected = {("layers/gradient_norm", 0): 1.5, ("layers/gradient_norm", 2): 2.0, ("layers/gradient_norm", 3): 0.5}
     assert measured(layers(values)) == expected  # a value that is missing leaves a gap, and moves no other
+    parameters = {"stem.weight": 1.5, "stem.bias": 0.1, "head.weight": 2.0, "head.bias": 0.2}
+    assert measured(layers(parameters)) == {
+        ("layers/gradient_norm", 0): 1.5,
+        ("layers/gradient_norm", 2): 2.0,
+        ("layers/gradient_norm.others", 1): 0.1,
+        ("layers/gradient_norm.others", 3): 0.2,
+    }
     assert measured(layers({"b": 1.0, "a": 2.0}, "mine")) == {("layers/mine", 0): 1.0, ("layers/mine", 1): 2.0}
     on_real_data = measured(layers({"a": 1.0}, "gradient_norm[data=real].per_layer"))
     assert on_real_data == {("layers/gradient_norm data-real", 0): 1.0}
@@ -109,8 +116,8 @@ def test_a_table_says_which_layer_a_step_is():
         {"metric": metric, "step": step, "layer": layer, "value": value, "unit": ""}
         for metric, step, layer, value in (
             ("layers/gradient_norm", "0", "stem.weight", "1.5"),
-            ("layers/gradient_norm", "1", "stem.bias", ""),
-            ("layers/gradient_norm", "2", 'odd, "name"', "2"),
+            ("layers/gradient_norm.others", "1", "stem.bias", ""),
+            ("layers/gradient_norm.others", "2", 'odd, "name"', "2"),
             ("layers/mine", "0", "a", "0.5"),
         )
     ]

@@ -43,9 +43,24 @@ class Analysis(ABC):
         return ()
 
     @property
+    def shown_tables(self) -> Sequence[Table]:
+        """The tables that a page shows; the others are only written beside it."""
+        return [table for table in self.tables if table.is_shown]
+
+    @property
+    def main_tables(self) -> Sequence[Table]:
+        """The tables that Markdown and LaTeX show: the most telling one."""
+        return self.shown_tables[:1]
+
+    @property
     def figures(self) -> Sequence[Figure]:
         """The drawings, the most telling first."""
         return ()
+
+    @property
+    def main_figures(self) -> Sequence[Figure]:
+        """The figures that Markdown shows: the most telling one."""
+        return self.figures[:1]
 
     @property
     def remarks(self) -> Sequence[str]:

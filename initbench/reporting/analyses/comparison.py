@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.comparison_figures import comparison_figures
 from initbench.reporting.analyses.comparison_tables import differences_table, paired_table, pairs_table
+from initbench.reporting.analyses.heat_cells import order_of
+from initbench.reporting.analyses.lead import find_lead
 from initbench.reporting.analyses.ranking import Ranking, rank
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.cells import trial_outcomes
 from initbench.reporting.frame import natural
 from initbench.reporting.metrics import UNKNOWN
+from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.divergence import DivergenceRate, divergence_rate
 from initbench.reporting.statistics.paired import PairedComparison, by_seed, compare_columns
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words
+from initbench.reporting.words.lead import lead_words
 from initbench.reporting.words.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -52,6 +57,8 @@ class Comparison(Analysis):
         against: every treatment that is ranked against the one that ranks best.
         further: those that the ranking leaves out, likewise.
         rates: on how many of its workloads each treatment diverges, simultaneous over the treatments.
+        given: label of the treatment that the others are compared with in place of the one that ranks best, where it
+            was named beforehand: intervals are then simultaneous over the comparisons with it.
     """
 
     results: Results
@@ -59,6 +66,7 @@ class Comparison(Analysis):
     against: Against
     further: Against
     rates: Mapping[str, DivergenceRate]
+    given: str = ""
     name: ClassVar[str] = "comparison"
 
     @property
@@ -72,20 +80,27 @@ class Comparison(Analysis):
         return [str(name) for name in self.ranking.ranks.mean_ranks.index]
 
     @property
+    def reference(self) -> str:
+        """Label of the treatment that the others are compared with."""
+        return self.given or self.ranked[0]
+
+    @property
     def is_over_workloads(self) -> bool:
         """Whether there is something to compare over workloads."""
         return len(self.ranked) > 1 and len(self.ranking.whole.table) >= _SMALLEST
 
     @cached_property
     def sentences(self) -> list[Sentence]:
-        """The order over the workloads, the first two, then each workload, then those that are not ranked."""
+        """Who leads where, the order over the workloads, the first two, then each workload, then who is not ranked."""
         results, names = self.results, self.results.names
         found: list[Sentence] = []
+        if not self.ranking.ranks.is_told:  # else the order over workloads is what is to be said first
+            found += lead_words(find_lead(results, self.ranking.ranks, order_of(results)), results)
         if self.is_over_workloads:
             found.append(ranks_words(self.ranking.ranks, results.terms, names.treatment, place=names.noun))
-            found += [
-                self._pair(self.ranked[1], comparisons[self.ranked[1]], metric) for metric, comparisons in self.against
-            ]
+            others = [name for name in self.ranked if name != self.reference]
+            for metric, comparisons in self.against:
+                found += [self._pair(name, comparisons[name], metric) for name in others[: None if self.given else 1]]
         found += [sentence for sentences in self._workloads() for sentence in sentences[:1]]
         found += [
             self._pair(name, comparison, metric)
@@ -97,7 +112,7 @@ class Comparison(Analysis):
 
     def _pair(self, name: str, comparison: PairedComparison, metric: Metric) -> Sentence:
         names = self.results.names
-        first, second = names.treatment(name), names.treatment(self.ranked[0])
+        first, second = names.treatment(name), names.treatment(self.reference)
         return pair_over_workloads_words(first, second, comparison, metric, place=names.noun)
 
     def _workloads(self) -> list[list[Sentence]]:
@@ -142,28 +157,43 @@ class Comparison(Analysis):
         return tables
 
 
-def compare(results: Results | str | Path) -> Comparison:
+def compare(results: Results | str | Path, *, reference: str = "") -> Comparison:
     """Return which treatment is better.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        reference: the treatment that the others are compared with, by its short or whole name; by default the one that
+            ranks best.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such treatment, or none that
+            ran wherever the others did.
     """
     results = as_results(results)
     ranking = rank(results)
     trials, judged = results.trials, results.judged
     names = [str(name) for name in ranking.ranks.mean_ranks.index]
+    given = label_of(reference, results.names.treatments, results.terms.treatment) if reference else ""
+    if given and given not in names:
+        raise InitbenchError(
+            f"{reference} has no result on some workload, so that nothing is compared with it over all"
+        )
+    names.sort(key=lambda name: given not in {"", name})
     everywhere = trials[trials["workload"].isin(ranking.whole.table.index)]
     every = [str(name) for name in dict.fromkeys(judged["treatment"])]
     outcomes = trial_outcomes(trials)
     return Comparison(
         results,
         ranking,
-        against(everywhere, names, results.metrics, len(names)),
-        against(trials, [*names[:1], *ranking.whole.treatments], results.metrics, len(every)),
+        against(everywhere, names, results.metrics, len(names) - 1 if given else pairs_of(len(names))),
+        against(
+            trials,
+            [*names[:1], *ranking.whole.treatments],
+            results.metrics,
+            len(every) - 1 if given else pairs_of(len(every)),
+        ),
         {name: divergence_rate(judged, name, comparisons=len(every), trials=outcomes) for name in every},
+        given,
     )
 
 
@@ -174,18 +204,22 @@ def by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> list[tuple
     return [(metric, trials[trials["metric"] == name]) for name, metric in metrics.items()]
 
 
-def against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, Metric], among: int) -> Against:
+def pairs_of(treatments: int) -> int:
+    """Return how many pairs there are: any might have been looked at where the best is found from the same trials."""
+    return treatments * (treatments - 1) // 2
+
+
+def against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, Metric], comparisons: int) -> Against:
     """Return for each metric the comparisons of every treatment with the first of the names.
 
     Args:
         trials: as from `trials.comparable_trials`.
         names: the treatments.
         metrics: by name.
-        among: of how many treatments any pair might have been looked at.
+        comparisons: for how many the intervals hold at once.
     """
-    pairs = among * (among - 1) // 2
     return [
-        (metric, {name: compare_columns(wide, name, names[0], comparisons=pairs) for name in names[1:]})
+        (metric, {name: compare_columns(wide, name, names[0], comparisons=comparisons) for name in names[1:]})
         for metric, own in by_metric(trials, metrics)
         for wide in [by_seed(own, names)]
     ]

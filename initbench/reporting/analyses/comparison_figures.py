@@ -54,7 +54,7 @@ def shown(difference: Estimate, metric: Metric) -> Estimate:
 
 def _differences(found: Comparison, comparisons: Mapping[str, PairedComparison], metric: Metric) -> Figure | str:
     names, terms = found.results.names, found.results.terms
-    reference = names.treatment(found.ranked[0])
+    reference = names.treatment(found.reference)
     rows = []
     for label, comparison in comparisons.items():
         estimate, name = shown(comparison.difference, metric), names.treatment(label)
@@ -72,7 +72,9 @@ def _differences(found: Comparison, comparisons: Mapping[str, PairedComparison],
     note = f"Mean over the {names.noun}s of the paired differences, with simultaneous 95 % intervals over these."
     note += f" Not drawn, because a trial diverged: {', '.join(missing)}." if missing else ""
     alt = " ".join(row.words for row in rows)
-    return Figure("differences", f"Differences to {reference}, which ranks best", alt, drawing, note)
+    return Figure(
+        "differences", f"Differences to {reference}" + ("" if found.given else ", which ranks best"), alt, drawing, note
+    )
 
 
 def _ranks(found: Comparison) -> Figure | str:
@@ -87,7 +89,7 @@ def _ranks(found: Comparison) -> Figure | str:
     ]
     drawing = forest_panel(rows, "mean rank (1 is best)", zero=None)
     note = (
-        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, n = {names.workloads_of(ranks.workloads)}): "
+        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, {names.workloads_of(ranks.workloads)}): "
         f"two {terms.treatment}s whose bars do not overlap differ by more than that."
     )
     alt = "; ".join(row.words for row in rows) + "."

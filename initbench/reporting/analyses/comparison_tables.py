@@ -27,7 +27,7 @@ def differences_table(found: Comparison) -> Table:
     """Return the table of every treatment over the workloads."""
     results, ranks, rates = found.results, found.ranking.ranks, found.rates
     terms, noun = results.terms, results.names.noun
-    reference, metric, one = found.ranked[0], terms.metric, {}
+    reference, metric, one = found.reference, terms.metric, {}
     if metric is not None:
         one = {name: comparison for _, own in [*found.against, *found.further] for name, comparison in own.items()}
     rows = []
@@ -84,8 +84,8 @@ def _test(found: Comparison) -> str:
         return ""
     return (
         f" Mean ranks over {found.results.names.workloads_of(ranks.workloads)}: Friedman's χ² = {ranks.statistic:.1f} "
-        f"with {len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; those that did not train share the "
-        "worst rank, but for those that diverged."
+        f"with {len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; what did not train "
+        "shares the worst rank but for what diverged."
     )
 
 
@@ -97,7 +97,7 @@ def paired_table(found: Comparison) -> Table:
     """Return the table of every treatment against the best on each workload."""
     results = found.results
     terms, noun = results.terms, results.names.noun
-    reference = results.names.treatment(found.ranked[0])
+    reference = results.names.treatment(found.reference)
     pairs = [
         (metric, name, comparison)
         for metric, own in [*found.against, *found.further]
@@ -118,6 +118,7 @@ def paired_table(found: Comparison) -> Table:
         Column("Pairs with a\ndiverged trial", "count", "diverged"),
     ]
     frame = pd.concat(frames, ignore_index=True)
+    simultaneous = f"the {terms.treatment}s" if found.given else f"all pairs of {terms.treatment}s"
     unit = "" if terms.metric is None else terms.metric.difference_unit or terms.metric.unit
     return Table(
         "paired_differences",
@@ -125,7 +126,7 @@ def paired_table(found: Comparison) -> Table:
         frame[["workload", "treatment", *(c for c in frame if c not in {"workload", "treatment"})]],
         columns,
         (f"In {unit}; intervals" if unit else "Intervals")
-        + f" over seeds are simultaneous over all pairs of {terms.treatment}s. No mean where a trial diverged.",
+        + f" over seeds are simultaneous over {simultaneous}. No mean where a trial diverged.",
         {metric.name: metric for metric, _, _ in pairs},
         results.names,
     )

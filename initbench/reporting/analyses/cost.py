@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from initbench.errors import ArgumentError
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.cost_figures import profile_figure, spending_figures
 from initbench.reporting.cells import Complete, complete
-from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.compute import initialization_steps
-from initbench.reporting.formatting import capitalized, count, duration
+from initbench.reporting.formatting import capitalized, count, duration, listed
+from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.cost import costs_to_target, spent
-from initbench.reporting.statistics.profiles import fastest, performance_profiles
+from initbench.reporting.statistics.profiles import fastest
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import left_out_words
 from initbench.reporting.words.cost import fastest_words, spent_words
@@ -26,6 +27,7 @@ from initbench.reporting.words.cost import fastest_words, spent_words
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
 
@@ -42,12 +44,14 @@ class Cost(Analysis):
         spent: as from `initialization_costs`.
         to_target: the cost of each cell to the target of its workload, workloads × treatments, +∞ for a miss.
         targets: of the workloads, NaN where there is none.
+        is_given: whether one target was given for all of them.
     """
 
     results: Results
     spent: pd.DataFrame
     to_target: pd.DataFrame
     targets: pd.Series[float]
+    is_given: bool = False
     name: ClassVar[str] = "cost"
 
     @property
@@ -71,30 +75,31 @@ class Cost(Analysis):
         names, terms = self.results.names, self.results.terms
         sentences = [spent_words(spent(self.spent), terms, names.treatment)]
         if self.is_over_workloads:
-            sentences.append(fastest_words(fastest(self.whole.table), terms, names.treatment))
+            sentences.append(fastest_words(fastest(self.whole.table), terms, names.treatment, place=names.noun))
         return sentences
 
     @cached_property
+    def _drawn(self) -> tuple[list[Figure], list[str]]:
+        return spending_figures(self)
+
+    @cached_property
     def figures(self) -> list[Figure]:
-        """The performance profile of the compute to the target."""
-        if not self.is_over_workloads:
-            return []
-        results = self.results
-        noun = results.names.noun
-        note = (
-            f"On what share of the {noun}s {results.terms.one} reaches the target within a factor of the least compute, "
-            f"its own passes included. {_TARGET.format(noun=noun, treatment=results.terms.treatment)}"
-        )
-        profiles = performance_profiles(self.whole.table.rename(columns=results.names.treatment))
-        drawing = profile_panel(profiles, f"compute over the least of the {noun}, log scale", results.palette)
-        alt = f"{note} {self.sentences[-1]}"
-        return [Figure("profile-cost", "Performance profile: compute to a target", alt, drawing, note)]
+        """What is spent until the target on each workload, and the performance profile over all."""
+        return [*self._drawn[0], *([profile_figure(self, self._target)] if self.is_over_workloads else [])]
+
+    @property
+    def _target(self) -> str:
+        """What the targets are, as a sentence."""
+        if self.is_given:
+            [metric] = self.results.metrics.values()
+            return f"The target is a {metric.title} of {metric.text(self.targets.iloc[0])}."
+        return _TARGET.format(noun=self.results.names.noun, treatment=self.results.terms.treatment)
 
     @cached_property
     def remarks(self) -> list[str]:
         """What is left out, and workloads without a target."""
         names, terms = self.results.names, self.results.terms
-        texts = []
+        texts = [*self._drawn[1]]
         without = [names.workload(str(label)) for label, target in self.targets.items() if math.isnan(target)]
         if without:
             texts.append(f"There is no target where nothing trains: {', '.join(without)}.")
@@ -126,9 +131,9 @@ class Cost(Analysis):
         ]
         note = (
             "Medians over the seeds; a target that half of the seeds miss is not reached. "
-            f"{_TARGET.format(noun=noun, treatment=terms.treatment)} Passes are counted as gradients: F forward passes "
-            "with B calls of autograd are F · 3^(B/F) / 3 gradients, for a derivative of a derivative goes back through "
-            "all that was computed so far."
+            f"{self._target} Passes are counted as gradients: F forward passes "
+            "with B calls of autograd are F · 3^(B/F) / 3 gradients, for a derivative of a derivative goes back "
+            "through all that was computed so far."
         )
         title = f"What each {terms.treatment} costs, and when it reaches the target"
         metrics = {metric.name: metric for metric in self.results.metric_of.values()}
@@ -136,26 +141,48 @@ class Cost(Analysis):
 
 
 _TARGET = (
-    "The target of a {noun} is the final outcome of the middle one of the {treatment}s that train there, of two middle "
-    "ones the better."
+    "The target of a {noun} is the final outcome of its middle {treatment}, of two middle ones the better; where that "
+    "does not train, of the last that does."
 )
 
 
-def cost(results: Results | str | Path) -> Cost | None:
+def cost(results: Results | str | Path, *, target: float | None = None, workload: str = "") -> Cost | None:
     """Return what initialization costs; None where no trial has a result.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        target: an outcome, for all workloads: shares as fractions; by default each workload has one of its own
+            (`statistics.cost.costs_to_target`).
+        workload: one alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; there is no such workload; or no outcome can
+            be compared with the target.
     """
     results = as_results(results)
     costs = initialization_costs(results)
+    if workload:
+        label = label_of(workload, results.names.workloads, "workload")
+        costs = costs[costs["workload"] == label].reset_index(drop=True)
     if not len(costs):
         return None
-    to_target, targets = costs_to_target(results.trials, results.by_id, results.metric_of)
-    return Cost(results, costs, to_target, targets)
+    if target is not None:
+        _check_target(target, results)
+    to_target, targets = costs_to_target(results.trials, results.by_id, results.metric_of, target)
+    own = [str(label) for label in targets.index if label in set(costs["workload"])]
+    to_target, targets = to_target.reindex(index=own), targets[own]
+    return Cost(results, costs, to_target, targets, is_given=target is not None)
+
+
+def _check_target(target: float, results: Results) -> None:
+    if len(results.metrics) != 1:
+        titles = listed([metric.title for metric in results.metrics.values()])
+        raise ArgumentError(f"is of one metric, and these results have {titles or 'none'}", "target")
+    [metric] = results.metrics.values()
+    if not math.isfinite(target):
+        raise ArgumentError(f"must be finite, got {target}", "target")
+    if metric.unit == "%" and not 0 <= target <= 1:
+        raise ArgumentError(f"must be a fraction from 0 to 1, got {target:g}", "target")
 
 
 def initialization_costs(results: Results) -> pd.DataFrame:

@@ -129,7 +129,9 @@ def _panels(
         if panel is not None:
             title = f"{capitalized(metric.title)} {kind.suffix}: {titles[str(label)]}"
             note = TRAIN_NOTE if "split" in own else ""
-            found[str(label)] = Figure(names[str(label)], title, _alt(title, own, kind.x, metric), panel, note)
+            found[str(label)] = Figure(
+                names[str(label)], title, _alt(title, own, kind.x, metric), panel, note, subject=titles[str(label)]
+            )
     return found
 
 

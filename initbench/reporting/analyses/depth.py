@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +14,7 @@ from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import depth_figures
 from initbench.reporting.depth import depth_curves, without_depth
 from initbench.reporting.formatting import capitalized
-from initbench.reporting.names import short_names
+from initbench.reporting.names import label_of, short_names
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.curves import no_worse, reach, steepest
@@ -80,7 +80,7 @@ class Depth(Analysis):
         if not len(failing):
             return None
         names = self.results.names
-        least = failing.loc[failing["deepest_trained"].fillna(-1.0).idxmin()]
+        least = failing.sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
         everywhere = [names.treatment(label) for label in own.loc[own["first_failure"].isna(), "treatment"]]
         reached = own["deepest_trained"].max()
         return reach(
@@ -96,7 +96,7 @@ class Depth(Analysis):
         """Every treatment at every depth."""
         outcome = capitalized(self.results.terms.outcome)
         columns = [
-            Column("Networks", "text", "family"),
+            Column("Networks", "workload", "family"),
             Column(capitalized(self.results.terms.treatment), "treatment", "treatment"),
             Column("Depth", "count", "depth"),
             Column("Seeds", "count", "seeds"),
@@ -105,7 +105,8 @@ class Depth(Analysis):
             Column("smallest", "outcome", "outcome_smallest"),
             Column("largest", "outcome", "outcome_largest"),
         ]
-        metrics, names = self.results.metrics, self.results.names
+        metrics = self.results.metrics
+        names = replace(self.results.names, workloads=short_names([], self.families).workloads)
         return [Table("depths", f"{outcome} by depth", self.depths, columns, metrics=metrics, names=names)]
 
     @cached_property
@@ -123,19 +124,23 @@ class Depth(Analysis):
         return self._drawn[1]
 
 
-def depth_profile(results: Results | str | Path) -> Depth | None:
+def depth_profile(results: Results | str | Path, *, family: str = "") -> Depth | None:
     """Return how depth changes the outcome, None where no two workloads differ in depth alone.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        family: one alone, such as ``plain``, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such family.
     """
     results = as_results(results)
     depths = depth_curves(results.trials, results.metric_of)
     if not len(depths):
         return None
+    if family:
+        known = short_names([], dict.fromkeys(map(str, depths["family"]))).workloads
+        depths = depths[depths["family"] == label_of(family, known, "family of networks")]
     return Depth(results, depths, _reached(depths, results))
 
 
@@ -148,7 +153,7 @@ def _reached(depths: pd.DataFrame, results: Results) -> pd.DataFrame:
     rows = []
     for (family, treatment), own in depths.groupby(["family", "treatment"], sort=False):
         points = own.sort_values("depth").to_dict("records")
-        trains = [states.get((family, treatment, point["depth"])) == "trained" for point in points]
+        trains = [states.get((str(family), treatment, point["depth"])) == "trained" for point in points]
         first = trains.index(False) if False in trains else len(trains)
         row = {"family": family, "treatment": treatment, "metric": points[0]["metric"]}
         row["deepest_trained"] = float(points[first - 1]["depth"]) if first else math.nan

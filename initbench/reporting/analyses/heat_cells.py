@@ -14,6 +14,8 @@ from initbench.reporting.analyses.workloads import workloads as workloads_of
 from initbench.reporting.cells import table
 from initbench.reporting.formatting import counted
 from initbench.reporting.frame import natural
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
+from initbench.reporting.statistics.paired import compare_paired
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -129,9 +131,27 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
         "measured": "measured, but not trained",
     }[state]
     best = "; the best of its column, or not told apart from it" if is_best else ""
-    told = is_best and order.leading == [treatment] and order.compared > 1
+    told = is_best and order.leading == [treatment] and order.compared > 1 and _is_ahead(facts.results, workload, order)
     mean = _mean(facts.compared[treatment, workload], metric)
     return HeatCell(state, text, _note(row), _level(facts, row, metric), is_best, f"{where}: {said}{best}.", mean, told)
+
+
+def _is_ahead(results: Results, workload: str, order: Standing) -> bool:
+    """Return whether the best of a workload is told apart from those that did not train, and from those that diverged.
+
+    From the former as from those that did train. A diverged trial has no difference: there all seeds have to agree,
+    three or more of each.
+    """
+    cells, trials = results.judged, results.trials
+    own, on = cells[cells["workload"] == workload].set_index("treatment"), trials[trials["workload"] == workload]
+    best = own.loc[order.best]
+    if best["seeds"] < MINIMUM_SEEDS or best["diverged"]:
+        return False
+    lost = own[own["state"] == "diverged"]
+    if (lost["diverged"] < lost["seeds"]).any() or (lost["seeds"] < MINIMUM_SEEDS).any():
+        return False
+    behind = (compare_paired(on, order.best, str(name), order.comparisons) for name in order.untrained.index)
+    return all(comparison.on(workload).side() < 0 for comparison in behind)
 
 
 def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:

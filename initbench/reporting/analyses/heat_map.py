@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
+from initbench.reporting.names import Name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -37,7 +39,8 @@ class HeatCell:
         is_best: whether it is the best of its workload or not told apart from the best.
         title: a whole sentence, for who points at the cell.
         mean: with half the width of its interval, ``2.54 ± 0.31 %``; empty where a seed diverged or is alone.
-        is_told_apart: whether it is the best and tests tell it apart from every other treatment on the workload.
+        is_told_apart: whether it is the best and tests tell it apart from every other treatment on the workload; from
+            one that diverged, whether all seeds of both say so, three or more of each.
     """
 
     state: State
@@ -100,7 +103,7 @@ class HeatMap:
     Attributes:
         rows: the treatment that trains on most workloads first; what cannot run everywhere last.
         columns: the workloads.
-        metric: of all values, such as ``test error, median of seeds``; empty where workloads have several.
+        metric: of all values, such as ``test accuracy, median of seeds``; empty where workloads have several.
         darkest: what the colour of level 1 means, such as ``low error``.
         lightest: what the colour of level 0 means, such as ``high``.
     """
@@ -143,8 +146,8 @@ class HeatMap:
         """One row per cell: ``treatment, workload, state, text, note, level, is_best``; the names are short ones."""
         rows = [
             {
-                "treatment": f"{row.short} {row.detail}".strip(),
-                "workload": f"{column.short} {column.detail}".strip(),
+                "treatment": Name(row.short, row.detail).text,
+                "workload": Name(column.short, column.detail).text,
                 "state": cell.state,
                 "text": cell.words,
                 "note": cell.note,

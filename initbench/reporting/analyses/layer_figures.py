@@ -52,8 +52,9 @@ def layer_figures(profiles: pd.DataFrame, results: Results) -> tuple[list[Figure
                     f"{capitalized(what)} on {results.names.workload(label)} has no finite value, so nothing is drawn."
                 )
                 continue
-            title = f"{capitalized(what)} by {over}: {results.names.workload(label)}"
-            figures.append(Figure(names[label], title, f"{title}. {_alt(part)}", panel, note))
+            where = results.names.workload(label)
+            title = f"{capitalized(what)} by {over}: {where}"
+            figures.append(Figure(names[label], title, f"{title}. {_alt(part)}", panel, note, subject=where))
     return figures, list(dict.fromkeys(left))
 
 

@@ -13,6 +13,7 @@ from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.layer_figures import layer_figures
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.measurements import left_of_statistics, level, measurement_tables, profiles
+from initbench.reporting.names import Name, label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.initialization import levels, nothing_finite, one_level, widest_span
@@ -63,7 +64,7 @@ class Layers(Analysis):
         names, form = self.results.names, str(known["form"].iloc[0])
         label, apart = self.farthest(probe)
         own = known[known["workload"] == label]
-        ends = [own.loc[index] for index in (own["typical"].idxmin(), own["typical"].idxmax())]
+        ends = [own.iloc[int(index)] for index in (own["typical"].argmin(), own["typical"].argmax())]
         if apart > 1:
             low, high = ((names.treatment(end["treatment"]), end["typical"]) for end in ends)
             found = [levels(probe, form, names.workload(label), low, high)]
@@ -73,7 +74,7 @@ class Layers(Analysis):
             found = [one_level(probe, form, *where, (row["smallest"], row["largest"]))]
         wide = known[known["factor"].notna()] if form == "per_layer" else known[:0]
         if len(wide) and wide["factor"].max() > 1:
-            row = wide.loc[wide["factor"].idxmax()]
+            row = wide.iloc[int(wide["factor"].argmax())]
             where = names.workload(row["workload"]), names.treatment(row["treatment"])
             found.append(widest_span(probe, *where, row["factor"]))
         return found
@@ -135,19 +136,28 @@ class Layers(Analysis):
         return [left_of_statistics(every), *self._drawn[1]]
 
 
-def layers(results: Results | str | Path) -> Layers | None:
+def layers(results: Results | str | Path, *, probe: str = "", workload: str = "") -> Layers | None:
     """Return what probes measured by layer and along curves, None where none did.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        probe: one alone, such as ``gradient_norm.per_layer``; all by default.
+        workload: one alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such probe or workload.
     """
     results = as_results(results)
     found = profiles(results.records, results.trials)
     if not len(found):
         return None
+    if probe:
+        known = {name: Name(name) for name in dict.fromkeys(found["probe"])}
+        found = found[found["probe"] == label_of(probe, known, "probe by layer")]
+    if workload:
+        found = found[found["workload"] == label_of(workload, results.names.workloads, "workload")]
+        if not len(found):
+            return None
     rows = [
         {
             **dict(zip(("probe", "form", "workload", "treatment"), cell, strict=True)),

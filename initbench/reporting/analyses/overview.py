@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.cost import initialization_costs
 from initbench.reporting.analyses.heat_cells import heat_map, order_of
+from initbench.reporting.analyses.lead import Lead, find_lead
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate
-from initbench.reporting.statistics.paired import by_seed, compare_columns
-from initbench.reporting.statistics.ranks import ALPHA, RankComparison, workloads_for_one_rank
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
+from initbench.reporting.statistics.paired import compare_paired
+from initbench.reporting.statistics.ranks import RankComparison, workloads_for_one_rank
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.overview import overview_sentences
 
@@ -28,30 +28,8 @@ if TYPE_CHECKING:
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
 
-_CLAIMS = 2
-"""The first screen names a best treatment for one of two reasons; each has half of the 5 %."""
 _MUCH = 0.1
 """Of the training: what initialization costs is said from here on."""
-
-
-@dataclass(frozen=True)
-class Lead:
-    """A treatment that is better than another, told apart from it.
-
-    Attributes:
-        winner: label.
-        loser: label.
-        workload: label of the workload where it is; empty where ranks over all workloads say so.
-        difference: of the loser's outcome less the winner's, oriented, with the interval of the table of that workload;
-            of their mean ranks where ranks say so.
-        both_train: whether the loser is better than chance too.
-    """
-
-    winner: str
-    loser: str
-    workload: str
-    difference: Estimate
-    both_train: bool = True
 
 
 @dataclass(frozen=True)
@@ -76,10 +54,12 @@ class Unknown:
     """What the results do not tell.
 
     Attributes:
-        what: ``order`` of the treatments over workloads; ``differences`` on the one workload that there is; ``seeds``,
-            where there are too few for any interval; ``nothing`` to compare.
-        have: how many workloads or seeds there are.
-        needed: how many would tell; None where that is not known.
+        what: ``order`` of the treatments over workloads, of which there are too few to tell a difference of one rank;
+            ``sizes``: that order, for which differences of the size seen are too small; ``metrics``: that order of two
+            treatments, which have no ranks, over workloads of several metrics; ``differences`` on the one workload that
+            there is; ``seeds``, where there are too few for any interval; ``nothing`` to compare.
+        have: how many workloads, seeds or (`nothing`) treatments there are.
+        needed: how many would tell; None where that is not known, or 10,000 would not do.
     """
 
     what: str
@@ -173,6 +153,7 @@ def overview(results: Results | str | Path) -> Overview:
     counts = {name: len(trained[name]) for name in order}
     top = max(counts.values(), default=0)
     cells, ranks = heat_map(results), rank(results).ranks
+    lead = find_lead(results, ranks, order)
     return Overview(
         results,
         cells,
@@ -180,45 +161,10 @@ def overview(results: Results | str | Path) -> Overview:
         (tuple(name for name in order if counts[name] == top), top),
         failing["untrained"],
         failing["diverged"],
-        _lead(results, ranks, order),
+        lead,
         _cost(results),
-        _unknown(results, cells, ranks),
+        _unknown(results, cells, ranks, lead),
     )
-
-
-def _lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead | None:
-    """Return who leads: by ranks over the workloads, else by the largest difference that is told on one of them.
-
-    Any pair on any workload might have been named, so a difference counts as told where its interval, simultaneous over
-    all pairs of all workloads, is above 0; of several metrics the one that is clearest is named. The interval that is
-    given is that of its workload, simultaneous over the pairs there.
-    """
-    if ranks.pvalue < ALPHA / _CLAIMS:
-        best = str(ranks.mean_ranks.index[0])
-        behind = ranks.behind.to_dict("records")
-        if behind:
-            last = behind[-1]
-            difference = Estimate(last["difference"], last["low"], last["high"], ranks.workloads)
-            return Lead(best, str(last["second"]), "", difference)
-    place = {name: number for number, name in enumerate(order)}
-    groups = {str(workload): own for workload, own in results.judged.groupby("workload", sort=False) if len(own) > 1}
-    pairs = {workload: len(own) * (len(own) - 1) // 2 for workload, own in groups.items()}
-    found: list[tuple[bool, float, Lead]] = []
-    for workload, own in groups.items():
-        states = dict(zip(own["treatment"], own["state"], strict=True))
-        ranked = dict(zip(own["treatment"], own["ranked"], strict=True))
-        best = min(states, key=lambda name: (ranked[name], place[name]))
-        if states[best] != "trained":
-            continue
-        wide = by_seed(results.trials_on[workload], states)
-        for name in sorted(set(states) - {best}, key=place.__getitem__):
-            strict = compare_columns(wide, name, best, _CLAIMS * sum(pairs.values())).on(workload)
-            if strict.has_interval and strict.low > 0:
-                shown = compare_columns(wide, name, best, pairs[workload]).on(workload)
-                lead = Lead(best, name, workload, shown, states[name] == "trained")
-                size = shown.value if results.terms.metric is not None else shown.value / shown.half_width
-                found.append((lead.both_train, size, lead))
-    return max(found, key=lambda item: item[:2])[2] if found else None
 
 
 def _cost(results: Results) -> Cost | None:
@@ -226,21 +172,32 @@ def _cost(results: Results) -> Cost | None:
     much = costs[costs["initialization_steps"] > _MUCH * costs["training_steps"]]
     if not len(much):
         return None
-    most = much.loc[much["initialization_steps"].idxmax()]
+    most = max(much.to_dict("records"), key=lambda row: float(row["initialization_steps"]))
     others = tuple(name for name in dict.fromkeys(much["treatment"]) if name != most["treatment"])
     return Cost(most["treatment"], float(most["initialization_steps"]), float(most["training_steps"]), others)
 
 
-def _unknown(results: Results, cells: HeatMap, ranks: RankComparison) -> Unknown | None:
+def _unknown(results: Results, cells: HeatMap, ranks: RankComparison, lead: Lead | None) -> Unknown | None:
     judged = results.judged
     workloads, treatments = judged["workload"].nunique(), judged["treatment"].nunique()
     if treatments < 2 or not judged.duplicated("workload").any():
         return Unknown("nothing", treatments) if len(judged) else None
+    if ranks.is_told or (lead is not None and not lead.workload):
+        return None  # the order over workloads is known, or that there is one
     if int(judged["seeds"].max()) < MINIMUM_SEEDS:
         return Unknown("seeds", int(judged["seeds"].max()), MINIMUM_SEEDS)
     if workloads >= 2 and len(ranks.mean_ranks) > 2:
-        if math.isnan(ranks.pvalue) or ranks.pvalue >= ALPHA:
-            return Unknown("order", ranks.workloads, workloads_for_one_rank(len(ranks.mean_ranks)))
-        return None
+        enough = workloads_for_one_rank(len(ranks.mean_ranks))
+        return (
+            Unknown("order", ranks.workloads, enough)
+            if ranks.workloads < enough
+            else Unknown("sizes", ranks.workloads, ranks.needed)
+        )
+    if workloads >= 2 and len(ranks.mean_ranks) == 2:
+        if results.terms.metric is None:
+            return Unknown("metrics", ranks.workloads)
+        one, other = map(str, ranks.mean_ranks.index)
+        paired = compare_paired(results.trials, one, other)
+        return Unknown("sizes", paired.workloads, paired.needed) if not paired.is_told else None
     shared = sum(cell.is_best for row in cells.rows for cell in row.cells)
     return Unknown("differences", workloads) if workloads == 1 and shared > 1 else None

@@ -8,9 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.prediction_figures import outcome_figures, rho_figures
+from initbench.reporting.analyses.prediction_figures import (
+    can_be_drawn,
+    outcome_figures,
+    probes_figure,
+    rho_figures,
+)
 from initbench.reporting.analyses.prediction_tables import correlation_table, probes_table
 from initbench.reporting.analyses.probe_results import ALL_VALUES, ProbeResult, measure
+from initbench.reporting.names import Name, label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.multiplicity import adjust
 from initbench.reporting.words.prediction import (
@@ -39,11 +45,14 @@ class Prediction(Analysis):
 
     Attributes:
         results: that it is of.
-        probes: as from `probe_results.measure`: what each probe tells, with its saturated values and without.
+        probes: as from `probe_results.measure`: what each probe tells, with its saturated values and without; the first
+            is the one that is drawn.
+        workload: label of the only workload on which it is drawn; empty for all.
     """
 
     results: Results
     probes: Sequence[ProbeResult]
+    workload: str = ""
     name: ClassVar[str] = "prediction"
 
     @property
@@ -57,9 +66,14 @@ class Prediction(Analysis):
     def sentences(self) -> list[Sentence]:
         """Of each probe whether it predicts the outcome, what picking by it costs, what it adds, and the rest."""
         if not self.probes:
-            return [Sentence("Nothing was measured at initialization.", is_open=True)]
+            taken = any(probe.get("kind") == "scalar" for record in self.results.records for probe in record.probes)
+            nothing = (
+                "No measurement at initialization is finite." if taken else "Nothing was measured at initialization."
+            )
+            return [Sentence(nothing, is_open=True)]
         by_probe = [self.of(result) for result in self.probes]
-        return [sentence for sentences in by_probe for sentence in sentences]
+        # Where there are too few treatments several questions have one answer; it is given once.
+        return list(dict.fromkeys(sentence for sentences in by_probe for sentence in sentences))
 
     def of(self, result: ProbeResult) -> list[Sentence]:
         """Return the sentences on one probe in one form.
@@ -70,7 +84,9 @@ class Prediction(Analysis):
         terms, noun, about, name = self.results.terms, self.results.names.noun, subject(result), result.name
         predicted, tested = self._corrected(lambda probe: probe.test.pvalue)[id(result)]
         found = [
-            predicts_words(name, result.test, result.rho, terms, pvalue=predicted, comparisons=tested, subject=about)
+            predicts_words(
+                name, result.test, result.rho, terms, pvalue=predicted, comparisons=tested, place=noun, subject=about
+            )
         ]
         if terms.metric is not None:
             gained, _ = self._corrected(lambda probe: probe.gain.pvalue)[id(result)]
@@ -88,20 +104,26 @@ class Prediction(Analysis):
 
     @cached_property
     def figures(self) -> list[Figure]:
-        """The outcome against the first probe on each workload, and the correlations of its forms."""
-        return [*rho_figures(self), *outcome_figures(self)]
+        """The correlations of the first probe by workload, those of all probes, and the outcome against the first."""
+        every = probes_figure(self)
+        return [*rho_figures(self), *([every] if every is not None else []), *outcome_figures(self)]
 
     @property
     def remarks(self) -> list[str]:
-        """What several metrics leave out."""
-        if self.results.terms.metric is not None or not self.probes:
+        """Which workloads cannot be drawn, and what several metrics leave out."""
+        if not self.probes:
             return []
-        return [
-            (
-                "The workloads have several metrics, whose values are never put together: what picking by a probe costs, "
-                "and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
+        found = []
+        drawable = can_be_drawn(self)
+        if blank := [workload for workload, own in drawable.items() if not own.any()]:
+            places = ", ".join(self.results.names.workload(workload) for workload in blank)
+            found.append(f"Not drawn, because {self.probes[0].name} is not finite in any trial: {places}.")
+        if self.results.terms.metric is None:
+            found.append(
+                "The workloads have several metrics, whose values are never put together: what picking by a probe "
+                "costs, and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
             )
-        ]
+        return found
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -109,17 +131,26 @@ class Prediction(Analysis):
         return [probes_table(self), correlation_table(self)] if self.probes else [correlation_table(self)]
 
 
-def predict(results: Results | str | Path) -> Prediction:
+def predict(results: Results | str | Path, *, probe: str = "", workload: str = "") -> Prediction:
     """Return what measurements at initialization tell of the outcomes.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        probe: that comes first and is drawn; by default the gradient quotient, where it was measured. All are
+            analysed, for p-values are corrected for all.
+        workload: that is drawn alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such probe or workload.
     """
     results = as_results(results)
-    return Prediction(results, measure(results))
+    only = label_of(workload, results.names.workloads, "workload") if workload else ""
+    probes = measure(results)
+    if probe:
+        known = {name: Name(name) for name in dict.fromkeys(result.probe for result in probes)}
+        first = label_of(probe, known, "probe")
+        probes.sort(key=lambda result: result.probe != first)
+    return Prediction(results, probes, only)
 
 
 def corrected(
@@ -141,5 +172,5 @@ def corrected(
 
 def subject(result: ProbeResult) -> str:
     """Return what a verdict on a probe is of: its name, and the form where there are two."""
-    name = result.column.removeprefix("probe.")
+    name = result.probe
     return name if result.form == ALL_VALUES and not result.saturated.any() else f"{name}, {result.form}"

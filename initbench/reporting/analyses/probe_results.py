@@ -79,6 +79,11 @@ class ProbeResult:
     seconds: float
 
     @property
+    def probe(self) -> str:
+        """The probe, as suites name it."""
+        return self.column.removeprefix("probe.")
+
+    @property
     def name(self) -> str:
         """The probe, as a sentence has it."""
         return _WORDS.get(self.column, self.column.removeprefix("probe."))

@@ -12,9 +12,10 @@ from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figu
 from initbench.reporting.curves import training_curves as curve_table
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import natural
+from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
-from initbench.reporting.words.curves import best_end, fitted_alone, no_end, not_fitted, widest_gap
+from initbench.reporting.words.curves import best_end, best_ends, fitted_alone, no_end, not_fitted, widest_gap
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,9 +94,13 @@ class TrainingCurves(Analysis):
             return no_end(bool((self.ends["state"] == "diverged").all()))
         first = trained[trained["workload"] == trained["workload"].iloc[0]]
         metric = self._metric(first["metric"].iloc[0])
-        row = first.loc[(first["outcome_median"] * metric.oriented(1.0)).idxmin()]
-        where = self.results.names.treatment(row["treatment"]), self.results.names.workload(row["workload"])
-        return best_end(metric, *where, row["outcome_median"], int(row["step"]))
+        oriented, names = first["outcome_median"] * metric.oriented(1.0), self.results.names
+        row = first.iloc[int(oriented.argmin())]
+        best = [names.treatment(label) for label in first[oriented == oriented.min()]["treatment"]]
+        workload, value = names.workload(row["workload"]), row["outcome_median"]
+        if len(best) > 1:
+            return best_ends(metric, best, workload, value)
+        return best_end(metric, best[0], workload, value, int(row["step"]))
 
     def _fits(self, workload: str, metric: Metric, train: float) -> bool:
         """Return whether a value on training data is more than half of the way from chance to the best value."""
@@ -103,7 +108,7 @@ class TrainingCurves(Analysis):
         chance, best = (trials[column].dropna() for column in ("oriented_chance", "oriented_best"))
         if not len(chance) or not len(best):
             return False
-        return metric.oriented(train) < chance.iloc[0] - _HALF * (chance.iloc[0] - best.iloc[0])
+        return bool(metric.oriented(train) < chance.iloc[0] - _HALF * (chance.iloc[0] - best.iloc[0]))
 
     def _metric(self, name: str) -> Metric:
         return self.results.metrics[name]
@@ -125,10 +130,10 @@ class TrainingCurves(Analysis):
         if self.has_training:
             columns.append(Column("On training data,\nmedian", "outcome", "train_median"))
         note = TRAIN_NOTE if self.has_training else ""
-        shared = {"metrics": results.metrics, "names": results.names}
+        every, metrics, names = "Every point of the training curves", results.metrics, results.names
         return [
-            Table("curves", "Every point of the training curves", self.curves, columns, note, is_shown=False, **shared),
-            Table("curve_ends", "Where the training curves end", self.ends, columns, note, **shared),
+            Table("curves", every, self.curves, columns, note, metrics, names, is_shown=False),
+            Table("curve_ends", "Where the training curves end", self.ends, columns, note, metrics, names),
         ]
 
     @cached_property
@@ -146,17 +151,20 @@ class TrainingCurves(Analysis):
         return self._drawn[1]
 
 
-def training_curves(results: Results | str | Path) -> TrainingCurves | None:
+def training_curves(results: Results | str | Path, *, workload: str = "") -> TrainingCurves | None:
     """Return how training went, None where nothing was trained or every trial failed.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        workload: one alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such workload.
     """
     results = as_results(results)
     curves = curve_table(results.trials, results.records, results.metric_of)
+    if workload:
+        curves = curves[curves["workload"] == label_of(workload, results.names.workloads, "workload")]
     if not len(curves):
         return None
     ends = curves.groupby(["workload", "treatment"], sort=False).tail(1)
@@ -165,6 +173,6 @@ def training_curves(results: Results | str | Path) -> TrainingCurves | None:
     gap = (ends["outcome_median"] - ends["train_median"]) * signs
     ends = ends.assign(gap=gap.where(gap.abs() < math.inf)).drop(columns="compute")
     order = [*ends.columns[:2], "state", *(name for name in ends.columns[2:] if name != "state")]
-    keys = [(natural(row.workload), natural(row.treatment)) for row in ends.itertuples()]
+    keys = [tuple(map(natural, cell)) for cell in zip(ends["workload"], ends["treatment"], strict=True)]
     places = sorted(range(len(ends)), key=keys.__getitem__)
     return TrainingCurves(results, curves, ends[order].iloc[places].reset_index(drop=True))

@@ -15,7 +15,7 @@ from initbench.reporting.analyses.tuning_figures import tuning_figures
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
-from initbench.reporting.tuning import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
+from initbench.reporting.tuned import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
 from initbench.reporting.words.initialization import gained, scaled, tuned
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Tuning(Analysis):
         shown = [sentence for sentence in found if sentence is not None][:_MOST_SENTENCES]
         outcomes = self.outcomes.assign(size=self._gains().abs()).dropna(subset=["size"])
         for name, own in outcomes.groupby("metric", sort=False):
-            row = own.loc[own["size"].idxmax()]
+            row = own.iloc[int(own["size"].argmax())]
             ends = (row["base"], row["before"]), (row["treatment"], row["after"])
             shown.append(gained(self.results.names, self.results.metrics[str(name)], row["workload"], *ends))
         return shown
@@ -90,14 +90,15 @@ class Tuning(Analysis):
             # Where it changes most: by its factor, since objectives have any size.
             among = first[lower] if lower.any() else first
             change = (_logarithm(among["after"]) - _logarithm(among["before"])).abs()
-            row = among.loc[change.idxmax()] if change.notna().any() else among.iloc[0]
+            row = among.iloc[int(change.argmax()) if change.notna().any() else 0]
             ends, steps = (row["before"], row["after"]), int(row["steps"])
             counts = int(lower.sum()), len(first)
             return tuned(names, label, row["quantity"], counts, row["workload"], ends, steps)
         known = own.dropna(subset=["largest_factor"]).drop_duplicates("workload")
         if not len(known):
             return None
-        row = known.loc[(_logarithm(known["largest_factor"]) - _logarithm(known["smallest_factor"])).idxmax()]
+        apart = _logarithm(known["largest_factor"]) - _logarithm(known["smallest_factor"])
+        row = known.iloc[int(apart.fillna(-math.inf).argmax())]
         return scaled(names, label, row["workload"], row["smallest_factor"], row["largest_factor"])
 
     @cached_property

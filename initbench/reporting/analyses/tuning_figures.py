@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     Draw = Callable[[pd.DataFrame, dict[str, str]], Specification | None]
 
+_BOTH = " before and after tuning"
 _MOST_NAMED = 12
 _FLAGS = {0.0, 1.0}
 
@@ -43,19 +44,21 @@ def tuning_figures(found: Tuning) -> tuple[list[Figure], list[str]]:
         what = quantity_words(str(quantity))
         named = own.assign(quantity=what)
         figures += _each(found, named, steps, f"tuning-{quantity}-", f"{capitalized(what)} while tuning", tuning_panel)
-    factors, left_of_factors = drawn(found.factors, "workload", "scale_factors.csv")
-    figures += _by_layer(found, found.factors, factors, "factors-", "scale factor")
+    by_layer = [("factors-", "scale factor", found.factors, "scale_factors.csv")]
     for probe, both in _before_after(found).items():
-        figures += _by_layer(
-            found, both, factors, f"tuned-{probe}-", f"{quantity_words(probe)} before and after tuning"
-        )
-    return [*figures, *_depths(found)], list(dict.fromkeys([*left, *left_of_factors]))
+        title = f"{quantity_words(probe)}{_BOTH}"
+        by_layer.append((f"tuned-{probe}-", title, both, "probe_layers.csv"))
+    for prefix, title, frame, file in by_layer:
+        labels, more = drawn(frame, "workload", file)
+        figures += _by_layer(found, frame, labels, prefix, title)
+        left += more
+    return [*figures, *_depths(found)], list(dict.fromkeys(left))
 
 
 def _by_layer(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, what: str) -> list[Figure]:
     """Return values by layer for each workload."""
     own = weights(frame, ["workload"])
-    title, axis = what.removesuffix(" before and after tuning"), AXIS
+    title, axis = what.removesuffix(_BOTH), AXIS
     return _each(
         found,
         own,
@@ -94,8 +97,9 @@ def _each(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, ti
         own = shown[shown["workload"] == label]
         panel = draw(own, colours) if len(own) else None
         if panel is not None:
-            whole = f"{title}: {found.results.names.workload(label)}"
-            figures.append(Figure(names[label], whole, f"{whole}. {_words(own)}", panel))
+            where = found.results.names.workload(label)
+            whole = f"{title}: {where}"
+            figures.append(Figure(names[label], whole, f"{whole}. {_words(own)}", panel, subject=where))
     return figures
 
 
@@ -127,17 +131,18 @@ def _depths(found: Tuning) -> list[Figure]:
         for when in ("before", "after")
     ]
     shown, colours = in_words(pd.concat(both), found.results)
-    labels = list(dict.fromkeys(several["family"]))
-    names, families = file_names(labels, "tuning-depth-"), short_names([], labels)
+    families = short_names([], list(dict.fromkeys(several["family"])))
+    names = {
+        quantity: file_names(list(families.workloads), f"tuning-{quantity}-depth-")
+        for quantity in set(several["quantity"])
+    }
     figures = []
-    for number, ((family, quantity), part) in enumerate(
-        shown.sort_values("depth").groupby(["family", "quantity"], sort=False)
-    ):
+    for (family, quantity), part in shown.sort_values("depth").groupby(["family", "quantity"], sort=False):
         what = quantity_words(str(quantity))
         panel = value_panel(part, "depth", "depth", what, colours)
         if panel is not None:
             title = f"{capitalized(what)} before and after tuning: {families.workload(str(family))}"
-            name = names[str(family)] + (f"-{number}" if number else "")
+            name = names[str(quantity)][str(family)]
             figures.append(Figure(name, title, f"{title}. {_by_depth(part)}", panel))
     return figures
 

@@ -26,7 +26,7 @@ from initbench.reporting.trials import early_columns
 from initbench.reporting.words.workload import workload_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from initbench.ledger import TrialRecord
@@ -111,6 +111,11 @@ class Workloads(Analysis):
         whole = Table("comparison", "Every cell", self.comparison, is_shown=False)
         return [whole, *(self._table(workload) for workload in self.results.metric_of)]
 
+    @property
+    def main_tables(self) -> list[Table]:
+        """Those of all workloads: they are what one looks up."""
+        return [table for table in self.tables if table.is_shown]
+
     def _table(self, workload: str) -> Table:
         results, metric = self.results, self.results.metric_of[workload]
         frame = self.comparison[self.comparison["workload"] == workload]
@@ -183,10 +188,11 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     """
     needed = [column for column in (GQ, f"{GQ}.saturated", _SECONDS) if column not in results.trials]
     trials = results.trials.assign(**dict.fromkeys(needed, np.nan))
-    known = results.cells.set_index(["workload", "treatment"])
+    cells = ({str(key): value for key, value in row.items()} for row in results.cells.to_dict("records"))
+    known = {(row["workload"], row["treatment"]): row for row in cells}
     rows = []
     for (workload, treatment), trials_of_cell in trials.groupby(["workload", "treatment"]):
-        cell, metric = known.loc[(str(workload), str(treatment))], results.metric_of[str(workload)]
+        cell, metric = known[str(workload), str(treatment)], results.metric_of[str(workload)]
         rows.append({"workload": workload, "treatment": treatment} | _summary(trials_of_cell, cell, metric))
     columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early_columns(trials)), *_COLUMNS[9:]]
     table = pd.DataFrame(rows, columns=[*columns, "ranked", "outcome"])
@@ -202,7 +208,7 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     return table.iloc[order].reset_index(drop=True)[columns]
 
 
-def _summary(trials: pd.DataFrame, cell: pd.Series[Any], metric: Metric) -> dict[str, Any]:
+def _summary(trials: pd.DataFrame, cell: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
     ran = trials[trials["status"] != "failed"]
     values = ran["outcome"].dropna().to_numpy(dtype=float)
     complete = len(values) > 0 and cell["diverged"] == 0

@@ -40,6 +40,8 @@ class Figure:
             in the page's colour (``currentColor``).
         note: what stands below the title, may be empty.
         key: label → colour, of what its colours mean; by default that of the specification's legend.
+        subject: the workload, or the family of networks, as sentences name it, where there is a figure for each of
+            them; empty where it is of all.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Figure:
     specification: Mapping[str, Any] = field(repr=False)
     note: str = ""
     key: Mapping[str, str] = field(default_factory=dict)
+    subject: str = ""
 
     def __post_init__(self) -> None:
         if not self.key:
@@ -176,6 +179,10 @@ class Figure:
 
     def _described(self, svg: str) -> str:
         words = f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
+        width, height = _size(svg)
+        # A number without a unit would be of 96 to the inch.
+        inches = f'width="{width / PIXELS_PER_INCH:g}in" height="{height / PIXELS_PER_INCH:g}in"'
+        svg = re.sub(r'\bwidth="[\d.]+" height="[\d.]+"', inches, svg, count=1)
         return re.sub(r"^(<svg [^>]*)>", lambda head: f'{head[1]} {MARKER} role="img">{words}', svg, count=1)
 
 

@@ -22,10 +22,12 @@ _BAD, _BAD_GROUND = "#8f1f33", "#fae6e9"
 _GREY = "#8a93a0"
 _CELL, _ROW, _NARROW, _WIDTH = 112, 34, 30, 900  # px: cells as wide as the texts and this width allow
 _STRIPES, _FEW_STRIPES, _MANY_CELLS = 7, 3, 200  # of a hatched cell; fewer where there are many cells
+_NARROW_FROM = 5  # workloads, from which on a paper has no room for "did not train" on one line
 _MANY = 8  # workloads, from which on their names are slanted
 _CHARACTER = 6.6  # px of a name
 _GAP = 0.03  # between cells, of a cell
-_CORNER = 0.1  # of a cell, from its left: where its cross stands
+_HALF_LINE = 0.11  # of a cell: a text of two lines begins so much higher
+_CORNER = 0.09  # of a cell, from its left: where its cross stands
 
 
 def heat_map(
@@ -52,12 +54,13 @@ def heat_map(
     columns = list(workloads) or list(dict.fromkeys(cells["workload"]))
     longest = max((len(text) for text in cells["text"] if isinstance(text, str)), default=0)
     width = max(_NARROW, min(_CELL, _WIDTH / max(len(columns), 1), max(60, 8 * longest + 28)))
+    narrow = len(columns) >= _NARROW_FROM
     stripes = _STRIPES if len(cells) <= _MANY_CELLS else _FEW_STRIPES
     marks = [
         mark
         for cell in cells.to_dict("records")
         for place in [(rows.index(cell["treatment"]), columns.index(cell["workload"]))]
-        for mark in _marks({str(key): value for key, value in cell.items()}, *place, stripes)
+        for mark in _marks({str(key): value for key, value in cell.items()}, *place, stripes, narrow=narrow)
     ]
     slanted = len(columns) > _MANY or max((len(name) for name in columns), default=0) * _CHARACTER > width
     layers = _layers(_axes(columns, rows, slanted=slanted), small=width < 2 * _NARROW)
@@ -86,8 +89,8 @@ def ink_on(ground: str) -> str:
     return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
-def _marks(cell: Mapping[str, Any], row: int, column: int, stripes: int) -> list[dict[str, Any]]:
-    """Return what is drawn in a cell, in cells from the upper left corner."""
+def _marks(cell: Mapping[str, Any], row: int, column: int, stripes: int, *, narrow: bool) -> list[dict[str, Any]]:
+    """Return what is drawn in a cell, in cells from the upper left corner; where it is narrow, words on two lines."""
     state, level = str(cell["state"]), float(cell["level"])
     text, note = (str(cell[key]) if isinstance(cell[key], str) else "" for key in ("text", "note"))
     ground, ink, frame = None, "currentColor", None
@@ -104,34 +107,48 @@ def _marks(cell: Mapping[str, Any], row: int, column: int, stripes: int) -> list
     marks = [box | {"ground": ground or "transparent", "frame": frame or "transparent"}]
     middle = {"x": column + 0.5, "y": row + (0.38 if note else 0.5)}
     if text:
-        marks.append(middle | {"text": text, "ink": ink, "bold": state in {"trained", "measured"}})
+        mark = middle | {"text": text, "ink": ink, "bold": state in {"trained", "measured"}}
+        if narrow and ground is None and " " in text:
+            mark |= {"text": "\n".join(text.rsplit(" ", 1)), "y": middle["y"] - _HALF_LINE}
+        marks.append(mark)
     if note:
         marks.append(middle | {"y": row + 0.74, "note": note, "ink": ink})
     if state == "failed":
         marks.append({"left": left, "right": right, "top": top, "bottom": bottom, "dashed": True})
     if state == "diverged":
-        marks.append({"x": column + _CORNER, "y": row + 0.24, "cross": True})
+        marks.append({"x": column + _CORNER, "y": row + 0.17, "cross": True})
     if state == "untrained":
-        marks += _hatching(left, right, top, bottom, stripes)
+        marks += _hatching(
+            (left, right, top, bottom), stripes, free=(0.2, 0.9 if note else 0.8) if note or narrow else (0.3, 0.7)
+        )
     return marks
 
 
-def _hatching(left: float, right: float, top: float, bottom: float, stripes: int) -> list[dict[str, Any]]:
-    """Return parallel lines across a cell, from its lower left to its upper right, cut at its edges."""
+def _hatching(box: tuple[float, float, float, float], stripes: int, free: tuple[float, float]) -> list[dict[str, Any]]:
+    """Return parallel lines across a cell, from its lower left to its upper right, cut at its edges.
+
+    Args:
+        box: left, right, top and bottom of the cell.
+        stripes: how many lines begin at an edge.
+        free: from where to where its height is left to the words, of 1.
+    """
+    left, right, top, bottom = box
+    across, down = right - left, bottom - top
     lines = []
     for number in range(1, 2 * stripes):
         # x + y = sum in the unit square of the cell.
         total = number / stripes
         low, high = max(0.0, total - 1), min(1.0, total)
-        across, down = right - left, bottom - top
-        lines.append(
-            {
-                "fromX": left + low * across,
-                "toX": left + high * across,
-                "fromY": top + (total - low) * down,
-                "toY": top + (total - high) * down,
-            }
-        )
+        for begin, end in ((low, min(high, total - free[1])), (max(low, total - free[0]), high)):
+            if begin < end:
+                lines.append(
+                    {
+                        "fromX": left + begin * across,
+                        "toX": left + end * across,
+                        "fromY": top + (total - begin) * down,
+                        "toY": top + (total - end) * down,
+                    }
+                )
     return lines
 
 
@@ -172,7 +189,7 @@ def _layers(axes: tuple[dict[str, Any], dict[str, Any]], *, small: bool) -> list
         "stroke": raw("frame"),
         "description": said(),
     }
-    text = {"type": "text", "style": "note" if small else "text", "aria": False}
+    text = {"type": "text", "style": "note" if small else "text", "lineBreak": "\n", "aria": False}
     dashed = {"type": "rect", "fill": None, "stroke": _GREY, "strokeWidth": 1.2, "strokeDash": [4, 3], "aria": False}
     layers: list[dict[str, Any]] = [
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,7 +51,9 @@ class Axis(NamedTuple):
         if self.log:
             assert self.domain is not None
             scale = {"type": "log", "domain": list(self.domain), "nice": False, "padding": self.padding}
-            axis = {"values": log_ticks(*self.domain), "format": "~g"}
+            ticks = log_ticks(*self.domain)
+            labels = json.dumps(log_labels(ticks), ensure_ascii=False)
+            axis = {"values": ticks, "labelExpr": f"{labels}[indexof({json.dumps(ticks)}, datum.value)]"}
         return {"field": field, "type": "quantitative", "title": self.title, "scale": scale, "axis": axis}
 
     def up(self, field: str) -> dict[str, Any]:
@@ -143,3 +146,20 @@ def log_ticks(low: float, high: float) -> list[float]:
     if len(powers) <= 4:
         return [m * 10.0**p for p in powers for m in (1, 2, 5) if low <= m * 10.0**p <= high]
     return [10.0**p for p in powers if p % math.ceil(len(powers) / _MOST_LOG_TICKS) == 0 and low <= 10.0**p <= high]
+
+
+def log_labels(ticks: Sequence[float]) -> list[str]:
+    """Return what stands at the ticks of a logarithmic axis: plain numbers, or all as ``1e-8`` where any is far from 1.
+
+    Not as 10⁻⁸: fonts that papers take have no such minus, and another font would stand in for the label.
+
+    Args:
+        ticks: as from `log_ticks`.
+    """
+    if all(1e-3 <= tick < 1e5 for tick in ticks):
+        return [f"{tick:,g}" if tick < 1e4 else f"{tick:,.0f}" for tick in ticks]
+    found = []
+    for tick in ticks:
+        mantissa, _, exponent = f"{tick:.0e}".partition("e")
+        found.append(f"{mantissa}e{int(exponent)}")
+    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from initbench.reporting.charts.style import styles
 from initbench.reporting.conditions import conditions, differing, effective, fields_text
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.page.methods import methods
@@ -57,7 +56,9 @@ def collect(
         trials=trial_table(results),
         conditions=table,
         differing=differing(table),
-        facts=_facts(results.records) | {f"Measured: {name}": text for name, text in quotients.items()},
+        facts=_compared(results)
+        | _facts(results.records)
+        | {f"Measured: {name}": text for name, text in quotients.items()},
         methods=methods(results, quotients),
         failures=[
             trial
@@ -70,7 +71,7 @@ def collect(
         ],
         failures_left=len(failed[_MOST_TRACEBACKS:]),
         terms=results.terms,
-        key={name: (style.colour, style.dash) for name, style in styles(results.palette).items()},
+        key=list(results.palette),
         files=[f"{name}.csv" for name in ("results", *dict.fromkeys(written), "conditions")],
     )
 
@@ -82,6 +83,12 @@ def _description(source: Source) -> str:
     if len(suites) == 1:
         return "".join(source.descriptions.values())
     return "\n".join(f"{name}: {text}" for name, text in sorted(source.descriptions.items()))
+
+
+def _compared(results: Results) -> dict[str, str]:
+    """Return which factors make a treatment, where that is not the initializer alone."""
+    compared = results.source.compare
+    return {} if results.terms.treatment == "initializer" else {"Compared": ", ".join(compared)}
 
 
 def _facts(records: Sequence[TrialRecord]) -> dict[str, str]:

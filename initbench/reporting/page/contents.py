@@ -50,7 +50,7 @@ class Contents:
             ``traceback``).
         failures_left: how many more there are.
         terms: the words for what is compared.
-        key: the display text of each treatment → its colour and the dashes of its lines.
+        key: the display texts of the treatments, in the order in which legends have them.
         files: the names of the files beside the page, ``results.csv`` first.
     """
 
@@ -68,7 +68,7 @@ class Contents:
     failures: Sequence[Mapping[str, Any]]
     failures_left: int
     terms: Terms
-    key: Mapping[str, tuple[str, Sequence[int]]]
+    key: Sequence[str]
     files: Sequence[str]
 
 

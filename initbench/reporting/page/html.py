@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatColumn, HeatMap
     from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.charts.legend import Entry
     from initbench.reporting.page.contents import Contents
 
 _MOST_ROWS = 200  # of a table in the page; its file has them all
@@ -48,6 +49,7 @@ def render_html(contents: Contents) -> str:
         "head": lambda table: head_of(table, _MOST_ROWS),
         "step": lambda level: None if math.isnan(level) else shades.step(level),
         "as_json": as_json,
+        "symbol": lambda entry: Markup(entry.symbol),  # noqa: S704  # ours
     }
     return environment.get_template("page.html").render(
         {name: getattr(contents, name) for name in contents.__dataclass_fields__},
@@ -92,13 +94,11 @@ def _groups(heat_map: HeatMap | None) -> list[list[HeatColumn]]:
     return groups if len(groups) < len(heat_map.columns) else []
 
 
-def _legend(analysis: Analysis, key: Mapping[str, tuple[str, Sequence[int]]]) -> dict[str, tuple[str, Sequence[int]]]:
-    """Return what the colours of an analysis's figures mean, treatments first and in the page's order."""
-    found: dict[str, str] = {}
-    for figure in analysis.figures:
-        found |= figure.key
-    treatments = {label: style for label, style in key.items() if label in found}
-    return treatments | {label: (colour, ()) for label, colour in found.items() if label not in treatments}
+def _legend(analysis: Analysis, key: Sequence[str]) -> list[Entry]:
+    """Return what colours, shapes and lines of an analysis's figures mean, treatments first and in the page's order."""
+    found = {entry.label: entry for figure in analysis.figures for entry in figure.legend}
+    treatments = [found[label] for label in key if label in found]
+    return treatments + [entry for label, entry in found.items() if label not in key]
 
 
 def _drawn(figure: Figure) -> Markup:
@@ -115,7 +115,7 @@ def _texts(contents: Contents) -> Iterator[str]:
     yield from (contents.line, contents.methods, *contents.notices, *map(str, contents.overview.sentences))
     for analysis in contents.analyses:
         yield from (analysis.question, *map(str, analysis.sentences), *analysis.remarks)
-        for table in analysis.tables:
+        for table in analysis.shown_tables:
             yield from (table.title, table.note, *(column.heading for column in table.columns))
         for figure in analysis.figures:
             yield from (figure.title, figure.note)

@@ -91,7 +91,7 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "question": analysis.question,
         "sentences": _sentences(analysis.sentences),
         "remarks": list(analysis.remarks),
-        "tables": [_table(table) for table in analysis.tables],
+        "tables": [_table(table) for table in analysis.tables if table.is_written],
         "figures": [{"name": f.name, "title": f.title, "alt": f.alt} for f in analysis.figures],
     }
 

@@ -74,7 +74,7 @@ def _tables(contents: Contents) -> Iterator[str]:
         if any(cell.mean for cell in heat_map.cells):
             yield _heat_map(contents, heat_map, means=True)
     for analysis in contents.analyses:
-        for table in [table for table in analysis.tables if table.columns][:1]:
+        for table in analysis.main_tables:
             yield _analysis_table(table)
 
 
@@ -114,7 +114,7 @@ def _cell(cell: HeatCell, means: bool) -> str:
 def _analysis_table(table: Table) -> str:
     cells, left = head_of(table, _MOST_ROWS)
     heads = [[escaped(column.heading) for column in table.columns]]
-    columns = "".join("l" if column.form == "text" else "r" for column in table.columns)
+    columns = "".join("l" if column.is_text else "r" for column in table.columns)
     caption = escaped(f"{table.title}. {table.note}".strip())
     text = _float(caption, table.name, columns, heads, [[escaped(text) for text in row] for row in cells])
     return text + (f"% {left} more rows stand in {_comment(table.name)}.csv.\n" if left else "")

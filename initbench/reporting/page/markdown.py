@@ -101,19 +101,17 @@ def _analysis(analysis: Analysis, images: str | None, rows: int) -> Iterator[str
     if len(groups) > _MOST_SUBJECTS:
         yield f"{len(groups) - _MOST_SUBJECTS} more stand in the page."
     if images is not None:
-        for figure in analysis.figures:
+        for figure in analysis.main_figures:
             yield f"![{escaped(figure.alt)}]({quote(f'{images}/{figure.name}')}.svg)"
     yield from (escaped(remark) for remark in analysis.remarks)
-    table = next((table for table in analysis.tables if table.columns), None)
-    if table is None:
-        return
-    yield f"**{escaped(table.title)}**" + (f" {escaped(table.note)}" if table.note else "")
-    cells, left = head_of(table, rows)
-    if cells:
-        heads = [column.heading for column in table.columns]
-        yield _table(heads, cells, [column.form == "text" for column in table.columns])
-    if left:
-        yield f"{left:,} {'more ' * bool(cells)}row{'s' * (left != 1)} in {escaped(table.name)}.csv."
+    for table in analysis.main_tables:
+        yield f"**{escaped(table.title)}**" + (f" {escaped(table.note)}" if table.note else "")
+        cells, left = head_of(table, rows)
+        if cells:
+            heads = [column.heading for column in table.columns]
+            yield _table(heads, cells, [column.is_text for column in table.columns])
+        if left:
+            yield f"{left:,} {'more ' * bool(cells)}row{'s' * (left != 1)} in {escaped(table.name)}.csv."
 
 
 def _heat_map(heat_map: HeatMap, treatment: str) -> str:

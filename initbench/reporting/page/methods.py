@@ -47,7 +47,7 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
     every = distinct(record.spec["recipe"] for record in records)
     recipes = [recipe for recipe in every if recipe.get("epochs") or recipe.get("steps")]
     ran_with = f"was {'trained' if recipes else 'measured'} with {_span(seeds)} seed{'s' if seeds != [1] else ''}"
-    diverged = f"{statuses['diverged']} of {ran} trials diverged (a non-finite loss)"
+    diverged = f"{statuses['diverged']} of {counted(ran, 'trial')} diverged (a non-finite loss)"
     intervals = (
         f"Intervals are 95 % intervals: of means by Student's t, from {MINIMUM_SEEDS} values on; of rates by Wilson; "
         f"of correlations by Fisher's transformation and a jackknife over {terms.treatment}s"
@@ -71,7 +71,11 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
                 "standard errors and by more than 2 % of its distance from the best value; in ranks such cells are "
                 "tied, above diverged ones."
             ),
-            f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean.",
+            *(
+                [f"{diverged}; each counts as the worst outcome in medians and ranks, and its cell is given no mean."]
+                if ran
+                else []
+            ),
             f"{intervals}; those of differences hold for all pairs of {terms.treatment}s at once (Bonferroni).",
         ]
     if ranked:

@@ -105,19 +105,24 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
 
 
 def costs_to_target(
-    trials: pd.DataFrame, records: Mapping[str, TrialRecord], metrics: Mapping[str, Metric]
+    trials: pd.DataFrame,
+    records: Mapping[str, TrialRecord],
+    metrics: Mapping[str, Metric],
+    target: float | None = None,
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
 
-    The target of a workload is an outcome that one of its cells reached: that of the middle one of the cells that train
-    (`cells.cells`: by the median over seeds at the end), of two middle ones the better. So at least half of these cells
-    reach it, and those that do not train have no part in it. A cell's cost is the median over its seeds of
-    `cost_to_target`, so that it is +∞ where at least half of them miss.
+    The target of a workload is an outcome that one of its cells reached (`cells.cells`: the median over seeds at the
+    end): that of the middle one of all whose outcome is finite, of two middle ones the better; where that one does not
+    train, that of the worst cell which does. So it never lies between two camps, and both have their better cells at it
+    or beyond. A cell's cost is the median over its seeds of `cost_to_target`, so that it is +∞ where at least half of
+    them miss.
 
     Args:
         trials: as from `trials.comparable_trials`.
         records: with histories, by trial id.
         metrics: of each workload, as from `trials.workload_metrics`.
+        target: that of all workloads, in the metric's own direction, in place of those.
 
     Returns:
         The costs in training steps, workloads × treatments, +∞ for a miss, NaN for a cell that was not run or whose
@@ -126,12 +131,14 @@ def costs_to_target(
     """
     compared = cells(trials)
     compared = compared[compared["outcome"].notna()]
-    trained = compared[compared["state"] == "trained"]
+    finite = compared[np.isfinite(compared["outcome"])]
     workloads = sorted(set(compared["workload"]), key=natural)
-    targets = trained.groupby("workload")["outcome"].agg(median_low).reindex(workloads).rename("target")
+    middle = finite.groupby("workload")["outcome"].agg(median_low).reindex(workloads)
+    worst = compared[compared["state"] == "trained"].groupby("workload")["outcome"].max().reindex(workloads)
+    targets = middle.clip(upper=worst).where(worst.notna()).rename("target")
     results = trial_outcomes(trials)
     for workload in workloads:
-        targets[workload] = metrics[workload].oriented(targets[workload])
+        targets[workload] = metrics[workload].oriented(targets[workload]) if target is None else target
     each = [
         cost_to_target(records[trial], targets[workload])
         for trial, workload in zip(results["trial_id"], results["workload"], strict=True)

@@ -171,7 +171,7 @@ def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -
     No interval below 3 seeds, neither mean nor interval where a trial diverged; n counts the seeds.
 
     Args:
-        first: shape (seeds,), test errors as fractions, +∞ for a diverged trial.
+        first: shape (seeds,), oriented outcomes, +∞ for a diverged trial.
         second: likewise, at the same seeds.
         comparisons: how many such intervals are to hold at once, as for `intervals.mean_estimate`.
 

@@ -33,7 +33,7 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
     NaN, has the ratio +∞, also where all miss.
 
     Args:
-        costs: workloads × treatments, test errors or costs to a target in any unit, +∞ or NaN for a miss.
+        costs: workloads × treatments, such as costs to a target in any unit, +∞ or NaN for a miss.
 
     Raises:
         ValueError: a cost is negative.

@@ -61,7 +61,7 @@ def selection(
 
     Args:
         probe: workloads × treatments, NaN where missing.
-        outcome: likewise, test errors as fractions, +∞ for a diverged cell.
+        outcome: likewise, oriented outcomes, +∞ for a diverged cell.
         k: how many are chosen.
         lower_is_better: whether a low value of the probe is to be chosen, as for GQ. It is to be said beforehand: found
             from the same outcomes it would flatter the probe. None for a probe of which that is not known: for each

@@ -81,7 +81,7 @@ def split_variance(trials: pd.DataFrame) -> VarianceSplit:
     values = stats.rankdata(outcomes).reshape(shape) if diverged else outcomes
     parts = variance_components(values)
     total = parts.sum()
-    if total == 0:
+    if np.ptp(values) == 0:  # rounding may leave a variance of equal values
         return VarianceSplit(math.nan, math.nan, math.nan, math.nan, False, shape, "all outcomes are equal")
     treatment, workload, interaction, seed = (parts / total).tolist()
     return VarianceSplit(treatment, workload, interaction, seed, diverged, shape, "")

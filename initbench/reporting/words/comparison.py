@@ -114,7 +114,7 @@ def ranks_words(
         if needed is not None and needed > n:
             text = f"No order over {over}: {n} are too few; about {count(needed)} would tell a difference of one rank."
             return Sentence(text, (), True)
-        text = f"No order over {over} can be told; for differences of this size {needed_words(ranks.needed, place)}."
+        text = f"No order over {over} can be told; for differences of this size {needed_words(ranks.needed)}."
         return Sentence(text, (), True)
     leaders, behind = [display(name) for name in ranks.leaders], ranks.behind
     if len(behind) == 0:
@@ -124,16 +124,16 @@ def ranks_words(
     who = "{first}" + others + (" share the first rank" if others else " ranks first")
     more = f" and of {counted(len(behind) - 1, 'other')} by more" if len(behind) > 1 else ""
     return said(
-        f"{who} over {over}, ahead of {{second}} by {{size}} ranks{more}.",
-        f"{who}, ahead of {{second}} by {{size}} ranks{more}.",
-        f"{who}, ahead of {{second}} by {{size}} ranks.",
+        f"{who} over {over}, ahead of {{second}} by {{size}}{more}.",
+        f"{who}, ahead of {{second}} by {{size}}{more}.",
+        f"{who}, ahead of {{second}} by {{size}}.",
         names={
             "first": leaders[0],
             "tied": leaders[1] if len(leaders) > 1 else "",
             "second": display(str(nearest["second"])),
         },
         bold=["first", "tied"],
-        size=plain_words(Estimate(nearest["difference"], nearest["low"], nearest["high"], n)),
+        size=plain_words(Estimate(nearest["difference"], nearest["low"], nearest["high"], n), unit="ranks"),
     )
 
 
@@ -279,11 +279,11 @@ def _pair(
             size=difference_words(difference, metric),
         )
     if difference.n < MINIMUM_SEEDS:
-        enough = f"an interval takes {MINIMUM_SEEDS} {unit}s"
+        enough = f"that takes {MINIMUM_SEEDS}" + ("" if unit in where else f" {unit}s")
     elif not difference.has_interval:
         enough = f"their difference is the same at each {unit}"
     else:
-        enough = needed_words(number_needed(difference, comparisons), unit)
+        enough = needed_words(number_needed(difference, comparisons), "" if unit in where else unit)
     return said(
         f"{{first}} and {{second}} cannot be told apart{where}; {enough}.",
         f"{{first}} and {{second}} cannot be told apart; {enough}.",

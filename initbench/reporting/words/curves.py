@@ -88,6 +88,17 @@ def best_end(metric: Metric, treatment: str, workload: str, value: float, step: 
     )
 
 
+def best_ends(metric: Metric, treatments: Sequence[str], workload: str, value: float) -> Sentence:
+    """Return which treatments share the best end on a workload, where nothing is known of the training split."""
+    return Sentence(
+        first_fitting(
+            f"On {workload}, {named(treatments)} end with the best {metric.title}: {metric.text(value)}.",
+            f"{len(treatments)} share the best {metric.title} at an end, {metric.text(value)}.",
+        ),
+        (workload,),
+    )
+
+
 def no_end(diverged: bool) -> Sentence:
     """Return that no curve ends better than chance.
 

@@ -70,7 +70,7 @@ def predicts_words(
             size=plain_words(rho._replace(value=test.statistic), _CORRELATION),
         )
     few = f"from {counted(test.treatments, terms.treatment)}"
-    enough = needed_words(test.needed(comparisons), terms.treatment)
+    enough = needed_words(test.needed(comparisons))
     return said(
         f"Whether {{probe}} predicts the {terms.outcome} cannot be told {few}; {enough}.",
         f"Whether {{probe}} predicts the outcome cannot be told {few}; {enough}.",

@@ -33,14 +33,23 @@ def difference_words(estimate: Estimate, metric: Metric) -> str:
 
 
 def value_words(values: Sequence[float], metric: Metric) -> str:
-    """Return the range of a metric's values, ``2.50 to 3.06 %``, or the value where there is one.
+    """Return the range of a metric's values, ``2.5 to 3.1 %``, or the value where there is one.
 
     Args:
         values: in the metric's own direction, finite.
         metric: of them.
     """
-    low, high = metric.number(min(values)), metric.text(max(values))
-    return high if metric.text(min(values)) == high else f"{low} to {high}"
+    return _range(values, metric, unit=True)
+
+
+def outcome_words(values: Sequence[float], metric: Metric) -> str:
+    """Return values as `value_words` does, with what they are: ``97.1 to 97.5 % test accuracy``.
+
+    Args:
+        values: in the metric's own direction, finite.
+        metric: of them; its title may have the unit.
+    """
+    return f"{_range(values, metric, unit=metric.unit not in metric.title.split())} {metric.title}"
 
 
 def share_words(estimate: Estimate) -> str:
@@ -49,15 +58,16 @@ def share_words(estimate: Estimate) -> str:
     return interval_words(f"{value}\N{NO-BREAK SPACE}%", low, high)
 
 
-def plain_words(estimate: Estimate, form: str = "{:.2f}") -> str:
-    """Return a number without unit, ``0.93 (0.80 to 1.00)``.
+def plain_words(estimate: Estimate, form: str = "{:.2f}", unit: str = "") -> str:
+    """Return a number that is no metric's, ``0.93 (0.80 to 1.00)``, ``2.10 ranks (0.30 to 3.90)``.
 
     Args:
         estimate: of any kind.
         form: of its numbers, such as ``{:+.2f}`` for a correlation.
+        unit: behind it, if any.
     """
     value, low, high = (form.format(part) if math.isfinite(part) else "" for part in estimate[:3])
-    return interval_words(value, low, high)
+    return interval_words(f"{value} {unit}".rstrip(), low, high)
 
 
 def interval_words(value: str, low: str, high: str) -> str:
@@ -65,16 +75,15 @@ def interval_words(value: str, low: str, high: str) -> str:
     return f"{value} ({low} to {high})" if low and high else value
 
 
-def needed_words(needed: int | None, unit: str) -> str:
-    """Return what would tell: ``about 67 seeds would``, or that a great many would not.
+def needed_words(needed: int | None, unit: str = "") -> str:
+    """Return what would tell: ``about 67 seeds would``, or that a great many might not.
 
     Args:
         needed: as from `power.number_needed`.
-        unit: what is counted, in the singular.
+        unit: what is counted, in the singular; empty where the sentence has named it before.
     """
-    if needed is None:
-        return f"even {MAXIMUM_SEEDS:,} {unit}s might not do"
-    return f"about {count(needed)} {unit}s would"
+    units = f" {unit}s" if unit else ""
+    return f"even {MAXIMUM_SEEDS:,}{units} might not do" if needed is None else f"about {count(needed)}{units} would"
 
 
 def over_words(number: int, place: str) -> str:
@@ -85,6 +94,12 @@ def over_words(number: int, place: str) -> str:
         place: a workload in one word (`names.Names.noun`).
     """
     return f"one {place}" if number == 1 else f"both {place}s" if number == 2 else f"{number} {place}s"
+
+
+def _range(values: Sequence[float], metric: Metric, *, unit: bool) -> str:
+    low, high = metric.brief(min(values), unit=False), metric.brief(max(values), unit=False)
+    behind = metric.brief(max(values), unit=unit)
+    return behind if low == high else f"{low} to {behind}"
 
 
 def _numbers(values: Sequence[float], estimate: Estimate, metric: Metric) -> list[str]:

@@ -8,7 +8,7 @@ from initbench.reporting.formatting import counted
 from initbench.reporting.words.comparison import pair_words
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, named
-from initbench.reporting.words.sizes import value_words
+from initbench.reporting.words.sizes import outcome_words, value_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,14 +59,21 @@ def _best(
         return [Sentence(text, is_open=not standing.seeds, subject=subject)]
     if not len(outcomes):
         return [] if len(standing.untrained) else [Sentence(f"Every {terms.treatment} diverges.", subject=subject)]
-    value = f"{value_words([metric.oriented(outcomes.iloc[0])], metric)}"
-    names = {"first": display(standing.best)}
     if len(outcomes) == 1:
-        text = f"Only {{first}} trains: {value} {{title}}."
+        own = [metric.oriented(outcomes.iloc[0])]
+        # Where chance is not known nothing is said of training.
+        verb = "trains" if len(standing.untrained) else "does not diverge"
+        form = "Only {{first}} {verb}: {value}."
         if standing.compared == 1:
-            text = f"{{first}}: {value} {{title}}; there is nothing to compare it with."
-        short = text.replace(" {title}", "")
-        return [said(text, short, names=names, bold=["first"], subject=subject, title=metric.quantity)]
+            form = "{{first}}: {value}; there is nothing to compare it with."
+        return [
+            said(
+                *(form.format(verb=verb, value=words(own, metric)) for words in (outcome_words, value_words)),
+                names={"first": display(standing.best)},
+                bold=["first"],
+                subject=subject,
+            )
+        ]
     sentences = []
     if standing.behind:
         other = standing.behind[0]
@@ -81,15 +88,15 @@ def _best(
         )
         sentences.append(Sentence(found.text, found.bold, found.is_open, subject))
     elif len(leading) > 2:
-        values = value_words([metric.oriented(outcomes[name]) for name in leading], metric)
+        values = [metric.oriented(outcomes[name]) for name in leading]
         sentences.append(
             said(
-                f"{{who}} cannot be told apart, {values} {{title}}; more seeds would tell.",
-                f"{len(leading)} {terms.treatment}s cannot be told apart, {values}; more seeds would tell.",
+                f"{{who}} cannot be told apart, {outcome_words(values, metric)}; more seeds would tell.",
+                f"{len(leading)} {terms.treatment}s cannot be told apart, {value_words(values, metric)}; "
+                "more seeds would tell.",
                 names={"who": named([display(name) for name in leading])},
                 is_open=True,
                 subject=subject,
-                title=metric.quantity,
             )
         )
     return sentences
@@ -101,19 +108,19 @@ def _untrained(
     untrained = standing.untrained
     if not len(untrained):
         return []
-    values = value_words([metric.oriented(value) for value in untrained], metric)
+    own = [metric.oriented(value) for value in untrained]
+    values = value_words(own, metric)
     if len(untrained) == standing.compared:
         text = f"No {terms.treatment} trains here: {values}, no better than guessing."
         return [Sentence(text, subject=subject)]
     verb = "does" if len(untrained) == 1 else "do"
     return [
         said(
-            f"{{who}} {verb} not train: {values} {{title}}, no better than guessing.",
+            f"{{who}} {verb} not train: {outcome_words(own, metric)}, no better than guessing.",
             f"{{who}} {verb} not train: {values}, no better than guessing.",
             f"{counted(len(untrained), terms.treatment)} {verb} not train: {values}, no better than guessing.",
             names={"who": named([display(str(name)) for name in untrained.index])},
             subject=subject,
-            title=metric.quantity,
         )
     ]
 

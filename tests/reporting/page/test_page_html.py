@@ -250,10 +250,10 @@ def test_a_long_table_is_cut_and_says_where_the_rest_is():
     assert "200 more rows stand in long.csv." in words(section)
 
 
-def test_the_legend_of_a_section_has_the_dashes_of_its_lines():
+def test_the_legend_of_a_section_has_a_symbol_for_each_line():
     items = read().all("details", id="comparison")[0].all("ul", class_="key")[0].all("li")
     assert [words(item) for item in items] == list(contents().key)
-    assert [len(item.all("svg")) for item in items] == [0, 1, 0]
+    assert [len(item.all("svg")) for item in items] == [1, 1, 1]
 
 
 def test_a_failed_trial_is_a_section_and_without_one_there_is_none():

@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from initbench.reporting.statistics.cells import cells, complete, table
-from ledgers import KAIMING, make_record, make_spec, quickstart_records
+from ledgers import KAIMING, make_measured, make_record, make_spec, quickstart_records
 from reports import compared, comparison
 
+from initbench.reporting.cells import cells, complete, table
 from initbench.reporting.frame import GQ
 
 nan, inf = math.nan, math.inf
@@ -44,10 +44,20 @@ def test_a_column_that_no_trial_has_is_missing():
     assert found["probe.other"].isna().all()
 
 
-def test_no_results_make_no_cells():
+def test_a_cell_whose_trials_all_failed_is_counted_and_in_no_table():
     none = cells(trials([make_record(make_spec(KAIMING), status="failed")]), [GQ])
-    assert len(none) == 0
+    [row] = none.to_dict("records")
+    assert (row["state"], row["seeds"], row["failed"]) == ("failed", 0, 1)
+    assert none[["outcome", "ranked", "trained", GQ]].isna().all(axis=None)
     assert table(none).empty
+
+
+def test_a_cell_that_was_measured_alone_has_no_outcome():
+    measured = cells(trials([make_measured(make_spec(KAIMING), quotient=0.7)]), [GQ])
+    [row] = measured.to_dict("records")
+    assert (row["state"], row["seeds"]) == ("measured", 1)
+    assert measured[["outcome", "ranked"]].isna().all(axis=None)
+    assert table(measured).empty
 
 
 def test_the_table_has_gaps_where_nothing_ran():

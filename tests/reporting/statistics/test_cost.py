@@ -1,9 +1,10 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec
-from reports import compared
+from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec
+from reports import compared, knowing_chance
 
 from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
 from initbench.reporting.statistics.profiles import performance_profiles
@@ -39,11 +40,12 @@ def test_cost_to_a_target_counts_both():
 def test_the_table_of_costs_by_hand():
     free, tuned = {"forward": 0, "backward": 0}, {"forward": 10, "backward": 10}
     records = [
-        # On plain the medians at the end are 0.1 and 0.3; the target is 0.2, which the second misses at 2 of 3 seeds.
+        # On plain the medians at the end are 0.1, 0.2 and 0.3; the target is 0.2, which one misses at 2 of 3 seeds.
         *(record(KAIMING, free, (0.2, 0.1), seed=seed) for seed in (0, 1)),
         record(KAIMING, free, (0.3, 0.2), seed=2),
         *(record(DELTA_1, tuned, (0.4, 0.3), seed=seed) for seed in (0, 1)),
         record(DELTA_1, tuned, (0.2, 0.2), seed=2),
+        *(record(DELTA_2, free, (0.5, 0.4, 0.2), seed=seed) for seed in (0, 1, 2)),
         # On wrn the first diverged: the target is the second's own 0.5, and the median of 10 + 10 and 10 + 20 steps.
         *(record(KAIMING, free, (0.9, 0.9), WRN, seed, "diverged") for seed in (0, 1)),
         record(DELTA_1, tuned, (0.5, 0.5), WRN, 0),
@@ -52,9 +54,45 @@ def test_the_table_of_costs_by_hand():
     costs, targets = costs_of(records)
     assert list(targets) == pytest.approx([0.2, 0.5])
     assert list(costs.index) == list(targets.index)
-    assert dict(costs.iloc[0]) == {"kaiming": 10, "delta_orthogonal": math.inf}
-    assert dict(costs.iloc[1]) == {"kaiming": math.inf, "delta_orthogonal": 25}
-    assert list(performance_profiles(costs)["kaiming"]) == [0.5]
+    first, second = "delta_orthogonal[gain=1]", "delta_orthogonal[gain=2]"
+    assert dict(costs.iloc[0]) == {"kaiming": 10, first: math.inf, second: 30}
+    assert dict(costs.iloc[1].dropna()) == {"kaiming": math.inf, first: 25}
+    profiles = performance_profiles(costs)
+    assert list(profiles.index) == [1, 3]
+    assert list(profiles["kaiming"]) == [0.5, 0.5]
+    assert list(profiles[second]) == [0, 0.5]
+
+
+def at_the_end(*errors, diverged=0):
+    """Return records of one seed of each error, of a split whose chance level is 0.9, and of some that diverged."""
+    free = {"forward": 0, "backward": 0}
+    names = [{"name": "kaiming", "gain": float(i + 1)} for i in range(len(errors) + diverged)]
+    made = [record(own, free, (0.95, error)) for own, error in zip(names, errors, strict=False)]
+    made += [record(own, free, (0.95, 0.95), status="diverged") for own in names[len(errors) :]]
+    return knowing_chance(made)
+
+
+@pytest.mark.parametrize(
+    ("errors", "diverged", "target"),
+    [
+        ((0.1, 0.2, 0.3), 0, 0.2),  # that of the middle one
+        ((0.1, 0.2, 0.3, 0.4), 0, 0.2),  # of two middle ones the better, and no value between two that none has
+        ((0.03, 0.04, 0.9, 0.89), 0, 0.04),  # two camps: both that train are at it or beyond
+        ((0.03, 0.9, 0.9), 0, 0.03),  # the middle one does not train
+        ((0.03, 0.3, 0.9, 0.9, 0.9), 0, 0.3),  # all that train are at it or beyond
+        ((0.1, 0.2, 0.3), 4, 0.2),  # those that diverged have no part in it
+    ],
+)
+def test_the_target_is_an_outcome_that_a_trained_cell_reached(errors, diverged, target):
+    costs, targets = costs_of(at_the_end(*errors, diverged=diverged))
+    assert list(targets) == [target]
+    assert np.isfinite(costs.to_numpy()).sum() == sum(error <= target for error in errors)
+
+
+def test_a_workload_where_nothing_trains_has_no_target_and_all_miss():
+    costs, targets = costs_of(at_the_end(0.9, 0.89, diverged=1))
+    assert math.isnan(targets.iloc[0])
+    assert costs.to_numpy().tolist() == [[math.inf] * 3]
 
 
 def test_a_workload_where_all_diverge_has_no_target_and_all_miss():

@@ -7,11 +7,12 @@ The slow ones print tables of docs/statistics.md:
 
 import numpy as np
 import pytest
-from initbench.reporting.answers.treatments import rank
-from initbench.reporting.statistics.cells import complete
+from reports import results_from
 from simulations import ALPHA, WORLDS, differences, excludes_zero, joint_pvalues, limit, percent, rank_pvalues, show
 from worlds import Setting, frame, table, two_factor_worlds
 
+from initbench.reporting.analyses.ranking import rank
+from initbench.reporting.cells import complete
 from initbench.reporting.statistics.divergence import predict_divergence
 from initbench.reporting.statistics.exchange import units
 from initbench.reporting.statistics.gain import gain
@@ -77,7 +78,7 @@ def test_what_the_ranking_keeps_and_leaves_out():
     """On 6 workloads of 5 initializers × 2 norms, two treatments run nowhere and one on half of the workloads."""
     setting = Setting(6, 5, 3, **TWO)
     world = two_factor_worlds(setting, 1, seed=0).outcome[0]
-    whole = rank(frame(world, setting.treatments)).whole
+    whole = rank(results_from(frame(world, setting.treatments))).whole
     assert whole.table.shape == (6, 7)
     assert whole.treatments == ["i4, norm=0"]
     assert [setting.treatments[i] for i in ranked(setting)[1]] == list(whole.table.columns)
@@ -110,7 +111,7 @@ def test_a_planted_treatment_is_found_though_it_is_left_out_of_the_ranking():
     world = two_factor_worlds(setting, 1, seed=3, effects=0.1, norm=0.0).outcome[0]
     world[:, setting.treatments.index("i4, norm=0")] -= 3.0
     trials = frame(world, setting.treatments)
-    best = str(rank(trials).ranks.mean_ranks.index[0])
+    best = str(rank(results_from(trials)).ranks.mean_ranks.index[0])
     found = compare_paired(trials, "i4, norm=0", best, comparisons=pairs(8))
     assert best != "i4, norm=0"
     assert found.difference.high < -1

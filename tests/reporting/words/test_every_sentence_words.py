@@ -53,6 +53,7 @@ def every_sentence(outcome, probe, metric, terms, display=str):
     first, last, gq = display("i0"), display("i9"), display("GQ")
     agreement = mean_seed_agreement(seed_agreement(trials, "probe.p"))
     names = list(dict.fromkeys(judged["treatment"]))
+    another = names[-1] if len(names) > 1 else "absent"
     rates = {name: divergence_rate(judged, name, len(names)) for name in names}
     costs = judged.assign(initialization_steps=100.0 * (judged["treatment"] == "i1"), training_steps=168.0)
     one = standing(judged[judged["workload"] == "w0"], trials[trials["workload"] == "w0"], names[:2])
@@ -60,7 +61,7 @@ def every_sentence(outcome, probe, metric, terms, display=str):
         "pair": comparison.pair_words(
             first, last, paired_estimate(outcome[0, 0], outcome[0, -1], 3), metric, on=display("w0"), comparisons=3
         ),
-        "over": comparison.pair_over_workloads_words(first, last, compare_paired(trials, "i0", "i1", 3), metric),
+        "over": comparison.pair_over_workloads_words(first, last, compare_paired(trials, "i0", another, 3), metric),
         "ranks": comparison.ranks_words(compare_ranks(y), terms, display, place="network"),
         "variance": comparison.variance_words(split_variance(trials), terms),
         "predicts": prediction.predicts_words(gq, permutation_test(x, y), crossed(x, y), terms),

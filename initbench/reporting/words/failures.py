@@ -1,0 +1,170 @@
+"""Who does not train and who diverges, and where, in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initbench.reporting.formatting import capitalized, counted
+from initbench.reporting.words.sentence import Sentence, first_fitting, named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initbench.reporting.analyses.overview import Overview
+    from initbench.reporting.results import Results
+
+_UNTRAINED = ("do not train", "does not train", "none trains")
+_DIVERGED = ("diverge", "diverges", "all diverge")
+"""Of several, of one, of all."""
+_NOT = {_UNTRAINED: " not", _DIVERGED: ""}
+
+
+def failure_sentences(found: Overview) -> list[list[Sentence]]:
+    """Return ways to say who does not train and who diverges where, from what says most to what says least.
+
+    Args:
+        found: the facts.
+
+    Returns:
+        Two sentences or one; nothing where all train.
+    """
+    if not found.untrained and not found.diverged:
+        return []
+    own = [_untrained(found), _diverged(found)]
+    separate = [sentence for sentence in own if sentence is not None]
+    ways = [separate]
+    if len(separate) == 2:
+        # What guessing gives is left out: who fails matters more.
+        pairs = [
+            f"{untrained}; {diverged}."
+            for untrained in _texts(found, found.untrained, _UNTRAINED)
+            for diverged in _texts(found, found.diverged, _DIVERGED)
+        ]
+        text = first_fitting(*(_begun(found, pair) for pair in pairs), *_counts(found))
+        ways.append([with_bold(Sentence(text), _places(found))])
+    return ways
+
+
+def _texts(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs: tuple[str, str, str]) -> list[str]:
+    """Return who fails where in two forms, by place and by treatment, without a full stop.
+
+    ``on plain-28, kaiming and xavier do not train``; ``xavier does not train on plain-16 and plain-28, kaiming not on
+    plain-28``.
+    """
+    if len(found.map.columns) == 1:
+        return [_group(found, next(iter(failing.values())), verbs)]
+    by_place: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    where: dict[str, list[str]] = defaultdict(list)
+    for workload, treatments in failing.items():
+        by_place[treatments].append(workload)
+        for treatment in treatments:
+            where[treatment].append(workload)
+    by_treatment: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for treatment, workloads in where.items():
+        by_treatment[tuple(workloads)].append(treatment)
+    ordered = sorted(by_place.items(), key=lambda item: -len(item[1]))
+    first = "; ".join(f"{_on(found, places)}, {_group(found, who, verbs)}" for who, places in ordered)
+    groups = sorted(by_treatment.items(), key=lambda item: -len(item[0]))
+    texts = [
+        f"{_group(found, who, verbs)} {_on(found, places)}"
+        if i == 0
+        else f"{_who(found, who)}{_NOT[verbs]} {_on(found, places)}"
+        for i, (places, who) in enumerate(groups)
+    ]
+    return [first, ", ".join(texts)]
+
+
+def _who(found: Overview, treatments: Sequence[str]) -> str:
+    return named([found.results.names.treatment(label) for label in treatments], 4)
+
+
+def _group(found: Overview, treatments: Sequence[str], verbs: tuple[str, str, str]) -> str:
+    """Return ``kaiming and xavier do not train``, or ``none trains``."""
+    several, one, every = verbs
+    if len(treatments) == len(found.map.rows) > 1:
+        return every
+    return f"{_who(found, treatments)} {several if len(treatments) > 1 else one}"
+
+
+def _on(found: Overview, workloads: Sequence[str]) -> str:
+    total = len(found.map.columns)
+    if len(workloads) == total:
+        return f"on {all_workloads(found.results, total)}"
+    return "on " + named([found.results.names.workload(label) for label in workloads])
+
+
+def _untrained(found: Overview) -> Sentence | None:
+    if not found.untrained:
+        return None
+    texts = [_begun(found, text) for text in _texts(found, found.untrained, _UNTRAINED)]
+    guess = guessing(found, ": guessing gives {}") or ", no better than guessing"
+    counts = _count_words(found, found.untrained, _UNTRAINED)
+    ways = [f"{text}{rest}." for text in texts for rest in (guess, "")]
+    return with_bold(Sentence(first_fitting(*ways, f"{counts}{guess}.", f"{counts}.")), _places(found))
+
+
+def _diverged(found: Overview) -> Sentence | None:
+    if not found.diverged:
+        return None
+    texts = [f"{_begun(found, text)}." for text in _texts(found, found.diverged, _DIVERGED)]
+    return with_bold(
+        Sentence(first_fitting(*texts, f"{_count_words(found, found.diverged, _DIVERGED)}.")), _places(found)
+    )
+
+
+def _begun(found: Overview, text: str) -> str:
+    """Return a text with a capital first letter where it begins with a place, and not with a name."""
+    return capitalized(text) if text.startswith("on ") and len(found.map.columns) > 1 else text
+
+
+def guessing(found: Overview, form: str) -> str:
+    """Return what guessing gives, ``90.0 %``, in a form such as ``, {}``; nothing where there are several levels."""
+    judged, metric = found.results.judged, found.results.terms.metric
+    levels = set(judged[judged["state"] == "untrained"]["chance"])
+    return form.format(metric.brief(metric.oriented(levels.pop()))) if metric and len(levels) == 1 else ""
+
+
+def _count_words(found: Overview, failing: Mapping[str, tuple[str, ...]], verbs: tuple[str, str, str]) -> str:
+    """Return ``7 of 33 cells do not train, most often xavier: on 3 of 4 networks``."""
+    results = found.results
+    cells = [(label, workload) for workload, labels in failing.items() for label in labels]
+    often: dict[str, int] = defaultdict(int)
+    for label, _ in cells:
+        often[label] += 1
+    most = max(often, key=lambda label: often[label])
+    text = f"{len(cells)} of {counted(len(results.judged), 'cell')} {verbs[0] if len(cells) > 1 else verbs[1]}"
+    name, places = results.names.treatment(most), results.names.workloads_of(len(found.map.columns))
+    return first_fitting(f"{text}, most often {name}: on {often[most]} of {places}", text)
+
+
+def _counts(found: Overview) -> list[str]:
+    """Return how many cells fail, with who does most often and without."""
+    cells = [label for failing in (found.untrained, found.diverged) for labels in failing.values() for label in labels]
+    most = max(map(cells.count, cells))
+    who = [found.results.names.treatment(label) for label in dict.fromkeys(cells) if cells.count(label) == most]
+    untrained = sum(map(len, found.untrained.values()))
+    diverged = len(cells) - untrained
+    text = f"Of {len(found.results.judged)} cells, {untrained} do not train and {diverged} diverge"
+    places = found.results.names.workloads_of(len(found.map.columns))
+    fail = f"fail most often, each on {most}" if len(who) > 1 else f"fails most often, on {most}"
+    return [f"{text}; {named(who)} {fail} of {places}.", f"{text}."]
+
+
+def _places(found: Overview) -> list[str]:
+    return [found.results.names.workload(label) for label in sorted({*found.untrained, *found.diverged})]
+
+
+def all_workloads(results: Results, workloads: int) -> str:
+    """Return ``both networks``, ``all 4 networks``, or the name of the one that there is."""
+    noun = results.names.noun
+    if workloads == 1:
+        [label] = results.metric_of
+        return results.names.workload(label)
+    return f"both {noun}s" if workloads == 2 else f"all {workloads} {noun}s"
+
+
+def with_bold(sentence: Sentence, names: Sequence[str]) -> Sentence:
+    """Return a sentence with those of some names in bold that are in it."""
+    return replace(sentence, bold=tuple(name for name in names if name in sentence.text))

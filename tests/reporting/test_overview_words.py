@@ -1,0 +1,244 @@
+"""The sentences of the first screen: few, short, what is known first, and no claim that there is none to make."""
+
+import math
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ledgers import BITS, ERROR, R_SQUARED
+from planted import FAILED, LANGUAGE, MEASURED, NO_CHANCE, REGRESSION, TEN_CLASSES, planted, results_of
+
+from initbench.reporting import overview
+from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.reporting.analyses.overview import Cost, Lead, Overview, Unknown
+from initbench.reporting.names import Name, Names
+from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.terms import Terms
+from initbench.reporting.words.overview import MOST_SENTENCES
+from initbench.reporting.words.sentence import MOST_WORDS, words_in
+
+BROKEN = re.compile(r"  | [.;:]|\b(nan|inf)\b|\bNone\b(?! trains)|\{|\}")
+EQUALITY = re.compile(r"\b(equal|equally|identical|no difference|as good as|no better than the|none is ahead)\b")
+OPEN = re.compile(r"Not known: |There is one |No two \w+ ran |Only one \w+ has a result: ")
+STATES = ["trained", "untrained", "diverged", "failed", "missing", "incompatible"]
+WHAT = ["order", "sizes", "metrics", "differences", "seeds", "nothing"]
+
+
+def check(found):
+    """Check what holds of the first screen whatever the facts are."""
+    sentences = found.sentences
+    assert 1 <= len(sentences) <= MOST_SENTENCES == 5
+    for sentence in sentences:
+        assert words_in(sentence.text) <= MOST_WORDS, sentence.text
+        assert sentence.text.endswith(".")
+        assert not BROKEN.search(sentence.text), sentence.text
+        assert not EQUALITY.search(sentence.text), sentence.text
+        assert all(name in sentence.text for name in sentence.bold)
+        assert sentence.is_open == bool(OPEN.match(sentence.text))
+    is_open = [sentence.is_open for sentence in sentences]
+    assert is_open == sorted(is_open)
+    assert not is_open[0]
+    return [sentence.text for sentence in sentences]
+
+
+# Facts at random, each combination of them.
+
+
+def estimate(generator, n):
+    value, half = generator.uniform(0.1, 0.9), generator.uniform(0.01, 0.09)
+    return Estimate(value, value - half, value + half, n)
+
+
+def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
+    """Return facts that agree with one another: states at random, who leads, what it costs, what is unknown."""
+    generator = np.random.default_rng(seed)
+    states = generator.choice(STATES, (len(labels), len(places)), p=mixture)
+    names = Names(*({label: Name(label) for label in own} for own in (labels, places)), "network")
+    metric_of = {place: metrics[i % len(metrics)] for i, place in enumerate(places)}
+    rows, judged = [], []
+    for i, label in enumerate(labels):
+        cells = [HeatCell(state) for state in states[i]]
+        rows.append(HeatRow(*names.treatments[label], label, cells))
+        for place, state in zip(places, states[i], strict=True):
+            if state in {"trained", "untrained", "diverged"}:
+                value = math.inf if state == "diverged" else metric_of[place].oriented(generator.uniform())
+                chance = 0.9 if is_chance_known else math.nan
+                judged.append(
+                    {"treatment": label, "workload": place, "outcome": value, "state": state} | {"chance": chance}
+                )
+    frame = pd.DataFrame(judged, columns=["treatment", "workload", "outcome", "state", "chance"])
+    columns = [HeatColumn(*names.workloads[place], place) for place in places]
+    failing = {
+        state: {
+            place: own
+            for k, place in enumerate(places)
+            if (own := tuple(label for i, label in enumerate(labels) if states[i, k] == state))
+        }
+        for state in ("untrained", "diverged")
+    }
+    counts = {label: int((states[i] == "trained").sum()) for i, label in enumerate(labels)}
+    top = max(counts.values())
+    lead = None
+    if len(labels) > 1 and generator.uniform() < 0.7:
+        winner, loser = generator.choice(labels, 2, replace=False)
+        where = generator.choice(["", "", *places[:2]])
+        lead = Lead(winner, loser, where, estimate(generator, 12), is_of_ranks=not where and generator.uniform() < 0.5)
+    cost = Cost(generator.choice(labels), 12_345.6, 23_456.0) if generator.uniform() < 0.5 else None
+    have = int(generator.integers(1, 41))
+    what, more = generator.choice(WHAT), have + int(generator.integers(1, 9000))
+    needed = None if what == "sizes" and generator.uniform() < 0.5 else more
+    unknown = Unknown(what, have, needed) if generator.uniform() < 0.7 else None
+    terms = Terms(metrics[0] if len(metrics) == 1 else None, generator.choice(["initializer", "treatment"]))
+    results = SimpleNamespace(names=names, judged=frame, metric_of=metric_of, terms=terms)
+    return Overview(
+        results,
+        HeatMap(rows, columns),
+        tuple(label for label in labels if counts[label] == len(places)),
+        (tuple(label for label in labels if counts[label] == top), top),
+        failing["untrained"],
+        failing["diverged"],
+        lead,
+        cost,
+        unknown,
+    )
+
+
+name = st.text("ab_1", min_size=1, max_size=12) | st.text("ab 1=()", max_size=79)
+label = name.map(lambda text: " ".join(f"x{text}".split()))
+mixtures = [
+    (0.9, 0.1, 0, 0, 0, 0),
+    (1, 0, 0, 0, 0, 0),
+    (0, 1, 0, 0, 0, 0),
+    (0, 0, 1, 0, 0, 0),
+    (0.2, 0.4, 0.4, 0, 0, 0),
+]
+mixtures += [(0.3, 0.2, 0.2, 0.1, 0.1, 0.1), (0, 0, 0, 0.5, 0.5, 0), (0.02, 0.49, 0.49, 0, 0, 0)]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    labels=st.lists(label, min_size=1, max_size=12, unique=True),
+    places=st.lists(label, min_size=1, max_size=40, unique=True),
+    metrics=st.sampled_from([[ERROR], [R_SQUARED], [BITS], [ERROR, R_SQUARED, BITS]]),
+    seed=st.integers(0, 10_000),
+    mixture=st.sampled_from(mixtures),
+    is_chance_known=st.booleans(),
+)
+def test_the_first_screen_is_short_whatever_the_facts_and_names_are(
+    labels, places, metrics, seed, mixture, is_chance_known
+):
+    check(random_facts(labels, places, metrics, seed, mixture, is_chance_known))
+
+
+def test_both_ways_to_say_who_fails_leave_room_for_the_rest():
+    """Two sentences where there is room, else one that says both."""
+    facts = [
+        random_facts(["a", "b", "c"], ["n1", "n2"], [ERROR], seed, (0.4, 0.3, 0.3, 0, 0, 0), True)
+        for seed in range(200)
+    ]
+    texts = [check(found) for found in facts if found.untrained and found.diverged]
+    failing = [[text for text in own if re.search(r"do(es)? not train|none trains|diverge", text)] for own in texts]
+    assert {len(own) for own in failing} == {1, 2}
+    for own in failing:
+        joined = " ".join(own)
+        assert re.search(r"do(es)? not train|none trains", joined)
+        assert "diverge" in joined
+
+
+# Real ledgers.
+
+
+def of(outcomes, task=TEN_CLASSES, **options):
+    return overview(results_of(planted(outcomes, task, **options)))
+
+
+@pytest.mark.parametrize(("calls", "steps"), [(10, None), (200, 200)])
+def test_the_cost_is_said_from_a_tenth_of_the_training_on(calls, steps):
+    """One forward pass and one gradient cost what a step does; the training has 168."""
+    records = planted({"net": {"a": [0.1], "b": [0.2]}})
+    for record in records[:1]:
+        record.initialization["cost"] = {"forward": calls, "backward": calls}
+    found = overview(results_of(records))
+    if steps is None:
+        assert found.cost is None
+        return
+    assert (found.cost.treatment, found.cost.steps, found.cost.training_steps) == ("a", steps, 168)
+    assert "Initializing by a costs as much as 200 training steps; training itself has 168." in check(found)
+
+
+def test_one_treatment_and_no_outcome():
+    found = of({"net": {"a": [0.1, 0.2, 0.15]}})
+    assert (found.lead, found.unknown.what, found.unknown.have) == (None, "nothing", 1)
+    assert check(found) == [
+        "a trains: 15.0\N{NO-BREAK SPACE}% test error.",
+        "There is one initializer: nothing is compared.",
+    ]
+    apart = of({"net0": {"a": [0.1]}, "net1": {"b": [0.1]}})
+    assert (apart.unknown.what, apart.unknown.have) == ("nothing", 2)
+    assert check(of({"net": {"a": [FAILED], "b": [FAILED]}})) == ["Every trial failed: there is no outcome to compare."]
+    assert check(of({"net": {"a": [MEASURED]}})) == [
+        "Nothing was trained: the networks were measured at initialization alone."
+    ]
+
+
+def test_without_a_chance_level_nobody_is_called_trained_or_untrained():
+    own = {"a": [0.9, 0.91, 0.93], "b": [0.89, 0.92, 0.9]}
+    found = of({"net0": own, "net1": own}, NO_CHANCE)
+    assert not found.knows_chance
+    assert found.untrained == {}
+    texts = check(found)
+    assert texts[0].startswith("Median test error goes from ")
+    assert not any(" train" in text for text in texts)
+
+
+outcome = st.sampled_from([None, 0.05, 0.1, 0.4, 0.5, 0.88, 0.9, 0.95, FAILED])
+ledger = st.dictionaries(
+    st.sampled_from(["plain", "wrn", "vgg"]),
+    st.dictionaries(st.sampled_from("abcd"), st.lists(outcome, min_size=1, max_size=4), min_size=1),
+    min_size=1,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(outcomes=ledger, task=st.sampled_from([TEN_CLASSES, NO_CHANCE, LANGUAGE, REGRESSION]))
+def test_facts_agree_with_the_map_and_open_sentences_come_last(outcomes, task):
+    found = of(outcomes, task)
+    states = {
+        (row.label, column.label): cell.state
+        for row in found.map.rows
+        for column, cell in zip(found.map.columns, row.cells, strict=True)
+    }
+    columns = [column.label for column in found.map.columns]
+    for row in found.map.rows:
+        own = [states[row.label, column] for column in columns]
+        assert (row.label in found.everywhere) == (own == ["trained"] * len(columns))
+        for state, failing in (("untrained", found.untrained), ("diverged", found.diverged)):
+            assert {column for column in columns if row.label in failing.get(column, ())} == {
+                column for column in columns if states[row.label, column] == state
+            }
+    if found.lead is not None and found.lead.workload:
+        assert states[found.lead.winner, found.lead.workload] == "trained"
+        assert found.lead.difference.low > 0
+    texts = check(found)
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize(("task", "scale"), [(NO_CHANCE, 0.1), (LANGUAGE, 1.0), (REGRESSION, 0.2)], ids=str)
+def test_where_cells_differ_by_far_more_than_their_seeds_the_first_sentence_is_no_open_one(task, scale):
+    """Four levels, ten times apart what seeds vary by, in another order on each network: no order over networks."""
+    generator = np.random.default_rng(0)
+    outcomes = {
+        f"net{i}": {
+            name: list(scale * (1 + k) + 0.1 * scale * generator.uniform(size=3))
+            for name, k in zip("abcd", generator.permutation(4), strict=True)
+        }
+        for i in range(3)
+    }
+    found = of(outcomes, task)
+    assert not found.lead.is_of_ranks
+    texts = check(found)
+    assert any(" beats " in text for text in texts)

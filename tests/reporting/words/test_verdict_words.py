@@ -1,0 +1,241 @@
+"""Single sentences: their numbers, who is named first, and which are open."""
+
+import math
+
+import numpy as np
+import pytest
+from ledgers import BITS, ERROR, R_SQUARED
+from worlds import frame, table
+
+from initbench.reporting.cells import cells
+from initbench.reporting.statistics.association import associations
+from initbench.reporting.statistics.cost import spent
+from initbench.reporting.statistics.divergence import divergence_rate
+from initbench.reporting.statistics.gain import Gain
+from initbench.reporting.statistics.intervals import Estimate
+from initbench.reporting.statistics.paired import compare_paired, paired_estimate
+from initbench.reporting.statistics.permutation import permutation_test
+from initbench.reporting.statistics.pooled import crossed
+from initbench.reporting.statistics.power import number_needed
+from initbench.reporting.statistics.ranks import compare_ranks
+from initbench.reporting.statistics.selection import selection
+from initbench.reporting.statistics.standing import standing
+from initbench.reporting.terms import Terms
+from initbench.reporting.words.comparison import divergence_words, pair_over_workloads_words, pair_words, ranks_words
+from initbench.reporting.words.cost import spent_words
+from initbench.reporting.words.fitting import cut, said
+from initbench.reporting.words.prediction import association_words, gain_words, predicts_words, regret_words
+from initbench.reporting.words.sentence import words_in
+from initbench.reporting.words.sizes import difference_words, outcome_words, value_words
+from initbench.reporting.words.workload import workload_words
+
+inf, nan = math.inf, math.nan
+TERMS = Terms(ERROR)
+APART = Estimate(-0.8722, -0.9024, -0.8420, 3)
+
+
+def plain(text):
+    return str(text).replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "metric", "text"),
+    [
+        (Estimate(0.8722, 0.8420, 0.9024, 3), ERROR, "87.2 points (84.2 to 90.2)"),
+        (Estimate(0.0400, 0.0375, 0.0425, 3), ERROR, "4.00 points (3.75 to 4.25)"),
+        (Estimate(0.30, 0.01, 0.59, 3), ERROR, "30 points (1 to 59)"),
+        # Half-widths of 29 points take no decimals, but an end that is told from 0 does not read as 0.
+        (Estimate(0.294, 0.004, 0.584, 3), ERROR, "29.4 points (0.4 to 58.4)"),
+        (Estimate(0.90, 0.70, 1.10, 3), ERROR, "90 points (70 to 100)"),
+        (Estimate(0.1234, 0.1134, 0.1334, 3), R_SQUARED, "0.123 in test R² (0.113 to 0.133)"),
+        (Estimate(1.5, 1.1, 1.9, 3), BITS, "1.50 bits (1.10 to 1.90)"),
+        (Estimate(0.05, nan, nan, 2), BITS, "0.050 bits"),
+    ],
+)
+def test_a_number_has_the_digits_that_its_interval_is_worth(estimate, metric, text):
+    assert difference_words(estimate, metric) == text
+
+
+def test_values_have_their_unit_once():
+    assert plain(value_words([0.025, 0.0361], ERROR)) == "2.5 to 3.6 %"
+    assert plain(outcome_words([0.025, 0.0251], ERROR)) == "2.5 % test error"
+    assert outcome_words([2.1, 1.9], BITS) == "1.900 to 2.100 test bits per byte"
+
+
+@pytest.mark.parametrize("metric", [ERROR, R_SQUARED, BITS])
+def test_the_better_one_is_named_first(metric):
+    """Oriented outcomes are lower where they are better, whatever the metric's direction."""
+    assert pair_words("a", "b", APART, metric, on="w").text.startswith("a beats b on w by ")
+    other = pair_words("a", "b", Estimate(0.8722, 0.8420, 0.9024, 3), metric, on="w")
+    assert other.text.startswith("b beats a on w by ")
+    assert other.bold == ("b",)
+    assert other.subject == "w"
+
+
+def test_the_largest_difference_of_the_quickstart():
+    assert str(pair_words("MetaInit", "gain 1", APART, ERROR, on="plain-28")) == (
+        "MetaInit beats gain 1 on plain-28 by 87.2 points (84.2 to 90.2)."
+    )
+
+
+def test_what_would_tell_two_apart():
+    near = Estimate(0.002, -0.003, 0.007, 5)
+    found = pair_words("kaiming", "xavier", near, ERROR, on="plain-10", comparisons=6)
+    needed = number_needed(near, 6)
+    assert found.text == f"kaiming and xavier cannot be told apart on plain-10; about {needed} seeds would."
+    assert found.is_open
+    for few in (paired_estimate([0.1, 0.2], [0.3, 0.3]), Estimate(nan, nan, nan, 0), Estimate(nan, nan, nan, 3)):
+        assert pair_words("a", "b", few, ERROR).is_open
+    assert "3 seeds" in pair_words("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3]), ERROR).text
+
+
+def test_where_trials_diverged_it_is_the_probability_of_the_better_one():
+    outcome = np.full((8, 2, 3), 0.1) + np.arange(2)[:, None] / 10
+    outcome[0, :, 0] = outcome[1, 1, 1] = inf
+    comparison = compare_paired(frame(outcome), "i1", "i0")
+    found = pair_over_workloads_words("b", "a", comparison, ERROR, place="network")
+    chance = 1 - comparison.probability_of_improvement.value
+    assert chance > 0.5
+    assert found.text.startswith(f"A run of a beats one of b over 8 networks with probability {chance:.2f} (")
+    assert pair_over_workloads_words("b", "a", compare_paired(frame(outcome[:3]), "i1", "i0"), ERROR).is_open
+
+
+def test_an_order_over_too_few_networks():
+    found = ranks_words(compare_ranks(table(np.random.default_rng(0).random((2, 4)))), TERMS, place="network")
+    assert found.text == "No order over both networks: 2 are too few; about 22 would tell a difference of one rank."
+    assert found.is_open
+    order = compare_ranks(table(np.tile(np.arange(4.0), (30, 1))))
+    told = ranks_words(order, TERMS, {"i0": "a", "i1": "b"}.get)
+    low, high = order.pairs[["low", "high"]].iloc[0]
+    assert told.text.startswith(f"a ranks first over 30 workloads, ahead of b by 1.00 ranks ({low:.2f} to {high:.2f})")
+    assert not told.is_open
+
+
+def test_who_diverges_the_most_often_comes_first():
+    outcome = np.full((5, 3, 3), 0.1)
+    outcome[0, 0] = outcome[1, 0, 1] = outcome[2, 2, 0] = inf
+    judged = cells(frame(outcome))
+    rates = {name: divergence_rate(judged, name) for name in ("i2", "i1", "i0")}
+    found = divergence_words(rates, 45, {"i0": "zero", "i2": "two"}.get, place="network")
+    assert [sentence.bold for sentence in found] == [("zero",), ("two",)]
+    assert plain(found[0]) == "zero diverges on 2 of 5 networks at one seed or more, 40 % (12 to 77)."
+
+
+@pytest.mark.parametrize(
+    ("terms", "sign", "words"),
+    [
+        (TERMS, 1, "higher the test error"),
+        (TERMS, -1, "lower the test error"),
+        (Terms(R_SQUARED), 1, "higher the test R²"),
+        (Terms(None), 1, "worse the outcome"),  # of several metrics: oriented, lower is better
+        (Terms(None), -1, "better the outcome"),
+    ],
+)
+def test_which_way_a_probe_predicts(terms, sign, words):
+    rng = np.random.default_rng(1)
+    probe = np.arange(8.0) + rng.standard_normal((6, 8))
+    outcome = table(sign * (np.arange(8.0) + rng.standard_normal((6, 8))))
+    test, rho = permutation_test(table(probe), outcome), crossed(table(probe), outcome)
+    found = predicts_words("GQ", test, rho, terms)
+    ends = f"{test.statistic:+.2f} ({rho.low:+.2f} to {rho.high:+.2f})"
+    assert found.text == f"The higher GQ, the {words}: ρ = {ends}."
+    unsure = predicts_words("GQ", test, rho, terms, pvalue=0.2, comparisons=9)
+    assert unsure.is_open
+    assert f"about {test.needed(9)} would" in unsure.text
+
+
+def test_initializers_that_cannot_be_exchanged_are_not_counted_as_too_few():
+    """Six initializers, in two threes that never meet: 36 permutations, by which nothing can be rejected."""
+    values = np.array([[0.0, 1, 2, nan, nan, nan], [nan, nan, nan, 0, 1, 2]])
+    test, rho = permutation_test(table(values), table(values)), crossed(table(values), table(values))
+    found = predicts_words("GQ", test, rho, TERMS)
+    assert found.text == "Cannot be told: it takes 5 initializers with values on the same workloads."
+
+
+def test_what_picking_by_a_probe_costs():
+    order = np.tile(np.arange(5.0), (4, 1)) / 10
+    probe = order.copy()
+    probe[:, 0] = [0.15, 0.25, 0.35, -1]  # it takes the second, the second, the second and the best
+    found = regret_words("GQ", selection(table(probe), table(order)), ERROR, TERMS)
+    assert found.text.startswith("Picking by GQ costs 7.5 points (")
+    diverged = order.copy()
+    diverged[0, 1] = inf
+    assert (
+        "diverged on 1 of 4 workloads"
+        in regret_words("GQ", selection(table(probe), table(diverged)), ERROR, TERMS).text
+    )
+    assert regret_words("GQ", selection(table(probe[:2]), table(order[:2])), ERROR, TERMS).is_open
+
+
+def test_what_a_probe_adds_is_in_points_of_rank():
+    known = Gain(0.20, 0.15, Estimate(0.05, 0.02, 0.08, 5), 0.001, ["depth", "the initial loss"], 40, "")
+    found = gain_words("GQ", known, TERMS)
+    assert found.text == (
+        "Knowing GQ as well as depth and the initial loss brings the predicted rank 5.0 (2.0 to 8.0) points nearer."
+    )
+    assert gain_words("GQ", known, TERMS, pvalue=0.06).is_open
+    assert gain_words("GQ", known._replace(gain=Estimate(0.05, -0.01, 0.11, 5)), TERMS).is_open
+    assert gain_words("GQ", known._replace(gain=Estimate(-0.05, -0.08, -0.02, 5)), TERMS).is_open
+
+
+def test_one_network_quotes_no_correlation_below_five():
+    rows = associations(table(np.arange(4.0)[None]), table(np.arange(4.0)[None])).to_dict("records")
+    assert association_words(rows[0], TERMS).text == "Cannot be told from 4 initializers; it takes 5."
+
+
+def test_what_initialization_costs():
+    rows = cells(frame(np.full((2, 4, 1), 0.1))).assign(training_steps=168.0, initialization_steps=0.0)
+    rows.loc[rows["treatment"] == "i3", "initialization_steps"] = 450.0
+    assert str(spent_words(spent(rows), TERMS, {"i3": "MetaInit"}.get)) == (
+        "MetaInit: 450 steps, 2.7 times the training. The others: nothing."
+    )
+
+
+def on_one_network(medians, *, chance=0.9, diverged=(), saturated=()):
+    """Return the sentences on one workload of three seeds, of treatments i0, i1, …"""
+    noise = 0.001 * np.array([[-1, 0, 1], [1, 0, -1], [0, 2, -1], [0, 0, 1], [1, -1, 0]])
+    outcome = (np.array(medians)[:, None] + noise[: len(medians)])[None]
+    for i in diverged:
+        outcome[0, i] = inf
+    trials = frame(outcome).assign(oriented_chance=chance, chance_standard_error=0.001, oriented_best=0.0)
+    found = workload_words(standing(cells(trials), trials, saturated), ERROR, TERMS, subject="plain-28")
+    assert all(sentence.subject == "plain-28" for sentence in found)
+    return found
+
+
+def test_one_network_with_everything_that_can_happen():
+    best, open_pair, untrained, diverged, saturated = on_one_network(
+        [0.02, 0.0205, 0.3, 0.9, 0.9], diverged=[4], saturated=["i3"]
+    )
+    assert best.text.startswith("i0 beats i2 by 28")
+    assert open_pair.is_open
+    assert open_pair.text.startswith("i0 and i1 cannot be told apart; about ")
+    assert plain(untrained) == "i3 does not train: 90.0 % test error, no better than guessing."
+    assert diverged.text == "i4 diverges at all 3 seeds."
+    assert saturated.text.startswith("GQ is saturated for i3: the gradient has vanished")
+
+
+def test_one_network_where_one_or_nobody_trains():
+    assert plain(on_one_network([0.02, 0.9])[0]) == "Only i0 trains: 2.0 % test error."
+    assert on_one_network([0.9, 0.9])[0].text.startswith("No initializer trains here: 90.0")
+    assert on_one_network([0.9, 0.9], diverged=[0, 1])[0].text == "Every initializer diverges."
+    # Where chance is not known nobody is said to train.
+    assert (
+        plain(on_one_network([0.9, 0.9], chance=nan, diverged=[1])[0]) == "Only i0 does not diverge: 90.0 % test error."
+    )
+    assert "nothing to compare it with" in on_one_network([0.02])[0].text
+
+
+def test_long_names_are_cut_where_they_do_not_differ():
+    first, second = "one two three four five six seven eight a", "one two three four five six seven eight b"
+    assert cut({"x": first, "y": second}, 3) == {"x": "one… eight a", "y": "one… eight b"}
+    early = cut({"x": "one two x four five six seven", "y": "one two y four five six seven"}, 3)
+    assert early["x"] != early["y"]
+    assert all(words_in(name) <= 3 for name in early.values())
+    assert cut({"x": "short name", "y": ""}, 2) == {"x": "short name", "y": ""}
+
+
+def test_braces_in_names_are_no_fields():
+    found = said("{first} beats {second}.", names={"first": "kaiming {second}", "second": "b {0}"}, bold=["first"])
+    assert found.text == "kaiming {second} beats b {0}."
+    assert found.bold == ("kaiming {second}",)
