@@ -136,14 +136,17 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
     return replace(
         record,
         history=curve,
-        initialization=kept_of(record.initialization, CURVE_POINTS),
+        initialization={
+            name: shared.of(part) if name == "cost" else part
+            for name, part in kept_of(record.initialization, CURVE_POINTS).items()
+        },
         spec=shared.within(record.spec),
         identity=shared.within(record.identity),
         task=shared.of(record.task),
         environment=shared.of(record.environment),
         metrics=_with_shared_names(record.metrics),
         timing=_with_shared_names(record.timing),
-        probes=[_with_shared_layers(probe) for probe in record.probes],
+        probes=[_with_shared_words(probe) for probe in record.probes],
     )
 
 
@@ -152,9 +155,16 @@ def _with_shared_names(values: Mapping[str, Any]) -> dict[str, Any]:
     return {sys.intern(name): value for name, value in values.items()}
 
 
-def _with_shared_layers(probe: dict[str, Any]) -> dict[str, Any]:
-    probe = _with_shared_names(probe)
-    return probe | {"values": _with_shared_names(probe["values"])} if probe["kind"] == "per_layer" else probe
+def _with_shared_words(probe: dict[str, Any]) -> dict[str, Any]:
+    """Return a measurement whose texts, and those of its conditions and layers, are the same in every record."""
+    return {
+        sys.intern(name): sys.intern(value)
+        if isinstance(value, str)
+        else _with_shared_words(value)
+        if isinstance(value, dict)
+        else value
+        for name, value in probe.items()
+    }
 
 
 def results_frame(
