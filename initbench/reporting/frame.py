@@ -5,11 +5,9 @@ It holds a trial's arguments as well as its labels, so that an analysis is a `gr
 
 from __future__ import annotations
 
-import gc
 import math
 import re
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +17,7 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
+from initbench.reporting.garbage import uncollected
 from initbench.reporting.metrics import has_outcome, outcome_key, outcome_names, training_key
 from initbench.reporting.places import places
 from initbench.reporting.resolved import read_compare
@@ -28,7 +27,7 @@ from initbench.suite.spec import cell_id
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 GQ = "probe.gradient_quotient"
@@ -83,7 +82,7 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
         InitbenchError: the folder has no trial records; or one that cannot be read, where `skipped` is not given.
     """
     ledger, shared = Ledger(path), Shared()
-    with _uncollected():
+    with uncollected():
         records = [slim(record, shared) for record in ledger.records(skipped)]
     if not records:
         unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
@@ -91,18 +90,6 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
             f"{path}: no trial records in {ledger.trials}{unreadable or '; give the folder of a suite that has run'}"
         )
     return records
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let no garbage be collected meanwhile: of reading there is none, and looking for it takes as long as reading."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
