@@ -30,7 +30,7 @@ class Shared:
             part: plain data; what is not is returned as it is.
         """
         try:
-            key = marshal.dumps(part, _VERSION)
+            key = marshal.dumps(part, _VERSION)  # type: ignore[arg-type]
         except ValueError:
             return part
         known: Part = self._known.setdefault(key, part)
