@@ -5,11 +5,10 @@ It holds a trial's arguments as well as its labels, so that an analysis is a `gr
 
 from __future__ import annotations
 
-import gc
 import math
 import re
 import sys
-from contextlib import contextmanager
+from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,16 +18,17 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
+from initbench.reporting.garbage import uncollected
 from initbench.reporting.metrics import has_outcome, outcome_key, outcome_names, training_key
-from initbench.reporting.places import places
+from initbench.reporting.places import OF_ONE_TRIAL, Place, places
 from initbench.reporting.resolved import read_compare
-from initbench.reporting.sharing import Shared
+from initbench.reporting.sharing import Once, Shared
 from initbench.reporting.tuner import kept_of
 from initbench.suite.spec import cell_id
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 GQ = "probe.gradient_quotient"
@@ -83,7 +83,7 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
         InitbenchError: the folder has no trial records; or one that cannot be read, where `skipped` is not given.
     """
     ledger, shared = Ledger(path), Shared()
-    with _uncollected():
+    with uncollected():
         records = [slim(record, shared) for record in ledger.records(skipped)]
     if not records:
         unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
@@ -93,25 +93,14 @@ def read_records(path: str | Path, skipped: list[str] | None = None) -> list[Tri
     return records
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let no garbage be collected meanwhile: of reading there is none, and looking for it takes as long as reading."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
     """Return a record with what a report needs: of the history a curve, of the initialization `tuner.kept_of`.
 
     The curve is that of the outcome, with the same quantity on the training split where there is one. It has at most
     `CURVE_POINTS` points that are `drawn`. Which these are depends on their epochs alone (on their steps where a recipe
     counts these), so that the trials of one cell keep the same ones, also where one of them diverged early. Beside them
-    every entry is kept that has a better outcome than all before: one of these is the first at any target.
+    every entry is kept that has a better outcome than all before: one of these is the first at any target. The identity
+    is that of the cell (`suite.spec.cell_id`).
 
     Args:
         record: as it was written, or such already.
@@ -141,7 +130,7 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
             for name, part in kept_of(record.initialization, CURVE_POINTS).items()
         },
         spec=shared.within(record.spec),
-        identity=shared.within(record.identity),
+        identity=shared.of({key: part for key, part in record.identity.items() if key not in OF_ONE_TRIAL}),
         task=shared.of(record.task),
         environment=shared.of(record.environment),
         metrics=_with_shared_names(record.metrics),
@@ -209,47 +198,55 @@ def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFA
         InitbenchError: no trial has a factor of `compare`, or it stands twice.
     """
     found = list(places([record.spec for record in records], compare))
-    names = outcome_names(records)
-    rows = []
-    for place in found:
-        record, spec, standing = records[place.trial], records[place.trial].spec, place.standing
-        row = {key: value for key, value in record.metrics.items() if not key.endswith("_reason")}
-        row |= {
-            "trial_id": record.id,
-            "suite": spec["suite"],
-            "status": record.status,
-            "phase": spec["phase"],
-            "architecture": spec["architecture"]["name"],
-            "scheme": spec["scheme"],
-            "dataset": spec["dataset"]["name"],
-            "seed": spec["seed"],
-            "treatment": standing.treatment,
-            "workload": standing.workload,
-            "cell": cell_id(record.identity),
-            "architecture_label": standing.architecture,
-            "metric": names[place.trial],
-            "outcome": _outcome(record),
-            **_chance(record),
-            "scheme_named_by": standing.scheme_named_by,
-            "part": standing.part,
-            "rest": standing.rest,
-            **place.arguments,
-        }
-        for probe in record.probes:
-            if probe["kind"] != "scalar":
-                continue
-            row[f"probe.{probe['name']}"] = probe["value"]
-            if "saturated" in probe.get("conditions", {}):
-                row[f"probe.{probe['name']}.saturated"] = probe["conditions"]["saturated"]
-        row |= {k: v for k, v in record.timing.items() if k.endswith("_seconds")}
-        rows.append(row)
-    key = cache(natural)
-    keys = [(key(row["workload"]), key(row["treatment"]), row["seed"], row["trial_id"]) for row in rows]
-    order = sorted(range(len(rows)), key=keys.__getitem__)
-    rows, is_first = [rows[i] for i in order], [found[i].is_first for i in order]
-    whole = _typed(pd.DataFrame(rows, columns=_columns(rows)))
-    trials = whole[np.array(is_first, dtype=bool)].drop(columns=_OF_STANDING)
-    return Frames(trials.reset_index(drop=True), whole)
+    names, key, cell = outcome_names(records), cache(natural), Once(cell_id)
+
+    def order(place: Place) -> tuple[Any, ...]:
+        record, standing = records[place.trial], place.standing
+        return key(standing.workload), key(standing.treatment), record.spec["seed"], record.id
+
+    found.sort(key=order)
+    # By column: a mapping for each of 10,000 rows takes 50 MB.
+    columns: dict[str, list[Any]] = defaultdict(lambda: [math.nan] * len(found))
+    for i, place in enumerate(found):
+        record = records[place.trial]
+        row = _row(record, place) | {"cell": cell(record.identity), "metric": names[place.trial]}
+        for name, value in row.items():
+            columns[name][i] = value
+    whole = _typed(pd.DataFrame(columns, columns=_columns(columns)))
+    is_first = np.array([place.is_first for place in found], dtype=bool)
+    return Frames(whole[is_first].drop(columns=_OF_STANDING).reset_index(drop=True), whole)
+
+
+def _row(record: TrialRecord, place: Place) -> dict[str, Any]:
+    """Return the columns of one place of a trial, but for those that depend on all records."""
+    spec, standing = record.spec, place.standing
+    row = {key: value for key, value in record.metrics.items() if not key.endswith("_reason")}
+    row |= {
+        "trial_id": record.id,
+        "suite": spec["suite"],
+        "status": record.status,
+        "phase": spec["phase"],
+        "architecture": spec["architecture"]["name"],
+        "scheme": spec["scheme"],
+        "dataset": spec["dataset"]["name"],
+        "seed": spec["seed"],
+        "treatment": standing.treatment,
+        "workload": standing.workload,
+        "architecture_label": standing.architecture,
+        "outcome": _outcome(record),
+        **_chance(record),
+        "scheme_named_by": standing.scheme_named_by,
+        "part": standing.part,
+        "rest": standing.rest,
+        **place.arguments,
+    }
+    for probe in record.probes:
+        if probe["kind"] != "scalar":
+            continue
+        row[f"probe.{probe['name']}"] = probe["value"]
+        if "saturated" in probe.get("conditions", {}):
+            row[f"probe.{probe['name']}.saturated"] = probe["conditions"]["saturated"]
+    return row | {k: v for k, v in record.timing.items() if k.endswith("_seconds")}
 
 
 def natural(text: str) -> list[tuple[int, str]]:
@@ -269,8 +266,8 @@ def _chance(record: TrialRecord) -> dict[str, float | None]:
     return {"chance": metric.get("chance"), "chance_standard_error": metric.get("chance_standard_error")}
 
 
-def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
-    found = set().union(*rows) - {*_IDENTITY, *_PAIRING, *_OUTCOME, *_TRAINING}
+def _columns(names: Collection[str]) -> list[str]:
+    found = set(names) - {*_IDENTITY, *_PAIRING, *_OUTCOME, *_TRAINING}
     sections = [
         *sorted(key for key in found if key.startswith("architecture.")),
         *sorted(key for key in found if key.startswith("initializer.")),

@@ -13,8 +13,8 @@ from initbench.suite.treatments import Standing, check_compare, standings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_OF_ONE_TRIAL = {"seed", "probes"}
-"""What of a spec has no part in where its trial stands."""
+OF_ONE_TRIAL = {"seed", "probes"}
+"""What of a spec, and of an identity, has no part in the cell of its trial."""
 
 
 class Place(NamedTuple):
@@ -77,7 +77,7 @@ def _kind(spec: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(
         id(value) if isinstance(value, dict | list | tuple) else value
         for key, value in spec.items()
-        if key not in _OF_ONE_TRIAL
+        if key not in OF_ONE_TRIAL
     )
 
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.charts.figure import MARKER
+from initbench.reporting.garbage import set_aside
 from initbench.reporting.page.collect import collect
-from initbench.reporting.page.html import render_html
+from initbench.reporting.page.html import html_pieces
 from initbench.reporting.results import Results, read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    import pandas as pd
+
+    from initbench.reporting.charts.figure import Figure
     from initbench.reporting.page.contents import Contents
     from initbench.reporting.source import Source
     from initbench.reporting.words.sentence import Sentence
@@ -81,21 +86,23 @@ def write_report(
         raise InitbenchError("only one suite's folder has a place for its report: say where to write it")
     output = Path(output) if output is not None else Path(folders) / "report"  # type: ignore[arg-type]
     results = folders if isinstance(folders, Results) else read_results(folders)
-    contents = contents_of(results, title, description)
-    tables = _tables(results, contents)
-    figures = {f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.figures}
-    page = render_html(contents)
-    written = [output / "index.html", *(output / f"{name}.csv" for name in tables)]
-    try:
-        (output / _FIGURES).mkdir(parents=True, exist_ok=True)
-        for name, table in tables.items():
-            write_file(output / f"{name}.csv", table)
-        for name in set(_NOT_IN_EVERY_REPORT) - set(tables):
-            (output / f"{name}.csv").unlink(missing_ok=True)
-        written += write_drawings(output / _FIGURES, figures)
-        write_file(output / "index.html", page)
-    except OSError as error:
-        raise InitbenchError(f"{error.filename or output}: {error.strerror}") from error
+    with set_aside():
+        contents = contents_of(results, title, description)
+        tables = _tables(results, contents)
+        written = [output / "index.html", *(output / f"{name}.csv" for name in tables)]
+        try:
+            (output / _FIGURES).mkdir(parents=True, exist_ok=True)
+            for name, table in tables.items():
+                with _put(output / f"{name}.csv") as file:
+                    table.to_csv(file, index=False)
+            for name in set(_NOT_IN_EVERY_REPORT) - set(tables):
+                (output / f"{name}.csv").unlink(missing_ok=True)
+            figures = (figure for analysis in contents.analyses for figure in analysis.figures)
+            written += write_drawings(output / _FIGURES, figures)
+            with _put(output / "index.html") as file:
+                file.writelines(html_pieces(contents))
+        except OSError as error:
+            raise InitbenchError(f"{error.filename or output}: {error.strerror}") from error
     return Written(written[0], written, list(contents.overview.sentences))
 
 
@@ -115,25 +122,26 @@ def contents_of(results: Results, title: str | None = None, description: str | N
     return collect(results, first, analyses, title, description)
 
 
-def _tables(results: Results, contents: Contents) -> dict[str, str]:
-    """Return every table that is written beside a page, as CSV by its name."""
+def _tables(results: Results, contents: Contents) -> dict[str, pd.DataFrame]:
+    """Return every table that is written beside a page, by its name."""
     frames = {"results": results.frame}
     every = (table for analysis in contents.analyses for table in analysis.tables)
     frames |= {table.name: table.frame for table in every if table.is_written}
     frames["conditions"] = contents.conditions
-    return {name: frame.to_csv(index=False) for name, frame in frames.items()}
+    return frames
 
 
-def write_drawings(folder: Path, drawings: Mapping[str, str]) -> list[Path]:
-    """Write drawings by file name, remove those of ours that are not among them, and return what was written.
+def write_drawings(folder: Path, figures: Iterable[Figure]) -> list[Path]:
+    """Write figures by their names, remove those of ours that are not among them, and return what was written.
 
     Args:
         folder: that exists.
-        drawings: file name → SVG.
+        figures: of a report.
     """
-    for name, drawing in drawings.items():
-        write_file(folder / name, drawing)
-    written = [folder / name for name in drawings]
+    each = {folder / f"{figure.name}.svg": figure for figure in figures}
+    for path, figure in each.items():
+        write_file(path, figure.file())
+    written = list(each)
     for path in set(folder.glob("*.svg")) - set(written):
         if MARKER in path.read_text(encoding="utf-8", errors="replace"):
             path.unlink()
@@ -150,10 +158,17 @@ def write_file(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; the error names it.
     """
+    with _put(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def _put(path: Path) -> Iterator[TextIO]:
+    """Open a file to be written whole, and put it in place by an atomic rename: piece by piece it takes less memory."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+            yield file
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except OSError as error:

@@ -7,7 +7,7 @@ times nor work out as often what it says of them.
 from __future__ import annotations
 
 import marshal
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ class Shared:
             part: plain data; what is not is returned as it is.
         """
         try:
-            key = marshal.dumps(cast("Any", part), _VERSION)
+            key = marshal.dumps(part, _VERSION)  # type: ignore[arg-type]
         except ValueError:
             return part
         known: Part = self._known.setdefault(key, part)

@@ -67,9 +67,7 @@ def write_markdown(results: Results, file: str | Path) -> Path:
         raise InitbenchError(f"{file}: a Markdown file ends in .md")
     contents = contents_of(results)
     head = markdown.head(contents)
-    figures = {
-        f"{figure.name}.svg": figure.file() for analysis in contents.analyses for figure in analysis.main_figures
-    }
+    figures = [figure for analysis in contents.analyses for figure in analysis.main_figures]
     try:
         if file.exists():
             head, mark, _ = file.read_text(encoding="utf-8").partition(markdown.MARK)

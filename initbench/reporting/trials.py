@@ -39,14 +39,17 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.
     """
     trials = frame[frame["phase"] == "final"]
     places = ["cell", "seed", "workload"]  # whose scheme the suite and an initializer name may stand in two workloads
-    known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
-    trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index().copy()
+    if trials.duplicated(places).any():
+        known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
+        trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index()
+    trials = trials.copy()
     trials["workload"] = _by_metric(trials, metrics)
-    for _, same in trials.groupby(["workload", "treatment"], sort=False):
-        if len(set(same["cell"])) > 1:
-            texts = [f" {{{text}}}" for text in _differences(same)]
-            for column in {"treatment", "part"} & set(trials.columns):
-                trials.loc[same.index, column] = [f"{own}{text}" for own, text in zip(same[column], texts, strict=True)]
+    label = ["workload", "treatment"]
+    of_several_cells = trials.groupby(label, sort=False)["cell"].transform("nunique") > 1
+    for _, same in trials[of_several_cells].groupby(label, sort=False):
+        texts = [f" {{{text}}}" for text in _differences(same)]
+        for column in {"treatment", "part"} & set(trials.columns):
+            trials.loc[same.index, column] = [f"{own}{text}" for own, text in zip(same[column], texts, strict=True)]
     signs = trials["metric"].map({name: metric.oriented(1.0) for name, metric in metrics.items()}).astype(float)
     bests = {name: metric.oriented(metric.best) for name, metric in metrics.items() if metric.best is not None}
     trials["oriented"] = (signs * trials["outcome"]).where(trials["status"] != "diverged", np.inf)

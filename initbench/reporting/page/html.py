@@ -34,6 +34,15 @@ def render_html(contents: Contents) -> str:
     Args:
         contents: what it says.
     """
+    return "".join(html_pieces(contents))
+
+
+def html_pieces(contents: Contents) -> Iterator[str]:
+    """Return the report as HTML, piece by piece.
+
+    Args:
+        contents: what it says.
+    """
     environment = Environment(
         loader=PackageLoader("initbench.reporting.page"),
         autoescape=True,
@@ -51,7 +60,7 @@ def render_html(contents: Contents) -> str:
         "as_json": as_json,
         "symbol": lambda entry: Markup(entry.symbol),  # noqa: S704  # ours
     }
-    return environment.get_template("page.html").render(
+    return environment.get_template("page.html").generate(
         {name: getattr(contents, name) for name in contents.__dataclass_fields__},
         sentences=contents.overview.sentences,
         heat_map=heat_map if heat_map is not None and heat_map.rows and heat_map.columns else None,

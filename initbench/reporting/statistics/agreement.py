@@ -35,7 +35,8 @@ def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
     if probe not in trials:
         return pd.DataFrame(columns=columns)
     rows = []
-    for workload, own in trials[trials["status"] != "failed"].groupby("workload", sort=False):
+    results = trials.loc[trials["status"] != "failed", ["workload", "treatment", "seed", probe]]
+    for workload, own in results.groupby("workload", sort=False):
         wide = own.pivot(index="seed", columns="treatment", values=probe)  # noqa: PD010  # it refuses duplicates
         values = wide.astype(float).dropna(axis="index", how="all").dropna(axis="columns")
         seeds, treatments = values.shape
