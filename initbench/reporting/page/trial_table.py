@@ -131,12 +131,14 @@ def _floor(record: TrialRecord) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: six digits are enough to look at, results.csv has them all."""
+    """Return a value as JSON has it: of what is not whole five digits are enough to look at; results.csv has all."""
     if isinstance(value, str) or value is None:
         return value
     if value != value:  # noqa: PLR0124  # NaN alone
         return None
     if isinstance(value, float) or hasattr(value, "dtype"):
-        number = float(f"{float(value):.6g}")
-        return None if not math.isfinite(number) else int(number) if number.is_integer() else number
+        number = float(value)
+        if not math.isfinite(number):
+            return None
+        return int(number) if number.is_integer() else float(f"{number:.5g}")
     return value

@@ -80,7 +80,7 @@ def test_what_markdown_would_read_is_escaped():
 def test_images_stand_where_they_have_a_folder_and_nowhere_else():
     assert "![" not in render_markdown(contents())
     text = render_markdown(contents(), "my page")
-    figures = [figure for analysis in contents().analyses for figure in analysis.figures]
+    figures = [figure for analysis in contents().analyses for figure in analysis.main_figures]
     assert re.findall(r"!\[(.*)\]\((.*)\)", text) == [(f.alt, f"my%20page/{f.name}.svg") for f in figures]
 
 

@@ -86,7 +86,9 @@ def lead_of(world):
     """Return the leader that the report names in one world, (workloads, treatments, seeds)."""
     trials = frame(world)
     judged = cells(trials.assign(oriented_chance=np.nan, chance_standard_error=np.nan, oriented_best=np.nan))
-    results = SimpleNamespace(trials=trials, cells=judged, judged=judged, terms=SimpleNamespace(metric="error"))
+    on = {str(workload): own for workload, own in trials.groupby("workload", sort=False)}
+    terms = SimpleNamespace(metric="error")
+    results = SimpleNamespace(trials=trials, trials_on=on, cells=judged, judged=judged, terms=terms)
     return find_lead(results, compare_ranks(table(np.median(world, axis=-1))), order_of(results))
 
 
