@@ -45,14 +45,22 @@ seeds: {seeds}
 """
 
 
-# Not `resource.getrusage`: its maximum has that of the process that began this one, which has loaded torch.
+# Not `resource.getrusage`: its maximum has that of the process that began this one, which has loaded torch. The process
+# that draws is added, as if both were at their largest at once.
 ONE_REPORT = """
+import os
 import sys
 from pathlib import Path
 from initbench.reporting.report import write_report
+
+def peak(process):
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    [line] = [line for line in lines if line.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1024 / 1e6
+
 write_report(sys.argv[1])
-[line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
-print(int(line.split()[1]) * 1024 / 1e6)
+children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+print(sum(map(peak, ["self", *children])))
 """
 
 
@@ -92,7 +100,7 @@ def load(folder: Path) -> None:
 
 
 def peak_memory(folder: Path) -> float:
-    """Return the largest memory, in MB, of a process that makes the report and nothing else."""
+    """Return the largest memory, in MB, of the processes that make the report and do nothing else."""
     done = subprocess.run([sys.executable, "-c", ONE_REPORT, str(folder)], capture_output=True, text=True, check=True)
     return float(done.stdout)
 

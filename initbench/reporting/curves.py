@@ -84,10 +84,11 @@ def _points(members: Sequence[TrialRecord], metric: Metric) -> list[dict[str, An
 
 def _curve(record: TrialRecord, key: str, metric: Metric) -> dict[int, float | None]:
     """Return the oriented values of a record's drawn points by step, None for one that was not finite."""
+    outcome = outcome_key(record)
     return {
         entry["step"]: None if entry[key] is None else metric.oriented(entry[key])
         for entry in record.history
-        if entry.get("drawn", True) and outcome_key(record) in entry and key in entry
+        if entry.get("drawn", True) and outcome in entry and key in entry
     }
 
 

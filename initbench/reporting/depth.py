@@ -34,7 +34,8 @@ def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Data
     if "architecture.depth" not in trials:
         return pd.DataFrame(columns=COLUMNS)
     results = trial_outcomes(trials).dropna(subset=["architecture.depth"])
-    results = results.assign(family=[without_depth(workload) for workload in results["workload"]])
+    families = {workload: without_depth(workload) for workload in results["workload"].unique()}
+    results = results.assign(family=results["workload"].map(families))
     rows: list[dict[str, Any]] = []
     for family, members in results.groupby("family", sort=False):
         if members["architecture.depth"].nunique() < 2:

@@ -18,11 +18,11 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
-from initbench.reporting.garbage import uncollected
-from initbench.reporting.metrics import has_outcome, outcome_key, outcome_names, training_key
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_names, outcome_sign, training_key
 from initbench.reporting.places import OF_ONE_TRIAL, Place, places
 from initbench.reporting.resolved import read_compare
 from initbench.reporting.sharing import Once, Shared
+from initbench.reporting.speed import uncollected
 from initbench.reporting.tuner import kept_of
 from initbench.suite.spec import cell_id
 from initbench.suite.treatments import DEFAULT_COMPARE
@@ -112,7 +112,7 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
     names = ["step", "epoch", key, *([also] if also else [])]
     recipe = record.spec["recipe"]
     unit, length = ("step", recipe["steps"]) if recipe.get("steps") else ("epoch", recipe["epochs"])
-    sign = 1 if not entries or record.task["metrics"][key]["better"] == "lower" else -1  # as `Metric.oriented`
+    sign = outcome_sign(record) if entries else 1.0
     curve: list[dict[str, Any]] = []
     last, lowest = 0, math.inf
     for entry in entries:
@@ -213,8 +213,10 @@ def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFA
         for name, value in row.items():
             columns[name][i] = value
     whole = _typed(pd.DataFrame(columns, columns=_columns(columns)))
+    del columns
     is_first = np.array([place.is_first for place in found], dtype=bool)
-    return Frames(whole[is_first].drop(columns=_OF_STANDING).reset_index(drop=True), whole)
+    trials = whole.drop(columns=_OF_STANDING)  # shares its memory
+    return Frames(trials if is_first.all() else trials[is_first].reset_index(drop=True), whole)
 
 
 def _row(record: TrialRecord, place: Place) -> dict[str, Any]:

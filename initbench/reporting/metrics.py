@@ -126,6 +126,11 @@ def has_outcome(record: TrialRecord) -> bool:
     return outcome_key(record) in record.task.get("metrics", {})
 
 
+def outcome_sign(record: TrialRecord) -> float:
+    """Return what the outcome of a record that has one (`has_outcome`) is multiplied by to be oriented: 1 or -1."""
+    return 1.0 if record.task["metrics"][outcome_key(record)]["better"] == "lower" else -1.0
+
+
 def outcome_metric(record: TrialRecord) -> Metric:
     """Return the primary metric of a record that has an outcome (`has_outcome`), without its chance level."""
     return _plain(Metric.from_json(record.task["metrics"][outcome_key(record)]))

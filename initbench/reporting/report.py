@@ -12,10 +12,10 @@ from initbench.errors import InitbenchError
 from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.charts.figure import MARKER
-from initbench.reporting.garbage import set_aside
 from initbench.reporting.page.collect import collect
 from initbench.reporting.page.html import html_pieces
 from initbench.reporting.results import Results, read_results
+from initbench.reporting.speed import set_aside, texts_as_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -86,7 +86,7 @@ def write_report(
         raise InitbenchError("only one suite's folder has a place for its report: say where to write it")
     output = Path(output) if output is not None else Path(folders) / "report"  # type: ignore[arg-type]
     results = folders if isinstance(folders, Results) else read_results(folders)
-    with set_aside():
+    with set_aside(), texts_as_objects():
         contents = contents_of(results, title, description)
         tables = _tables(results, contents)
         written = [output / "index.html", *(output / f"{name}.csv" for name in tables)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from initbench.reporting.cells import cells
 from initbench.reporting.charts.style import colours
 from initbench.reporting.frame import Frames, results_frames
+from initbench.reporting.measurements import profiles
 from initbench.reporting.metrics import described_metrics, outcome_metrics, trial_metrics
 from initbench.reporting.names import Names, short_names
 from initbench.reporting.refused import refused_cells
@@ -84,6 +85,11 @@ class Results:
     def cells(self) -> pd.DataFrame:
         """One row per treatment and workload (`cells.cells`)."""
         return cells(self.trials)
+
+    @cached_property
+    def profiles(self) -> pd.DataFrame:
+        """What the networks looked like at initialization, by layer (`measurements.profiles`)."""
+        return profiles(self.records, self.trials)
 
     @cached_property
     def judged(self) -> pd.DataFrame:

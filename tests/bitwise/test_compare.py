@@ -121,39 +121,42 @@ def changed_copy(folder, part, old, new):
     return folder
 
 
+# What the losses show of a change in the last bit of the weights depends on the processor.
+LOSSES = {"history", "metrics"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("part", "old", "new", "moved"),
+    ("part", "old", "new", "moved", "perhaps"),
     [
-        (".", "A request that cannot be met", "Any request that cannot be met", set()),
+        (".", "A request that cannot be met", "Any request that cannot be met", set(), set()),
         # By the last bit of a float32 or of a float64.
         (
             "initializers",
             "/ math.sqrt(fan)",
             "/ math.sqrt(fan) * (1 + 2**-23)",
-            {"after initialization", "after training", "history", "metrics", "probes"},
+            {"after initialization", "after training", "probes"},
+            LOSSES,
         ),
-        (
-            "training",
-            "loss.backward()",
-            "(loss * (1 + 2**-23)).backward()",
-            {"after training", "history", "metrics"},
-        ),
+        ("training", "loss.backward()", "(loss * (1 + 2**-23)).backward()", {"after training"}, LOSSES),
+        ("training", "loss.backward()", "(loss * (1 + 2**-10)).backward()", {"after training", *LOSSES}, set()),
         (
             "probes",
             "torch.linalg.vector_norm(layers, dim=1)",
             "(torch.linalg.vector_norm(layers, dim=1) * (1 + 2**-52))",
             {"probes"},
+            set(),
         ),
     ],
-    ids=["nothing", "initializer", "training", "probe"],
+    ids=["nothing", "initializer", "training by one bit", "training", "probe"],
 )
-def test_one_bit_that_is_changed_on_purpose_is_seen(tmp_path, part, old, new, moved):
+def test_a_change_on_purpose_is_seen(tmp_path, part, old, new, moved, perhaps):
     result = compare_trees(compare.ROOT, changed_copy(tmp_path, part, old, new), [TINY.request()])
     assert result.errors == []
     assert result.outcomes == {"finished": 1}
-    found = [line for trials in result.different.values() for lines in trials.values() for line in lines]
-    assert {line.partition("/")[0] for line in found} == moved
+    lines = [line for trials in result.different.values() for lines in trials.values() for line in lines]
+    found = {line.partition("/")[0] for line in lines}
+    assert moved <= found <= moved | perhaps
     assert result.equal == (not moved)
 
 

@@ -23,6 +23,7 @@ from initbench.execution.executor import Job
 from initbench.execution.in_process import run_in_process
 from initbench.execution.ray_tune import run_with_ray_tune
 from initbench.ledger import Ledger
+from initbench.reporting import overview, read_results
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.load import load_suite
 from initbench.suite.plan import plan
@@ -111,11 +112,15 @@ def test_ray_and_in_process_agree_bitwise(in_process, on_ray):
 
 
 def test_ray_is_silent_but_for_our_lines(on_ray):
-    _, out = on_ray
+    folder, out = on_ray
     lines = out.splitlines()
     assert lines[0] == "16 trials to run"
-    assert sum(line.startswith("[") for line in lines) == 16
-    assert len(lines) == 16 + 4
+    assert all(line.startswith("[") for line in lines[1:17])
+    assert lines[17].startswith("16 trials: 12 finished, 4 diverged; 16 ran now")
+    sentences = [str(sentence) for sentence in overview(read_results(folder / "runs/faults")).sentences]
+    # Lines are as wide as the terminal.
+    assert " ".join(lines[18:-2]) == " ".join(sentences)
+    assert lines[-2:] == ["report: runs/faults/report/index.html", "MLflow: initbench ui runs/faults"]
 
 
 def test_a_diverged_trial_says_where(in_process):
@@ -166,7 +171,7 @@ def test_a_deleted_record_is_run_again_bitwise(in_process):
     assert active_runs(folder) == Counter(list(before))
 
 
-@pytest.mark.parametrize("executor", ["in-process", "ray"])
+@pytest.mark.parametrize("executor", ["in-process", pytest.param("ray", marks=pytest.mark.slow)])
 def test_kill_9_of_the_driver_and_the_same_command(in_process, tmp_path, executor):
     """Killed in the middle of the sweep, then run again: the ledger of the uninterrupted run, no MLflow run doubled."""
     shutil.copy(in_process / "suite.yaml", tmp_path)

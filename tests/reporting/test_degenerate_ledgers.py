@@ -253,6 +253,7 @@ def test_long_names_are_whole_in_the_page():
         assert name in visible(page)
 
 
+@pytest.mark.slow
 def test_many_workloads_and_treatments_are_one_page_of_a_size_that_opens(tmp_path):
     """40 networks × 30 initializers of one seed each: 8 MB, and every cell and every trial is there."""
     records = [

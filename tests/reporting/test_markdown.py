@@ -70,12 +70,12 @@ def test_every_chart_is_a_file_that_a_page_of_any_colour_can_show(quickstart):
     results, page = quickstart
     named = re.findall(r"\(page/([^)]+)\)", page.read_text(encoding="utf-8").replace("%3D", "="))
     assert sorted(named) == sorted(path.name for path in (page.parent / "page").iterdir())
-    assert {"differences.svg", "quotient-wrn-depth=28-width=1.svg", "steps-wrn-depth=28-width=1.svg"} < set(named)
+    assert {"differences.svg", "quotient-plain-depth=28-width=1.svg", "steps-plain-depth=28-width=1.svg"} < set(named)
     for name in named:
         drawn = (page.parent / "page" / name).read_text(encoding="utf-8")
         parsed(drawn)
         assert "currentColor" not in drawn
-    drawn = (page.parent / "page" / "steps-wrn-depth=28-width=1.svg").read_text(encoding="utf-8")
+    drawn = (page.parent / "page" / "steps-plain-depth=28-width=1.svg").read_text(encoding="utf-8")
     for name, colour in results.palette.items():  # each has its legend, as nothing stands beside it
         assert colour in drawn
         assert name in drawn
@@ -85,9 +85,9 @@ def test_images_say_in_words_what_they_show(quickstart):
     text = quickstart[1].read_text(encoding="utf-8")
     images = re.findall(r"^!\[(.*)\]\(page/(.*)\.svg\)$", text, re.MULTILINE)
     assert all(alt.strip() for alt, _ in images)
-    said = {name: alt for alt, name in images}["quotient-wrn-depth%3D28-width%3D1"]
-    assert said.startswith("Test error against gradient quotient on wrn-28: 12 trials of 4 initializers")
-    assert "1 diverged, 0 with a saturated value" in said
+    said = {name: alt for alt, name in images}["quotient-plain-depth%3D28-width%3D1"]
+    assert said.startswith("Test error against gradient quotient on plain-28: 12 trials of 4 initializers")
+    assert "0 diverged, 6 with a saturated value" in said
 
 
 def test_what_a_reader_is_warned_of_stands_before_the_answers(tmp_path):

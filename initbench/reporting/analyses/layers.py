@@ -12,7 +12,7 @@ import pandas as pd
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.layer_figures import layer_figures
 from initbench.reporting.formatting import capitalized
-from initbench.reporting.measurements import left_of_statistics, level, measurement_tables, profiles
+from initbench.reporting.measurements import left_of_statistics, level, measurement_tables
 from initbench.reporting.names import Name, label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
@@ -148,7 +148,7 @@ def layers(results: Results | str | Path, *, probe: str = "", workload: str = ""
         InitbenchError: the folder has no trial records that can be read; or there is no such probe or workload.
     """
     results = as_results(results)
-    found = profiles(results.records, results.trials)
+    found = results.profiles
     if not len(found):
         return None
     if probe:

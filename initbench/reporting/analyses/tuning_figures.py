@@ -15,7 +15,6 @@ from initbench.reporting.charts.values import value_panel
 from initbench.reporting.depth import without_depth
 from initbench.reporting.file_names import file_names
 from initbench.reporting.formatting import capitalized
-from initbench.reporting.measurements import profiles
 from initbench.reporting.names import short_names
 from initbench.reporting.words.initialization import plain_number, quantity_words
 
@@ -71,7 +70,7 @@ def _by_layer(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str
 
 def _before_after(found: Tuning) -> dict[str, pd.DataFrame]:
     """Return the profiles by layer of each probe: ``before`` are those of a tuner's base, ``after`` are its own."""
-    measured = profiles(found.results.records, found.results.trials)
+    measured = found.results.profiles
     measured = measured[measured["form"] == "per_layer"]
     known = pd.concat([frame[["workload", "treatment", "base"]] for frame in (found.changes, found.outcomes)])
     bases = known.dropna().drop_duplicates()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import subprocess
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,15 +42,55 @@ def to_png(specification: Mapping[str, Any]) -> bytes:
 def begin(specification: Mapping[str, Any]) -> Future[str]:
     """Begin to draw beside what else is done, and return what will hold the SVG.
 
-    vl-convert has one engine, which frees Python while it draws: on a second core a report's figures cost no time of
-    their own, and more threads than one would only wait for one another.
+    vl-convert holds Python's lock while it draws (1.9.0). So it draws in a process of its own: on a second core a
+    report's figures cost no time of their own. Where there is no such process, they are drawn in this one.
     """
-    return _engine().submit(to_svg, specification)
+    return _drawing().submit(specification)
+
+
+class _Drawing:
+    """A process that draws one figure after the other, and the thread that waits for it."""
+
+    def __init__(self) -> None:
+        script = str(Path(__file__).with_name("drawing_process.py"))
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="figures")
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - Python itself, and a file of this package
+                [sys.executable, "-P", script, _VERSION],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        except OSError:
+            return
+        atexit.register(self._process.communicate)
+
+    def submit(self, specification: Mapping[str, Any]) -> Future[str]:
+        """Return what will hold the drawing."""
+        return self._thread.submit(self._drawn, specification)
+
+    def _drawn(self, specification: Mapping[str, Any]) -> str:
+        found = self._answer(_text(specification))
+        return to_svg(specification) if found is None else found
+
+    def _answer(self, text: str) -> str | None:
+        """Return the drawing; None where the process has ended or cannot draw it."""
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            return None
+        try:
+            self._process.stdin.write(text.encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            return None
+        line = self._process.stdout.readline()
+        answer: str | None = json.loads(line) if line.endswith(b"\n") else None
+        return answer
 
 
 @cache
-def _engine() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="figures")
+def _drawing() -> _Drawing:
+    return _Drawing()
 
 
 def _text(specification: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from initbench.reporting.page.contents import by_subject, head_of
 from initbench.reporting.page.glossary import Glossary, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatColumn, HeatMap
@@ -73,7 +73,7 @@ def html_pieces(contents: Contents) -> Iterator[str]:
     )
 
 
-def as_json(data: Mapping[str, Any]) -> Markup:
+def as_json(data: Any) -> Markup:
     """Return data as JSON for a ``<script>`` element: no text in it can end the element or begin another.
 
     Args:

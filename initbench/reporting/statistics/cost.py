@@ -11,7 +11,7 @@ import numpy as np
 from initbench.reporting.cells import cells, table, trial_outcomes
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.frame import natural
-from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric
+from initbench.reporting.metrics import has_outcome, outcome_key, outcome_sign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,10 +96,9 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
     """
     key = outcome_key(record)
     known = [entry for entry in record.history if entry.get(key) is not None] if has_outcome(record) else []
-    oriented = outcome_metric(record).oriented if known else float
-    least = oriented(target)
+    sign = outcome_sign(record) if known else 1.0
     for entry in known:
-        if oriented(entry[key]) <= least:
+        if sign * entry[key] <= sign * target:
             return initialization_steps(record) + float(entry["step"])
     return math.inf
 

@@ -25,8 +25,8 @@ class PairedComparison(NamedTuple):
 
     Attributes:
         by_workload: one row per workload that has both: ``workload``; ``difference``, ``low``, ``high``: as from
-            `paired_estimate`; ``median``: of the differences, where both diverged 0, where one did ±∞;
-            ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one or two diverged trials.
+            `paired_estimate`; ``median``: of the differences, where both diverged 0, where one did ±∞, NaN between
+            −∞ and ∞; ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one or two diverged trials.
         difference: the mean over workloads of their mean differences; the interval is over workloads, of which these
             are taken as a sample. None of it where a trial diverged.
         probability_of_improvement: that a run of the treatment has a lower error than a run of the reference on the
@@ -140,7 +140,7 @@ def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparis
                 "difference": mean.value,
                 "low": mean.low,
                 "high": mean.high,
-                "median": float(np.median(paired_differences(first, second))),
+                "median": _median(paired_differences(first, second)),
                 "probability_of_improvement": probability_of_improvement(first, second),
                 "seeds": len(first),
                 "diverged": int((np.isinf(first) | np.isinf(second)).sum()),
@@ -154,6 +154,12 @@ def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparis
         share_estimate(by_workload["probability_of_improvement"].to_numpy(dtype=float), comparisons),
         comparisons,
     )
+
+
+def _median(differences: NDArray[np.float64]) -> float:
+    """Return the median; NaN where those in the middle are −∞ and ∞."""
+    with np.errstate(invalid="ignore"):
+        return float(np.median(differences))
 
 
 def in_direction(by_workload: pd.DataFrame, metric: Metric) -> pd.DataFrame:

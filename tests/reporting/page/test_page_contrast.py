@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from pages import contents
+from made_page import contents
 
 from initbench.reporting.page.html import render_html
 from initbench.reporting.page.shades import STEPS, contrast, ramp, step

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from pages import HOSTILE, FakeAnalysis, FakeFigure, all_states, contents, heat_map, large, table
+from made_page import HOSTILE, FakeAnalysis, FakeFigure, all_states, contents, heat_map, large, table
 
 from initbench.reporting.analyses.heat_map import STATES, HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView

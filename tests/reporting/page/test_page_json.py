@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from pages import FakeAnalysis, all_states, contents, table
+from made_page import FakeAnalysis, all_states, contents, table
 
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.json import SCHEMA, render_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pages import FakeAnalysis, all_states, contents, diverged, large, table, trained
+from made_page import FakeAnalysis, all_states, contents, diverged, large, table, trained
 
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from browser import CHROMIUM, OFFLINE, opened
-from pages import SENTENCES, contents, heat_map, large
+from made_page import SENTENCES, contents, heat_map, large
 
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.html import render_html

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pages import SENTENCES, FakeAnalysis, contents, heat_map, large, table
+from made_page import SENTENCES, FakeAnalysis, contents, heat_map, large, table
 
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
