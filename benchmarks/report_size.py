@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,23 +46,7 @@ seeds: {seeds}
 """
 
 
-# Not `resource.getrusage`: its maximum has that of the process that began this one, which has loaded torch. The process
-# that draws is added, as if both were at their largest at once.
-ONE_REPORT = """
-import os
-import sys
-from pathlib import Path
-from initbench.reporting.report import write_report
-
-def peak(process):
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    [line] = [line for line in lines if line.startswith("VmHWM:")]
-    return int(line.split()[1]) * 1024 / 1e6
-
-write_report(sys.argv[1])
-children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-print(sum(map(peak, ["self", *children])))
-"""
+ONE_REPORT = "import sys; from initbench.reporting.report import write_report; write_report(sys.argv[1])"
 
 
 def varied(record: TrialRecord, spec: TrialSpec, generator: random.Random) -> TrialRecord:
@@ -100,9 +85,29 @@ def load(folder: Path) -> None:
 
 
 def peak_memory(folder: Path) -> float:
-    """Return the largest memory, in MB, of the processes that make the report and do nothing else."""
-    done = subprocess.run([sys.executable, "-c", ONE_REPORT, str(folder)], capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    """Return the largest memory, in MB, of the processes that make the report and do nothing else, seen every 50 ms.
+
+    Pages that several processes share are counted once (proportional set size).
+    """
+    largest = 0
+    with subprocess.Popen([sys.executable, "-c", ONE_REPORT, str(folder)]) as process:
+        while process.poll() is None:
+            try:
+                of = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
+                memory = sum(map(_proportional_set_size, [str(process.pid), *of]))
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # one has just ended
+            largest = max(largest, memory)
+            time.sleep(0.05)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, ONE_REPORT)
+    return largest / 1e6
+
+
+def _proportional_set_size(process: str) -> int:
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    [size] = [line.split()[1] for line in lines if line.startswith("Pss:")]
+    return int(size) * 1024
 
 
 def measure(runs: int, quick: bool) -> list[timing.Row]:
