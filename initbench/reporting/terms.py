@@ -34,18 +34,6 @@ class Terms:
         return "outcome" if self.metric is None else self.metric.title
 
     @property
-    def outcomes(self) -> str:
-        """Several outcomes in words."""
-        return "outcomes" if self.metric is None else self.metric.plural
-
-    @property
-    def edge(self) -> str:
-        """The edge of a chart at which the worst outcomes stand."""
-        if self.metric is None:
-            return "upper (where higher is better, the lower)"
-        return "upper" if self.metric.better == "lower" else "lower"
-
-    @property
     def one(self) -> str:
         """The treatment with its article: ``an initializer``."""
         return f"{'an' if self.treatment[0] in 'aeiou' else 'a'} {self.treatment}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from initbench.metric import Metric
     from initbench.reporting.results import Results
-    from initbench.reporting.statistics.standing import Standing
+    from initbench.reporting.statistics.workload_order import WorkloadOrder
 
 _LEAST_DISTANCE = 0.005
 """Of the distance from chance to the best value: what is nearer to the best than this has one colour."""
@@ -35,7 +35,7 @@ class _Facts:
     results: Results
     cells: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
-    orders: dict[str, Standing] = field(default_factory=dict)
+    orders: dict[str, WorkloadOrder] = field(default_factory=dict)
     compared: dict[tuple[str, str], Mapping[Hashable, Any]] = field(default_factory=dict)
 
 
@@ -62,7 +62,7 @@ def heat_map(results: Results) -> HeatMap:
         results,
         {(row["treatment"], row["workload"]): row for row in rows},
         {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
-        compared.standings,
+        compared.orders,
         {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
     )
     workloads = sorted(results.metric_of, key=natural)
@@ -136,7 +136,7 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
     return HeatCell(state, text, _note(row), _level(facts, row, metric), is_best, f"{where}: {said}{best}.", mean, told)
 
 
-def _is_ahead(results: Results, workload: str, order: Standing) -> bool:
+def _is_ahead(results: Results, workload: str, order: WorkloadOrder) -> bool:
     """Return whether the best of a workload is told apart from those that did not train, and from those that diverged.
 
     From the former as from those that did train. A diverged trial has no difference: there all seeds have to agree,

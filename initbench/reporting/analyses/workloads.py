@@ -20,7 +20,7 @@ from initbench.reporting.metrics import described_metrics
 from initbench.reporting.results import as_results
 from initbench.reporting.sharing import distinct
 from initbench.reporting.statistics.intervals import mean_estimate
-from initbench.reporting.statistics.standing import Standing, standing
+from initbench.reporting.statistics.workload_order import WorkloadOrder, workload_order
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.trials import early_columns
 from initbench.reporting.words.workload import workload_words
@@ -66,12 +66,12 @@ class Workloads(Analysis):
         return [sentence for workload in self.results.metric_of for sentence in self.of(workload)]
 
     @cached_property
-    def standings(self) -> dict[str, Standing]:
+    def orders(self) -> dict[str, WorkloadOrder]:
         """Who is where, on each workload."""
         cells = self.results.cells
         saturated = self.comparison[self.comparison["gradient_quotient_saturated"] > 0]
         return {
-            workload: standing(
+            workload: workload_order(
                 cells[cells["workload"] == workload],
                 self.results.trials_on[workload],
                 set(saturated[saturated["workload"] == workload]["treatment"]),
@@ -87,7 +87,7 @@ class Workloads(Analysis):
         """
         names, terms, metric = self.results.names, self.results.terms, self.results.metric_of[workload]
         subject = names.workload(workload)
-        return workload_words(self.standings[workload], metric, terms, names.treatment, subject=subject)
+        return workload_words(self.orders[workload], metric, terms, names.treatment, subject=subject)
 
     @cached_property
     def remarks(self) -> list[str]:

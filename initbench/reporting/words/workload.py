@@ -14,34 +14,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from initbench.metric import Metric
-    from initbench.reporting.statistics.standing import Standing
+    from initbench.reporting.statistics.workload_order import WorkloadOrder
     from initbench.reporting.terms import Terms
 
 
 def workload_words(
-    standing: Standing, metric: Metric, terms: Terms, display: Callable[[str], str] = str, *, subject: str = ""
+    order: WorkloadOrder, metric: Metric, terms: Terms, display: Callable[[str], str] = str, *, subject: str = ""
 ) -> list[Sentence]:
     """Return the sentences on one workload, which is not named in them; at least one.
 
     Args:
-        standing: as from `standing.standing`.
+        order: as from `workload_order.workload_order`.
         metric: of the workload.
         terms: of the comparison.
         display: a treatment's label → its display text.
         subject: the workload, as a display text.
     """
     sentences = [
-        *_best(standing, metric, terms, display, subject),
-        *_untrained(standing, metric, terms, display, subject),
-        *_diverged(standing, terms, display, subject),
+        *_best(order, metric, terms, display, subject),
+        *_untrained(order, metric, terms, display, subject),
+        *_diverged(order, terms, display, subject),
     ]
-    if standing.saturated:
-        whose = named([display(name) for name in standing.saturated])
+    if order.saturated:
+        whose = named([display(name) for name in order.saturated])
         sentences.append(
             said(
                 "GQ is saturated for {whose}: the gradient has vanished, GQ says nothing of curvature.",
                 "GQ is saturated for {whose}: the gradient has vanished.",
-                f"GQ is saturated for {counted(len(standing.saturated), terms.treatment)}: the gradient has vanished.",
+                f"GQ is saturated for {counted(len(order.saturated), terms.treatment)}: the gradient has vanished.",
                 names={"whose": whose},
                 subject=subject,
             )
@@ -50,42 +50,40 @@ def workload_words(
 
 
 def _best(
-    standing: Standing, metric: Metric, terms: Terms, display: Callable[[str], str], subject: str
+    order: WorkloadOrder, metric: Metric, terms: Terms, display: Callable[[str], str], subject: str
 ) -> list[Sentence]:
-    outcomes = standing.outcomes
-    if standing.compared == 0:
+    outcomes = order.outcomes
+    if order.compared == 0:
         nothing = "Nothing was trained here: the trials were measured at initialization alone."
-        text = nothing if standing.seeds else "No trial has a result."
-        return [Sentence(text, is_open=not standing.seeds, subject=subject)]
+        text = nothing if order.seeds else "No trial has a result."
+        return [Sentence(text, is_open=not order.seeds, subject=subject)]
     if not len(outcomes):
-        return [] if len(standing.untrained) else [Sentence(f"Every {terms.treatment} diverges.", subject=subject)]
+        return [] if len(order.untrained) else [Sentence(f"Every {terms.treatment} diverges.", subject=subject)]
     if len(outcomes) == 1:
         own = [metric.oriented(outcomes.iloc[0])]
         # Where chance is not known nothing is said of training.
-        verb = "trains" if len(standing.untrained) else "does not diverge"
+        verb = "trains" if len(order.untrained) else "does not diverge"
         form = "Only {{first}} {verb}: {value}."
-        if standing.compared == 1:
+        if order.compared == 1:
             form = "{{first}}: {value}; there is nothing to compare it with."
         return [
             said(
                 *(form.format(verb=verb, value=words(own, metric)) for words in (outcome_words, value_words)),
-                names={"first": display(standing.best)},
+                names={"first": display(order.best)},
                 bold=["first"],
                 subject=subject,
             )
         ]
     sentences = []
-    if standing.behind:
-        other = standing.behind[0]
-        difference = standing.differences[other]
-        found = pair_words(display(standing.best), display(other), difference, metric, comparisons=standing.comparisons)
+    if order.behind:
+        other = order.behind[0]
+        difference = order.differences[other]
+        found = pair_words(display(order.best), display(other), difference, metric, comparisons=order.comparisons)
         sentences.append(Sentence(found.text, found.bold, found.is_open, subject))
-    leading = standing.leading
+    leading = order.leading
     if len(leading) == 2:
-        difference = standing.differences[leading[1]]
-        found = pair_words(
-            display(leading[0]), display(leading[1]), difference, metric, comparisons=standing.comparisons
-        )
+        difference = order.differences[leading[1]]
+        found = pair_words(display(leading[0]), display(leading[1]), difference, metric, comparisons=order.comparisons)
         sentences.append(Sentence(found.text, found.bold, found.is_open, subject))
     elif len(leading) > 2:
         values = [metric.oriented(outcomes[name]) for name in leading]
@@ -103,14 +101,14 @@ def _best(
 
 
 def _untrained(
-    standing: Standing, metric: Metric, terms: Terms, display: Callable[[str], str], subject: str
+    order: WorkloadOrder, metric: Metric, terms: Terms, display: Callable[[str], str], subject: str
 ) -> list[Sentence]:
-    untrained = standing.untrained
+    untrained = order.untrained
     if not len(untrained):
         return []
     own = [metric.oriented(value) for value in untrained]
     values = value_words(own, metric)
-    if len(untrained) == standing.compared:
+    if len(untrained) == order.compared:
         text = f"No {terms.treatment} trains here: {values}, no better than guessing."
         return [Sentence(text, subject=subject)]
     verb = "does" if len(untrained) == 1 else "do"
@@ -125,10 +123,10 @@ def _untrained(
     ]
 
 
-def _diverged(standing: Standing, terms: Terms, display: Callable[[str], str], subject: str) -> list[Sentence]:
+def _diverged(order: WorkloadOrder, terms: Terms, display: Callable[[str], str], subject: str) -> list[Sentence]:
     """Return one sentence for those that diverged at equally many of their seeds, the most often first."""
     together: dict[tuple[int, int], list[str]] = {}
-    for name, counts in standing.diverged.items():
+    for name, counts in order.diverged.items():
         together.setdefault(counts, []).append(display(name))
     sentences = []
     for (diverged, seeds), names in sorted(together.items(), key=lambda item: -item[0][0] / item[0][1]):

@@ -26,8 +26,8 @@ from initbench.reporting.statistics.power import (
 from initbench.reporting.statistics.profiles import fastest
 from initbench.reporting.statistics.ranks import compare_ranks, workloads_for_one_rank
 from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.standing import standing
 from initbench.reporting.statistics.variance import split_variance
+from initbench.reporting.statistics.workload_order import workload_order
 
 inf, nan = math.inf, math.nan
 
@@ -271,7 +271,7 @@ def test_the_standing_of_one_workload():
     outcome[0, 4, 1:] = inf
     trials = frame(outcome)
     trials = trials.assign(oriented_chance=0.9, chance_standard_error=0.01, oriented_best=0.0)
-    found = standing(cells(trials), trials, saturated=["i3"])
+    found = workload_order(cells(trials), trials, saturated=["i3"])
     assert found.best == "i0"
     assert found.leading == ["i0", "i1"]
     assert found.behind == ["i2"]

@@ -21,8 +21,8 @@ from initbench.reporting.statistics.pooled import crossed
 from initbench.reporting.statistics.profiles import fastest
 from initbench.reporting.statistics.ranks import compare_ranks
 from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.standing import standing
 from initbench.reporting.statistics.variance import split_variance
+from initbench.reporting.statistics.workload_order import workload_order
 from initbench.reporting.terms import Terms
 from initbench.reporting.words import comparison, cost, prediction, workload
 from initbench.reporting.words.sentence import MOST_WORDS, words_in
@@ -56,7 +56,7 @@ def every_sentence(outcome, probe, metric, terms, display=str):
     another = names[-1] if len(names) > 1 else "absent"
     rates = {name: divergence_rate(judged, name, len(names)) for name in names}
     costs = judged.assign(initialization_steps=100.0 * (judged["treatment"] == "i1"), training_steps=168.0)
-    one = standing(judged[judged["workload"] == "w0"], trials[trials["workload"] == "w0"], names[:2])
+    one = workload_order(judged[judged["workload"] == "w0"], trials[trials["workload"] == "w0"], names[:2])
     found = {
         "pair": comparison.pair_words(
             first, last, paired_estimate(outcome[0, 0], outcome[0, -1], 3), metric, on=display("w0"), comparisons=3

@@ -19,7 +19,7 @@ from initbench.reporting.statistics.pooled import crossed
 from initbench.reporting.statistics.power import number_needed
 from initbench.reporting.statistics.ranks import compare_ranks
 from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.standing import standing
+from initbench.reporting.statistics.workload_order import workload_order
 from initbench.reporting.terms import Terms
 from initbench.reporting.words.comparison import divergence_words, pair_over_workloads_words, pair_words, ranks_words
 from initbench.reporting.words.cost import spent_words
@@ -198,7 +198,7 @@ def on_one_network(medians, *, chance=0.9, diverged=(), saturated=()):
     for i in diverged:
         outcome[0, i] = inf
     trials = frame(outcome).assign(oriented_chance=chance, chance_standard_error=0.001, oriented_best=0.0)
-    found = workload_words(standing(cells(trials), trials, saturated), ERROR, TERMS, subject="plain-28")
+    found = workload_words(workload_order(cells(trials), trials, saturated), ERROR, TERMS, subject="plain-28")
     assert all(sentence.subject == "plain-28" for sentence in found)
     return found
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from initbench.reporting.statistics.intervals import Estimate
 
 
-class Standing(NamedTuple):
+class WorkloadOrder(NamedTuple):
     """The treatments of one workload.
 
     Attributes:
@@ -54,7 +54,7 @@ class Standing(NamedTuple):
         return [self.best, *(name for name in self.differences if name not in self.behind)]
 
 
-def standing(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[str] = ()) -> Standing:
+def workload_order(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[str] = ()) -> WorkloadOrder:
     """Return who is where on one workload.
 
     Args:
@@ -70,7 +70,7 @@ def standing(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[st
     workload = str(cells["workload"].iloc[0]) if len(cells) else ""
     names = [str(name) for name in outcomes.index]
     wide = by_seed(trials, names)
-    return Standing(
+    return WorkloadOrder(
         outcomes,
         untrained,
         {str(name): (int(row.diverged), int(row.seeds)) for name, row in ordered.iterrows() if row.diverged > 0},
