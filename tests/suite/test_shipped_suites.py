@@ -1,0 +1,19 @@
+"""The suites that the project ships name components and arguments as they are called today."""
+
+from pathlib import Path
+
+import pytest
+
+from initbench.suite.datasets import describe_datasets
+from initbench.suite.load import load_suite
+from initbench.suite.plan import plan
+
+SUITES = sorted((Path(__file__).parents[2] / "suites").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SUITES, ids=[path.stem for path in SUITES])
+def test_a_suite_plans_trials_at_every_seed_and_each_once(path):
+    suite = load_suite(path)
+    trials = plan(suite, descriptions=describe_datasets(suite)).trials
+    assert {trial.seed for trial in trials} == set(suite.seeds)
+    assert len({trial.id for trial in trials}) == len(trials) > 0
