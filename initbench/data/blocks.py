@@ -82,4 +82,4 @@ def pack(
     if train_size is not None:
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(SPLIT_SEED))
         train = Split(*train.take(take_first(order, train_size).sort().values))
-    return Splits(train, validation, test, token_bytes)
+    return Splits(train, validation, test, token_bytes=token_bytes)

@@ -25,7 +25,7 @@ _FORMAT = 1
 # A pair that occurs once is no pattern of the text.
 _LEAST_COUNT = 2
 # Bytes of text that are encoded together, to their next line's end.
-_PIECE = 2**20
+_PIECE = 2**16
 
 
 def check_vocabulary(vocabulary: int | None) -> int:
@@ -78,15 +78,18 @@ def trained_tokenizer(text: bytes, vocabulary: int, root: Path) -> Tokenizer:
 
 def encode(tokenizer: Tokenizer, text: bytes) -> Tensor:
     """Return the tokens of a text, int64, 1-dim."""
-    tokens = [torch.tensor(tokenizer.encode(piece).ids, dtype=torch.int64) for piece in _pieces(text)]
-    return torch.cat([torch.empty(0, dtype=torch.int64), *tokens])
+    tokens = [torch.empty(0, dtype=torch.int64)]
+    for piece in _pieces(text):
+        (encoded,) = tokenizer.encode_batch_fast([piece])  # without where in the text each token is
+        tokens.append(torch.tensor(encoded.ids))
+    return torch.cat(tokens)
 
 
 def token_bytes(tokenizer: Tokenizer) -> Tensor:
     """Return how many bytes each token stands for, int64 (vocabulary,)."""
     # In the alphabet of byte-level encoding a character is a byte.
-    tokens = (tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size()))
-    return torch.tensor([len(token) for token in tokens])
+    tokens = tokenizer.get_vocab()
+    return torch.tensor([len(token) for token in sorted(tokens, key=tokens.__getitem__)])
 
 
 def _key(text: bytes, vocabulary: int) -> str:

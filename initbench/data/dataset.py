@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class Splits:
     train: Split
     validation: Split
     test: Split
-    token_bytes: Tensor | None = None
+    token_bytes: Tensor | None = field(default=None, kw_only=True)
 
     def to(self, device: torch.device | str) -> Splits:
         """Return the splits on a device."""
         token_bytes = None if self.token_bytes is None else self.token_bytes.to(device)
-        return Splits(self.train.to(device), self.validation.to(device), self.test.to(device), token_bytes)
+        return Splits(self.train.to(device), self.validation.to(device), self.test.to(device), token_bytes=token_bytes)
 
 
 @dataclass(frozen=True)
