@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class Split:
 
     Attributes:
         inputs: float32 (N, C, H, W) of images, int64 (N, T) of tokens.
-        targets: class indices, int64 (N,), or what the task says.
+        targets: class indices, int64 (N,), of text the next tokens, int64 (N, T), or what the task says.
     """
 
     inputs: Tensor
@@ -50,15 +50,19 @@ class Splits:
         train: what the model is trained on.
         validation: what hyperparameters are chosen by; may be empty.
         test: what is reported.
+        token_bytes: the bytes of text that each token stands for, int64 (vocabulary,); None where each is one byte, and
+            where samples are no text.
     """
 
     train: Split
     validation: Split
     test: Split
+    token_bytes: Tensor | None = field(default=None, kw_only=True)
 
     def to(self, device: torch.device | str) -> Splits:
         """Return the splits on a device."""
-        return Splits(self.train.to(device), self.validation.to(device), self.test.to(device))
+        token_bytes = None if self.token_bytes is None else self.token_bytes.to(device)
+        return Splits(self.train.to(device), self.validation.to(device), self.test.to(device), token_bytes=token_bytes)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,13 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     },
     frozenset({"inputs", "outputs", "scheme"}),
 )
-TASKS: Registry[TaskTraits] = Registry("task", {"classification": "initbench.tasks.classification"})
+TASKS: Registry[TaskTraits] = Registry(
+    "task",
+    {
+        "classification": "initbench.tasks.classification",
+        "language_modelling": "initbench.tasks.language_modelling",
+    },
+)
 DATASETS: Registry[DatasetTraits] = Registry(
     "dataset",
     {
@@ -101,7 +107,10 @@ DATASETS: Registry[DatasetTraits] = Registry(
         "digits": "initbench.data.digits",
         "fashion_mnist": "initbench.data.fashion_mnist",
         "gaussian": "initbench.data.gaussian",
+        "python_library": "initbench.data.python_library",
         "random": "initbench.data.random_samples",
+        "shakespeare": "initbench.data.shakespeare",
+        "text_file": "initbench.data.text_file",
     },
 )
 PROBES: Registry[ProbeTraits] = Registry(
