@@ -84,6 +84,7 @@ Initializer._registry = INITIALIZERS  # noqa: SLF001 - the two know one another
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {
+        "gpt": "initbench.architectures.gpt",
         "mlp": "initbench.architectures.mlp",
         "plain": "initbench.architectures.wrn",
         "resnet": "initbench.architectures.resnet",
