@@ -19,6 +19,7 @@ BENCHMARKS = (
     "gradient_quotient",
     "metainit_step",
     "gradinit_iteration",
+    "gpt_step",
     "lsuv_package",
     "sweep_overhead",
     "command_line",

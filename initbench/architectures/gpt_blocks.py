@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from initbench.architectures.blocks import check_rate, make_dropout
+from initbench.architectures.gelu import TanhGELU
 from initbench.architectures.layer_norm import LayerNorm
 from initbench.architectures.schemes import Scheme, make_multiplier, make_scalar_bias
 from initbench.errors import InitbenchError
@@ -161,7 +162,7 @@ class FeedForward(nn.Module):
         self.c_gate = make_linear(scheme, width, hidden, bias=bias) if activation == "swiglu" else None
         self.c_fc = make_linear(scheme, width, hidden, bias=bias)
         self.bias_b = make_scalar_bias(scheme)
-        self.act = {"gelu": nn.GELU(approximate="tanh"), "relu": nn.ReLU(), "swiglu": nn.SiLU()}[activation]
+        self.act = {"gelu": TanhGELU(), "relu": nn.ReLU(), "swiglu": nn.SiLU()}[activation]
         self.bias_c = make_scalar_bias(scheme)
         self.c_proj = make_linear(scheme, hidden, width, bias=bias)
         self.dropout = make_dropout(dropout)

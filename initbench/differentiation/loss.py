@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from initbench.differentiation import batch_norm as batch_normalization
-from initbench.differentiation import beta_swish, convolution
+from initbench.differentiation import beta_swish, convolution, gelu
 from initbench.differentiation import layer_norm as layer_normalization
 from initbench.differentiation.attention import math_kernel
 from initbench.differentiation.replacement import Replaced
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from initbench.batches import LossFunction
 
-_ALWAYS = convolution.REPLACEMENTS | beta_swish.REPLACEMENTS
+_ALWAYS = convolution.REPLACEMENTS | beta_swish.REPLACEMENTS | gelu.REPLACEMENTS
 
 
 def differentiable_loss(

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import initbench
+from initbench.architectures.gelu import TanhGELU
 from initbench.architectures.layer_norm import LayerNorm
 from initbench.differentiation.functional import functional
 from initbench.differentiation.gradients import hessian_products, loss_gradients
@@ -38,7 +39,7 @@ def third_derivatives(loss, parameters):
 
 
 def layer_normalized():
-    return nn.Sequential(LayerNorm(4), nn.Linear(4, 6), nn.Tanh(), LayerNorm(6), nn.Flatten(), nn.Linear(18, 10))
+    return nn.Sequential(LayerNorm(4), nn.Linear(4, 6), TanhGELU(), LayerNorm(6), nn.Flatten(), nn.Linear(18, 10))
 
 
 @pytest.mark.parametrize(
