@@ -20,6 +20,7 @@ BENCHMARKS = (
     "metainit_step",
     "gradinit_iteration",
     "lsuv_package",
+    "image_loading",
     "sweep_overhead",
     "command_line",
     "report_size",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from image_trees import make_tree
+from image_trees import make_tree, picture
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
+import initbench
 from initbench.data import cache, content, describe_dataset, image_splits, load_dataset
 from initbench.data.batches import TrainingBatches, endless_batches
 from initbench.data.image_samples import ImagesInMemory, StreamedImages
@@ -18,6 +21,8 @@ from initbench.data.prepare import hold_out_validation
 from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
 from initbench.randomness import generator
+from initbench.training.loop import train
+from initbench.training.recipe import Recipe
 from suites import the_trial
 
 SMALL = {"image_size": 12, "resize": 15}
@@ -33,6 +38,15 @@ def _own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def root(tmp_path):
     return make_tree(tmp_path / "tree")
+
+
+@pytest.fixture
+def one_thread():
+    """Sums are taken in one order, so that numbers are bitwise equal."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def load(root, **arguments):
@@ -160,6 +174,47 @@ class TestReading:
                 assert torch.equal(ours, theirs)
         assert torch.equal(torch.random.get_rng_state(), before)
 
+    @pytest.mark.usefixtures("one_thread")
+    def test_a_training_gives_the_same_numbers_bit_by_bit(self, root):
+        results = []
+        for reading in ({"in_memory": True}, *({"in_memory": False, "workers": workers} for workers in (0, 1, 2))):
+            dataset = load(root, validation_size=4, **reading)
+            model = initbench.create_model(
+                "wrn", depth=10, width=1, input_shape=(3, 12, 12), num_classes=2, drop_path=0.5
+            )
+            initbench.initialize(model, "kaiming", seed=0)
+            recipe = Recipe(epochs=2, batch_size=5, random_resized_crop=(0.2, 1.0), flip=True, mixup=0.5)
+            results.append((train(model, dataset, recipe, 3), [p.detach().clone() for p in model.parameters()]))
+        (expected, parameters), *others = results
+        assert expected.history[-1]["train_loss"] > 0
+        for result, own in others:
+            assert result == expected
+            assert all(map(torch.equal, own, parameters))
+
+    @pytest.mark.parametrize("workers", [0, 1, 2])
+    def test_no_more_than_two_batches_for_each_worker_are_read_ahead(self, root, workers):
+        asked = []
+        order = (asked.append(i) or torch.tensor([i % 7]) for i in range(10**9))
+        batches = load(root, in_memory=False, workers=workers).train.batches(order)
+        for taken in range(1, 12):
+            next(batches)
+            assert len(asked) <= taken + 2 * workers
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux says what a process takes at most")
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_the_memory_of_an_epoch_does_not_grow_with_the_images(self, tmp_path, workers):
+        """600 images of 512×512, 472 MB decoded, of which a batch of 8 is 6 MB as bytes and 25 MB as numbers."""
+        image = picture(0, size=(512, 512), kind="JPEG")
+        for i in range(600):
+            path = tmp_path / "large" / ("train" if i < 598 else "test") / f"c{i % 2}" / f"{i}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(image)
+        script = tmp_path / "script.py"
+        script.write_text(STREAM.format(root=str(tmp_path / "large"), workers=workers))
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+        assert int(done.stdout) < 150_000  # kB
+
     def test_what_fits_is_held_in_memory(self, root, monkeypatch):
         """Training images with their margin, the others without: 18·15², 14·12² pixels of 3 bytes."""
         limit = 3 * (18 * 15**2 + 14 * 12**2)
@@ -182,6 +237,28 @@ class TestReading:
         streamed = load(root, in_memory=False).to("meta").train
         assert (streamed.device.type, streamed.index_device.type) == ("meta", "cpu")
         assert streamed.take(torch.tensor([0]))[0].is_meta
+
+
+STREAM = """
+import re
+from pathlib import Path
+from initbench.data import load_dataset
+from initbench.data.augmentation import Augmentation
+from initbench.data.batches import TrainingBatches
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+if __name__ == "__main__":
+    arguments = dict(root={root!r}, image_size=512, validation_size=0, standardize="imagenet", in_memory=False)
+    train = load_dataset("image_folder", arguments | dict(workers={workers})).train
+    train.take(slice(8))
+    Path("/proc/self/clear_refs").write_text("5")
+    before = peak()
+    for batch in TrainingBatches(train, 8, Augmentation(), 0).epoch():
+        pass
+    print(peak() - before)
+"""
 
 
 def augmented(**options):
