@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path  # noqa: TC003 - the registry reads the annotations at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -66,7 +66,7 @@ def _describe(
     reference="torchvision.datasets.ImageFolder",
 )
 def image_folder(
-    root: Path,
+    root: Path = Path("images"),
     image_size: int = 224,
     resize: int | None = None,
     *,

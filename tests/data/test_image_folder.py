@@ -338,9 +338,12 @@ class TestArguments:
             load(root, **{argument: 21})
         assert refusal.value.argument == argument
 
-    def test_root_is_required(self):
-        with pytest.raises(ArgumentError, match="root"):
+    def test_by_default_the_images_lie_in_a_folder_of_that_name(self, root, monkeypatch):
+        monkeypatch.setenv("INITBENCH_DATA", str(root.parent))
+        with pytest.raises(DataError, match=f"^{root.parent / 'images'} is not a folder: "):
             describe_dataset("image_folder", {})
+        root.rename(root.parent / "images")
+        assert describe_dataset("image_folder", {}).inputs == Inputs((3, 224, 224))
 
 
 def test_a_constant_channel_is_refused(tmp_path):
