@@ -21,6 +21,7 @@ BENCHMARKS = (
     "gradinit_iteration",
     "gpt_step",
     "lsuv_package",
+    "image_loading",
     "sweep_overhead",
     "command_line",
     "report_size",

@@ -86,7 +86,7 @@ class TrainingRun:
         self.dataset = dataset
         self.recipe = recipe
         self.evaluate_on: EvaluatedSplit = evaluate_on
-        augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup)
+        augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup, recipe.random_resized_crop)
         self.batches = TrainingBatches(dataset.train, recipe.batch_size, augmentation, seed)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         groups = list(parameter_groups) if parameter_groups is not None else [{"params": self.parameters}]
