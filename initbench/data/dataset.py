@@ -97,7 +97,7 @@ class Split(Samples):
         return Split(self.inputs.to(device), self.targets.to(device))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # tensors of this size are not compared: equal are those that are one
 class Splits:
     """What a dataset's factory returns: disjoint training, validation and test samples.
 
