@@ -85,7 +85,11 @@ class LanguageModelling(Task):
         A token counts as many bytes as the mean one of the training split, so that the mean over an epoch is exactly
         all bits over all bytes, although batches differ in bytes.
         """
-        return {"bits_per_byte": self.loss(outputs, targets) / (_NATS_PER_BIT * self.training_bytes)}
+        return self.training_values_of(self.loss(outputs, targets))
+
+    def training_values_of(self, loss: Tensor) -> dict[str, Tensor]:
+        """Return ``bits_per_byte`` of a batch, 0-dim, from its mean loss in nats per token."""
+        return {"bits_per_byte": loss / (_NATS_PER_BIT * self.training_bytes)}
 
     def totals(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return the summed cross-entropy in nats, added in float64, and the numbers of target tokens and bytes."""

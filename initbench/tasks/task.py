@@ -91,6 +91,17 @@ class Task(ABC):
         del outputs, targets
         return {}
 
+    def training_values_of(self, loss: Tensor) -> dict[str, Tensor] | None:
+        """Return the training values from the mean loss of a batch alone, None where they take more than that.
+
+        Over a large vocabulary it saves a part of each step, as the loss is already known.
+
+        Args:
+            loss: as `loss` returns it, 0-dim and detached.
+        """
+        del loss
+        return None
+
     @abstractmethod
     def totals(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return sums over a batch by name, each 0-dim and on the device.

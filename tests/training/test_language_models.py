@@ -71,3 +71,23 @@ def test_smoothed_labels_raise_the_loss_that_is_minimized_and_not_the_bits(libra
     last = train(model, library, RECIPE.model_copy(update={"label_smoothing": 0.2}), 0).history[-1]
     assert last["train_loss"] / math.log(2) > last["train_bits_per_byte"] + 0.3
     assert last["train_bits_per_byte"] == pytest.approx(last["test_bits_per_byte"], abs=0.7)
+
+
+def test_the_loss_is_computed_once_a_step(library, monkeypatch):
+    calls = []
+    task = type(find_task("language_modelling"))
+    loss = task.loss
+    monkeypatch.setattr(task, "loss", lambda *given: calls.append(given) or loss(*given))
+    model = bigram(8, inputs=library.inputs, outputs=library.outputs)
+    recipe = Recipe(steps=4, batch_size=8, lr=0.02)
+    result = train(model, library, recipe, 0)
+    assert len(calls) == 4
+    torch.manual_seed(0)
+    parts = [bigram(8, inputs=library.inputs, outputs=library.outputs) for _ in range(2)]
+    parts[1].load_state_dict(parts[0].state_dict())
+    whole, split = (
+        train(part, library, recipe.model_copy(update={"accumulate": n}), 0).history[-1]
+        for part, n in zip(parts, (1, 2), strict=True)
+    )
+    assert split["train_bits_per_byte"] == pytest.approx(whole["train_bits_per_byte"], rel=1e-5)  # float32
+    assert result.history[-1]["train_loss"] == pytest.approx(result.history[-1]["train_bits_per_byte"] * math.log(2))
