@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
@@ -9,20 +12,30 @@ from initbench.data.dataset import Split, Splits
 from initbench.data.prepare import SPLIT_SEED, take_first
 from initbench.errors import ArgumentError, DataError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SIZES = ("train_size", "validation_size", "test_size")
 BYTES = 256
 """The vocabulary of text whose tokens are its bytes."""
 
 
-def check_blocks(context: int, train_size: int | None) -> None:
+def check_blocks(context: int, **sizes: int | None) -> None:
     """Refuse sizes that no text can have.
+
+    Args:
+        context: tokens of a block.
+        sizes: blocks of splits by the arguments' names, such as ``train_size``; None for all.
 
     Raises:
         ArgumentError: one is too small.
     """
     if context < 1:
         raise ArgumentError(f"must be at least 1, got {context}", "context")
-    if train_size is not None and train_size < 1:
-        raise ArgumentError(f"must be at least 1, got {train_size}", "train_size")
+    for name, size in sizes.items():
+        least = 0 if name == "validation_size" else 1
+        if size is not None and size < least:
+            raise ArgumentError(f"must be at least {least}, got {size}", name)
 
 
 def byte_tokens(text: bytes) -> Tensor:
@@ -55,7 +68,7 @@ def pack(
     texts: tuple[Tensor, Tensor, Tensor],
     *,
     context: int,
-    train_size: int | None = None,
+    sizes: Mapping[str, int | None] = MappingProxyType({}),
     token_bytes: Tensor | None = None,
 ) -> Splits:
     """Return texts as splits of blocks; no token of one is in a block of another.
@@ -64,8 +77,9 @@ def pack(
         name: the dataset's registered name, for the error.
         texts: the tokens of the training, validation and test text, int64, 1-dim; that for validation may be empty.
         context: tokens of a block.
-        train_size: how many training blocks to take, chosen at random, the same for every trial, and of smaller sizes
-            a part of those of larger ones; they stay in the order of the text. None for all.
+        sizes: how many blocks to take, as ``train_size``, ``validation_size`` and ``test_size``: chosen at random, the
+            same for every trial, and of smaller sizes a part of those of larger ones; they stay in the order of the
+            text. None, and what is not given, for all.
         token_bytes: the bytes that each token stands for, see `Splits`.
 
     Raises:
@@ -78,8 +92,15 @@ def pack(
                 f"{name}: the {split} text has {len(tokens)} tokens, a block of context {context} takes {context + 1}: "
                 "give more text, or a smaller context"
             )
-    train, validation, test = (blocks(tokens, context) for tokens in texts)
-    if train_size is not None:
-        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(SPLIT_SEED))
-        train = Split(*train.take(take_first(order, train_size).sort().values))
+    train, validation, test = (
+        _part(blocks(tokens, context), sizes.get(name), name) for tokens, name in zip(texts, SIZES, strict=True)
+    )
     return Splits(train, validation, test, token_bytes=token_bytes)
+
+
+def _part(split: Split, size: int | None, name: str) -> Split:
+    """Return some blocks of a split in their order, or all of them."""
+    if size is None:
+        return split
+    order = torch.randperm(len(split), generator=torch.Generator().manual_seed(SPLIT_SEED))
+    return Split(*split.take(take_first(order, size, name).sort().values))

@@ -61,8 +61,8 @@ def library() -> Path:
     return Path(sysconfig.get_path("stdlib"))
 
 
-def _describe(*, context: int, train_size: int | None) -> Description:
-    check_blocks(context, train_size)
+def _describe(*, context: int, **sizes: int | None) -> Description:
+    check_blocks(context, **sizes)
     content = content_hash(
         library(),
         [name for names in FILES for name in names],
@@ -72,7 +72,13 @@ def _describe(*, context: int, train_size: int | None) -> Description:
 
 
 @register_dataset("python_library", task="language_modelling", describe=_describe)
-def python_library(context: int = 256, train_size: int | None = None) -> Splits:
+def python_library(
+    context: int = 256,
+    train_size: int | None = None,
+    *,
+    validation_size: int | None = None,
+    test_size: int | None = None,
+) -> Splits:
     """The source of the running Python's standard library, 6 MB, as blocks of bytes; no download.
 
     A fixed list of files that Python 3.11 to 3.14 have, some 85 % of the bytes to train on, 5 % for validation and 10 %
@@ -82,14 +88,17 @@ def python_library(context: int = 256, train_size: int | None = None) -> Splits:
     Args:
         context: tokens of a block, which are bytes.
         train_size: how many training blocks to take, chosen at random; null for all.
+        validation_size: likewise for validation; 0 for none.
+        test_size: likewise for test.
 
     Raises:
         ArgumentError: a size is impossible.
         DataError: a file is missing or unreadable, or a split is shorter than a block.
     """
-    check_blocks(context, train_size)
+    sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}
+    check_blocks(context, **sizes)
     folder = library()
     train, validation, test = (
         byte_tokens(join(read_text("python_library", folder / name) for name in names)) for names in FILES
     )
-    return pack("python_library", (train, validation, test), context=context, train_size=train_size)
+    return pack("python_library", (train, validation, test), context=context, sizes=sizes)

@@ -21,8 +21,8 @@ FILE = "shakespeare/input.txt"
 _SHARE = 0.05
 
 
-def _describe(*, context: int, train_size: int | None) -> Description:
-    check_blocks(context, train_size)
+def _describe(*, context: int, **sizes: int | None) -> Description:
+    check_blocks(context, **sizes)
     return Description(Inputs((context,), BYTES), BYTES, CONTENT)
 
 
@@ -32,7 +32,13 @@ def _describe(*, context: int, train_size: int | None) -> Description:
     describe=_describe,
     reference="Karpathy, 2015, The Unreasonable Effectiveness of Recurrent Neural Networks (char-rnn)",
 )
-def shakespeare(context: int = 256, train_size: int | None = None) -> Splits:
+def shakespeare(
+    context: int = 256,
+    train_size: int | None = None,
+    *,
+    validation_size: int | None = None,
+    test_size: int | None = None,
+) -> Splits:
     """Parts of Shakespeare's plays, 1.1 MB, as blocks of bytes: its first 90 % to train on, 5 % for each of the others.
 
     The file is read from the data root, and downloaded into it on first use.
@@ -40,12 +46,15 @@ def shakespeare(context: int = 256, train_size: int | None = None) -> Splits:
     Args:
         context: tokens of a block, which are bytes.
         train_size: how many training blocks to take, chosen at random; null for all.
+        validation_size: likewise for validation; 0 for none.
+        test_size: likewise for test.
 
     Raises:
         ArgumentError: a size is impossible.
         DataError: the file is missing or unreadable, or is not the published one; or a split is shorter than a block.
     """
-    check_blocks(context, train_size)
+    sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}
+    check_blocks(context, **sizes)
     root = data_root()
     path = root / FILE
     download(
@@ -57,7 +66,7 @@ def shakespeare(context: int = 256, train_size: int | None = None) -> Splits:
     )
     text = read_published("shakespeare", path, CONTENT, decompress=False)
     train, validation, test = map(byte_tokens, cut(text, _SHARE, _SHARE))
-    return pack("shakespeare", (train, validation, test), context=context, train_size=train_size)
+    return pack("shakespeare", (train, validation, test), context=context, sizes=sizes)
 
 
 def _fetch(path: Path, root: Path) -> None:

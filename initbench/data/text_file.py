@@ -6,7 +6,7 @@ import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from initbench.data.blocks import BYTES, byte_tokens, check_blocks, pack
+from initbench.data.blocks import BYTES, SIZES, byte_tokens, check_blocks, pack
 from initbench.data.bpe import check_vocabulary, encode, token_bytes, trained_tokenizer
 from initbench.data.content import content_hash
 from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
@@ -47,6 +47,8 @@ def text_file(
     vocabulary: int | None = None,
     context: int = 256,
     train_size: int | None = None,
+    validation_size: int | None = None,
+    test_size: int | None = None,
 ) -> Splits:
     """UTF-8 files as blocks of tokens: a list of files for each split, or files that are cut into splits.
 
@@ -67,6 +69,8 @@ def text_file(
         vocabulary: how many tokens of bpe, at least 257; null for bytes.
         context: tokens of a block.
         train_size: how many training blocks to take, chosen at random; null for all. A tokenizer reads all the text.
+        validation_size: likewise for validation; 0 for none.
+        test_size: likewise for test.
 
     Raises:
         ArgumentError: a size or a share is impossible, it is not said what each split is, a file is in two splits, or
@@ -84,6 +88,8 @@ def text_file(
         "vocabulary": vocabulary,
         "context": context,
         "train_size": train_size,
+        "validation_size": validation_size,
+        "test_size": test_size,
     }
     size = _check(arguments)
     found = {role: join(read_text("text_file", path) for path in paths) for role, paths in _found(arguments).items()}
@@ -98,7 +104,8 @@ def text_file(
         trained = trained_tokenizer(texts[0], size, data_root())
         first, second, third = (encode(trained, text) for text in texts)
         lengths = token_bytes(trained)
-    return pack("text_file", (first, second, third), context=context, train_size=train_size, token_bytes=lengths)
+    sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}
+    return pack("text_file", (first, second, third), context=context, sizes=sizes, token_bytes=lengths)
 
 
 def _check(arguments: Mapping[str, Any]) -> int:
@@ -107,7 +114,7 @@ def _check(arguments: Mapping[str, Any]) -> int:
     Raises:
         ArgumentError: an argument is impossible, or it is not said what each split is.
     """
-    check_blocks(arguments["context"], arguments["train_size"])
+    check_blocks(arguments["context"], **{name: arguments[name] for name in SIZES})
     given = [split for split in _SPLITS if arguments[split] is not None]
     if arguments["files"] is not None:
         if given:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from initbench.data.blocks import blocks, byte_tokens, pack
+from initbench.data.blocks import blocks, byte_tokens, check_blocks, pack
 from initbench.errors import ArgumentError, DataError
 
 
@@ -53,7 +53,7 @@ def test_a_subset_is_of_whole_blocks_in_order_and_part_of_larger_ones():
     rows = {tuple(row) for row in whole.inputs.tolist()}
     found = []
     for size in (5, 50, len(whole)):
-        train = pack("name", texts(1000, 0, 20), context=8, train_size=size).train
+        train = pack("name", texts(1000, 0, 20), context=8, sizes={"train_size": size}).train
         assert len(train) == size
         assert torch.equal(train.targets, train.inputs + 1)
         firsts = train.inputs[:, 0].tolist()
@@ -83,5 +83,24 @@ def test_a_text_shorter_than_a_block_is_named(lengths, split):
 
 def test_more_blocks_than_there_are_are_refused():
     with pytest.raises(ArgumentError, match="at most 12, got 13") as refusal:
-        pack("name", texts(100, 0, 20), context=8, train_size=13)
+        pack("name", texts(100, 0, 20), context=8, sizes={"train_size": 13})
     assert refusal.value.argument == "train_size"
+
+
+@pytest.mark.parametrize("name", ["train_size", "validation_size", "test_size"])
+def test_each_split_may_be_a_subset_of_its_own(name):
+    splits = pack("name", texts(200, 100, 150), context=8, sizes={name: 4})
+    lengths = {"train_size": 24, "validation_size": 12, "test_size": 18} | {name: 4}
+    assert [len(splits.train), len(splits.validation), len(splits.test)] == list(lengths.values())
+    with pytest.raises(ArgumentError) as refusal:
+        pack("name", texts(200, 100, 150), context=8, sizes={name: 25})
+    assert refusal.value.argument == name
+
+
+def test_there_may_be_no_validation_and_no_split_else_is_empty():
+    assert not len(pack("name", texts(200, 100, 150), context=8, sizes={"validation_size": 0}).validation)
+    check_blocks(8, validation_size=0)
+    for name in ("train_size", "test_size"):
+        with pytest.raises(ArgumentError) as refusal:
+            check_blocks(8, **{name: 0})
+        assert refusal.value.argument == name
