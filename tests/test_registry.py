@@ -344,7 +344,7 @@ def test_unknown_names():
     with pytest.raises(UnknownNameError, match=r"^unknown initializer 'metaint' \(did you mean 'metainit'\?\)$"):
         INITIALIZERS.get("metaint")
     with pytest.raises(
-        UnknownNameError, match=r"^unknown architecture 'qqqq' \(valid: mlp, plain, resnet, timm/\*, wrn\)$"
+        UnknownNameError, match=r"^unknown architecture 'qqqq' \(valid: gpt, mlp, plain, resnet, timm/\*, wrn\)$"
     ):
         ARCHITECTURES.get("qqqq")
 

@@ -6,7 +6,7 @@ These names are public, and so are those of `initbench.data.prepare` (stratified
 from __future__ import annotations
 
 from initbench.data.content import content_hash
-from initbench.data.dataset import Dataset, Split, Splits
+from initbench.data.dataset import Dataset, Samples, Split, Splits
 from initbench.data.load import data_root, describe_dataset, load_dataset
 from initbench.errors import DataError
 from initbench.inputs import Inputs
@@ -17,6 +17,7 @@ __all__ = [
     "Dataset",
     "Description",
     "Inputs",
+    "Samples",
     "Split",
     "Splits",
     "content_hash",

@@ -1,10 +1,11 @@
-"""Random crop, horizontal flip, cutout and mixup, on whole batches and on their device.
+"""Random crops, horizontal flip, cutout and mixup, on whole batches and on their device.
 
 The random numbers are drawn on the CPU, so that every device sees the same; applying them is deterministic.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,13 @@ from torch.nn import functional
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+# Of the boxes of a random resized crop: the ratios of width to height, and how often one is drawn before the whole
+# image is taken, as in torchvision.
+RATIO = (3 / 4, 4 / 3)
+ATTEMPTS = 10
+# Boxes that are drawn together, so that those of a million images take little memory while they are drawn.
+_TOGETHER = 2**16
 
 
 @dataclass(frozen=True)
@@ -24,12 +32,72 @@ class Augmentation:
         flip: horizontal flip with probability 1/2.
         cutout: side in pixels of the square that is set to 0; 0 for none.
         mixup: α of mixup's Beta(α, α); 0 for none.
+        random_resized_crop: smallest and largest part of an image's area that a random box has before it is resized
+            to the image's size; None for none.
     """
 
     crop: int = 0
     flip: bool = False
     cutout: int = 0
     mixup: float = 0.0
+    random_resized_crop: tuple[float, float] | None = None
+
+
+def draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], generator: torch.Generator) -> Tensor:
+    """Return random boxes for `random_resized_crop`: top, left, height and width, int64 (count, 4), on the CPU.
+
+    The area is uniform in `scale` times the image's, the ratio of width to height log-uniform in `RATIO`, and the place
+    uniform; a box that does not fit is drawn again, up to `ATTEMPTS` times, and then the largest one in the middle
+    whose ratio is allowed is taken. Every image takes equally many random numbers.
+
+    Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, section 6, with the bounds of
+    torchvision.transforms.v2.RandomResizedCrop.
+
+    Args:
+        count: how many.
+        shape: height and width of the images.
+        scale: smallest and largest part of the area.
+        generator: of the stream.
+    """
+    parts = [min(_TOGETHER, count - start) for start in range(0, count, _TOGETHER)]
+    return torch.cat([_draw_boxes(part, shape, scale, generator) for part in parts])
+
+
+def _draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], generator: torch.Generator) -> Tensor:
+    height, width = shape
+    area, ratio, top, left = torch.rand(4, count, ATTEMPTS, generator=generator, dtype=torch.float64)
+    area = height * width * (scale[0] + (scale[1] - scale[0]) * area)
+    low, high = (math.log(bound) for bound in RATIO)
+    ratio = torch.exp(low + (high - low) * ratio)
+    widths, heights = (area * ratio).sqrt().round().long(), (area / ratio).sqrt().round().long()
+    fits = (widths > 0) & (widths <= width) & (heights > 0) & (heights <= height)
+    first = fits.byte().argmax(1)
+    rows = torch.arange(count)
+    heights, widths, top, left = (drawn[rows, first] for drawn in (heights, widths, top, left))
+    top, left = (top * (height - heights + 1)).long(), (left * (width - widths + 1)).long()
+    drawn = torch.stack([top, left, heights, widths], 1)
+    return torch.where(fits.any(1, keepdim=True), drawn, torch.tensor(_middle(height, width)))
+
+
+def _middle(height: int, width: int) -> list[int]:
+    """Return the largest box in the middle whose ratio is allowed: of most images, all of it."""
+    h, w = min(height, round(width / RATIO[0])), min(width, round(height * RATIO[1]))
+    return [(height - h) // 2, (width - w) // 2, h, w]
+
+
+def random_resized_crop(inputs: Tensor, boxes: Tensor, size: tuple[int, int]) -> Tensor:
+    """Return a box of each image, resized (bilinear, antialiased).
+
+    Args:
+        inputs: images, (N, C, H, W).
+        boxes: top, left, height and width of each, int64 (N, 4), on the CPU: sizes cannot be read from a device
+            without waiting for it.
+        size: height and width to resize to.
+    """
+    from torchvision.transforms.v2 import functional as transforms
+
+    pairs = zip(inputs, boxes.tolist(), strict=True)
+    return torch.stack([transforms.resized_crop(image, *box, size=list(size)) for image, box in pairs])
 
 
 def crop(inputs: Tensor, offsets: Tensor, padding: int) -> Tensor:

@@ -12,11 +12,11 @@ from initbench.data import augmentation as augment
 from initbench.randomness import derive_seed, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch import Tensor
 
-    from initbench.data.dataset import Split
+    from initbench.data.dataset import Samples
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class TrainingBatch:
 class TrainingBatches:
     """The training split, epoch after epoch, in random order and augmented.
 
-    Order, crops, flips, cutout and mixup have random streams of their own, drawn for a whole epoch at its start. So
-    switching one on shifts no other, all but mixup do not depend on the batch size, and the device is sent one small
-    tensor of each per epoch. They are applied in this order. mixup's λ comes from a NumPy generator, as PyTorch's Beta
-    takes none.
+    Order, random resized crops, crops, flips, cutout and mixup have random streams of their own, drawn for a whole
+    epoch at its start. So switching one on shifts no other, all but mixup do not depend on the batch size, and the
+    device is sent one small tensor of each per epoch. They are applied in this order. mixup's λ comes from a NumPy
+    generator, as PyTorch's Beta takes none.
 
     Args:
         split: the training split, on its device.
@@ -61,11 +61,12 @@ class TrainingBatches:
         seed: the trial's seed.
     """
 
-    def __init__(self, split: Split, batch_size: int, augmentation: augment.Augmentation, seed: int) -> None:
+    def __init__(self, split: Samples, batch_size: int, augmentation: augment.Augmentation, seed: int) -> None:
         self.split = split
         self.batch_size = batch_size
         self.augmentation = augmentation
         self._order = generator(seed, "data_order")
+        self._resized_crop = generator(seed, "augmentation", "random_resized_crop")
         self._crop = generator(seed, "augmentation", "crop")
         self._flip = generator(seed, "augmentation", "flip")
         self._cutout = generator(seed, "augmentation", "cutout")
@@ -84,49 +85,72 @@ class TrainingBatches:
 
     def epoch(self) -> Iterator[TrainingBatch]:
         """Iterate one epoch: every sample once."""
-        n, options, device = len(self.split), self.augmentation, self.split.device
-        sizes = self._sizes()
-        order = torch.split(torch.randperm(n, generator=self._order).to(device), sizes)
-        if options.crop:
-            offsets = torch.randint(2 * options.crop + 1, (n, 2), generator=self._crop).to(device)
-            windows = torch.split(offsets, sizes)
-        if options.flip:
-            mirrored = torch.split((torch.rand(n, generator=self._flip) < 0.5).to(device), sizes)
-        if options.cutout:
-            height, width = self.split.take(slice(1))[0].shape[2:]
-            centres = [torch.randint(side, (n,), generator=self._cutout) for side in (height, width)]
-            squares = torch.split(torch.stack(centres, 1).to(device), sizes)
+        options, sizes = self.augmentation, self._sizes()
+        order = torch.split(torch.randperm(len(self.split), generator=self._order).to(self.split.index_device), sizes)
+        drawn = self._drawn(sizes)
         if options.mixup:
             permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
-            pairs = torch.split(torch.cat(permutations).to(device), sizes)
-        for i, samples in enumerate(order):
-            inputs, targets = self.split.take(samples)
-            if options.crop:
-                inputs = augment.crop(inputs, windows[i], options.crop)
-            if options.flip:
-                inputs = augment.flip(inputs, mirrored[i])
-            if options.cutout:
-                inputs = augment.cutout(inputs, squares[i], options.cutout)
+            pairs = torch.split(torch.cat(permutations).to(self.split.device), sizes)
+        taken = self.split.batches(order, uncropped=options.random_resized_crop is not None)
+        for i, (samples, targets) in enumerate(taken):
+            inputs = self._augmented(samples, {name: parts[i] for name, parts in drawn.items()})
             if options.mixup:
                 weight = float(self._weight.beta(options.mixup, options.mixup))
                 yield TrainingBatch(augment.mixup(inputs, weight, pairs[i]), targets, targets[pairs[i]], weight)
             else:
                 yield TrainingBatch(inputs, targets, targets)
 
+    def _drawn(self, sizes: list[int]) -> dict[str, Sequence[Tensor]]:
+        """Return what an epoch's images are augmented by, name → of each batch."""
+        n, options, device = len(self.split), self.augmentation, self.split.device
+        drawn: dict[str, Tensor] = {}
+        if options.random_resized_crop:
+            height, width = self.split.uncropped_shape[-2:]
+            # These stay on the CPU: see `random_resized_crop`.
+            drawn["boxes"] = augment.draw_boxes(n, (height, width), options.random_resized_crop, self._resized_crop)
+        if options.crop:
+            drawn["windows"] = torch.randint(2 * options.crop + 1, (n, 2), generator=self._crop).to(device)
+        if options.flip:
+            drawn["mirrored"] = (torch.rand(n, generator=self._flip) < 0.5).to(device)
+        if options.cutout:
+            sides = self.split.sample_shape[-2:]
+            centres = [torch.randint(side, (n,), generator=self._cutout) for side in sides]
+            drawn["squares"] = torch.stack(centres, 1).to(device)
+        return {name: torch.split(values, sizes) for name, values in drawn.items()}
 
-def endless_batches(split: Split, batch_size: int, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield batches of real samples without end, each of exactly `batch_size`, not augmented.
+    def _augmented(self, inputs: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+        """Return one batch after all but mixup, by what was drawn for it."""
+        options = self.augmentation
+        if options.random_resized_crop:
+            height, width = self.split.sample_shape[-2:]
+            inputs = augment.random_resized_crop(inputs, drawn["boxes"], (height, width))
+        if options.crop:
+            inputs = augment.crop(inputs, drawn["windows"], options.crop)
+        if options.flip:
+            inputs = augment.flip(inputs, drawn["mirrored"])
+        if options.cutout:
+            inputs = augment.cutout(inputs, drawn["squares"], options.cutout)
+        return inputs
+
+
+def endless_batches(split: Samples, batch_size: int, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    """Return batches of real samples without end, each of exactly `batch_size`, not augmented.
 
     The samples come in one random permutation after another, so that none is seen twice before all were seen once.
 
     Args:
         split: where the samples come from.
         batch_size: samples per batch; may be more than the split has.
-        order: a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``.
+        order: a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``, for these batches alone: where
+            samples are read ahead it is ahead of the batches.
     """
+    return split.batches(_endless_order(split, batch_size, order))
+
+
+def _endless_order(split: Samples, batch_size: int, order: torch.Generator) -> Iterator[Tensor]:
     waiting = torch.empty(0, dtype=torch.int64)
     while True:
         while len(waiting) < batch_size:
             waiting = torch.cat([waiting, torch.randperm(len(split), generator=order)])
-        samples, waiting = waiting[:batch_size].to(split.device), waiting[batch_size:]
-        yield split.take(samples)
+        yield waiting[:batch_size].to(split.index_device)
+        waiting = waiting[batch_size:]

@@ -1,4 +1,4 @@
-"""What was found out about files and costs time to find out again: short texts in the user's cache folder.
+"""What was found out about files and costs time to find out again: short texts in the user's cache folder, or another.
 
 Nothing depends on it. An entry that is lost, damaged or cannot be written is made anew; several processes may read and
 write the same one.
@@ -31,32 +31,34 @@ def cache_root() -> Path:
     return Path(home, "initbench").absolute()
 
 
-def read(kind: str, key: str) -> str | None:
+def read(kind: str, key: str, root: Path | None = None) -> str | None:
     """Return what is kept under a key; None where nothing is, or what is there is damaged.
 
     Args:
         kind: the folder of the entry.
         key: its file's name; a hash of all that the text depends on.
+        root: in the place of the user's cache folder.
     """
     if (kind, key) in _made:
         return _made[kind, key]
     with suppress(OSError, ValueError):
-        check, _, text = _path(kind, key).read_text(encoding="utf-8").partition("\n")
+        check, _, text = _path(kind, key, root).read_text(encoding="utf-8").partition("\n")
         if check == _check(key, text):
             return text
     return None
 
 
-def write(kind: str, key: str, text: str) -> None:
+def write(kind: str, key: str, text: str, root: Path | None = None) -> None:
     """Keep a text under a key; other processes see all of it or nothing.
 
     Args:
         kind: the folder of the entry.
         key: its file's name; a hash of all that the text depends on.
         text: what to keep.
+        root: in the place of the user's cache folder.
     """
     _made[kind, key] = text
-    path = _path(kind, key)
+    path = _path(kind, key, root)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
@@ -69,14 +71,15 @@ def write(kind: str, key: str, text: str) -> None:
 
 
 @contextmanager
-def alone(kind: str, key: str) -> Iterator[None]:
+def alone(kind: str, key: str, root: Path | None = None) -> Iterator[None]:
     """Wait while another process makes the same entry; where the folder cannot be locked, do not wait.
 
     Args:
         kind: the folder of the entry.
         key: its file's name.
+        root: in the place of the user's cache folder.
     """
-    lock = FileLock(_path(kind, f"{key}.lock"))
+    lock = FileLock(_path(kind, f"{key}.lock", root))
     with suppress(OSError, NotImplementedError):
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
@@ -90,8 +93,8 @@ def alone(kind: str, key: str) -> Iterator[None]:
                 Path(lock.lock_file).unlink(missing_ok=True)
 
 
-def _path(kind: str, key: str) -> Path:
-    return cache_root() / kind / key
+def _path(kind: str, key: str, root: Path | None) -> Path:
+    return (cache_root() if root is None else root) / kind / key
 
 
 def _check(key: str, text: str) -> str:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     import torch
     from torch import Tensor
 
     from initbench.inputs import Inputs
 
 
-@dataclass(frozen=True)
-class Split:
-    """The samples of one split.
+class Samples(ABC):
+    """The samples of one split, wherever they come from: `Split` holds them as tensors.
 
     Attributes:
-        inputs: float32 (N, C, H, W) of images, int64 (N, T) of tokens.
-        targets: class indices, int64 (N,), or what the task says.
+        targets: class indices, int64 (N,), or what the task says; in memory, on the device.
     """
 
-    inputs: Tensor
     targets: Tensor
 
     def __len__(self) -> int:
@@ -30,8 +30,63 @@ class Split:
 
     @property
     def device(self) -> torch.device:
-        """Where the samples are."""
+        """Where the samples are, or are sent to."""
         return self.targets.device
+
+    @property
+    def index_device(self) -> torch.device:
+        """Where the indices of samples are to be."""
+        return self.device
+
+    @property
+    @abstractmethod
+    def sample_shape(self) -> tuple[int, ...]:
+        """The shape of one sample's inputs, such as (C, H, W)."""
+
+    @property
+    def uncropped_shape(self) -> tuple[int, ...]:
+        """The same of an image before it is cropped to its middle; `sample_shape` where none is."""
+        return self.sample_shape
+
+    @abstractmethod
+    def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Return the inputs and targets of some samples, given by their indices (int64, on `index_device`)."""
+
+    def batches(
+        self,
+        order: Iterable[Tensor | slice],
+        *,
+        uncropped: bool = False,  # noqa: ARG002 - for those that crop
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield what `take` returns for one part of an order after the other; the next parts may be read meanwhile.
+
+        Args:
+            order: the indices of each batch; may be without end.
+            uncropped: images of `uncropped_shape`, for a random crop of them.
+        """
+        return map(self.take, order)
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> Samples:
+        """Return the samples on a device."""
+
+
+@dataclass(frozen=True)
+class Split(Samples):
+    """The samples of one split as tensors.
+
+    Attributes:
+        inputs: float32 (N, C, H, W) of images, int64 (N, T) of tokens.
+        targets: class indices, int64 (N,), of text the next tokens, int64 (N, T), or what the task says.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """The shape of one sample's inputs."""
+        return tuple(self.inputs.shape[1:])
 
     def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
         """Return the inputs and targets of some samples, given by their indices (int64, on the split's device)."""
@@ -42,7 +97,7 @@ class Split:
         return Split(self.inputs.to(device), self.targets.to(device))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # tensors of this size are not compared: equal are those that are one
 class Splits:
     """What a dataset's factory returns: disjoint training, validation and test samples.
 
@@ -50,15 +105,22 @@ class Splits:
         train: what the model is trained on.
         validation: what hyperparameters are chosen by; may be empty.
         test: what is reported.
+        token_bytes: the bytes of text that each token stands for, int64 (vocabulary,); None where each is one byte, and
+            where samples are no text.
+        facts: what else was found in the files, for the record: name → how many (``unreadable_images_skipped``).
     """
 
-    train: Split
-    validation: Split
-    test: Split
+    train: Samples
+    validation: Samples
+    test: Samples
+    token_bytes: Tensor | None = field(default=None, kw_only=True)
+    facts: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     def to(self, device: torch.device | str) -> Splits:
         """Return the splits on a device."""
-        return Splits(self.train.to(device), self.validation.to(device), self.test.to(device))
+        parts = [split.to(device) for split in (self.train, self.validation, self.test)]
+        token_bytes = None if self.token_bytes is None else self.token_bytes.to(device)
+        return Splits(*parts, token_bytes=token_bytes, facts=self.facts)
 
 
 @dataclass(frozen=True)
@@ -80,17 +142,22 @@ class Dataset:
     splits: Splits
 
     @property
-    def train(self) -> Split:
+    def facts(self) -> Mapping[str, int]:
+        """What else was found in the files: name → how many."""
+        return self.splits.facts
+
+    @property
+    def train(self) -> Samples:
         """What the model is trained on."""
         return self.splits.train
 
     @property
-    def validation(self) -> Split:
+    def validation(self) -> Samples:
         """What hyperparameters are chosen by; may be empty."""
         return self.splits.validation
 
     @property
-    def test(self) -> Split:
+    def test(self) -> Samples:
         """What is reported."""
         return self.splits.test
 

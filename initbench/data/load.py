@@ -94,7 +94,7 @@ def _load(
     _check_content(component.name, _describe(component, resolved).content, content)
     if not isinstance(splits, Splits):
         raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.Splits")
-    found = tuple(splits.train.inputs.shape[1:])
+    found = splits.train.sample_shape
     if found != description.inputs.shape:
         raise DataError(f"{component.name}: samples are of shape {found}, described as {description.inputs.shape}")
     task = description.task or component.traits.task

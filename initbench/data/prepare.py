@@ -65,15 +65,20 @@ def hold_out_validation(targets: Tensor, validation_size: int) -> tuple[Tensor, 
     return order[validation_size:], order[:validation_size]
 
 
-def take_first(order: Tensor, train_size: int | None) -> Tensor:
-    """Return the first `train_size` indices, all for None; smaller subsets are parts of larger ones.
+def take_first(order: Tensor, size: int | None, argument: str = "train_size") -> Tensor:
+    """Return the first `size` indices, all for None; smaller subsets are parts of larger ones.
+
+    Args:
+        order: indices, 1-dim.
+        size: how many.
+        argument: the name under which the user gave it.
 
     Raises:
         ArgumentError: there are not so many.
     """
-    if train_size is not None and train_size > len(order):
-        raise ArgumentError(f"must be at most {len(order)}, got {train_size}", "train_size")
-    return order[:train_size]
+    if size is not None and size > len(order):
+        raise ArgumentError(f"must be at most {len(order)}, got {size}", argument)
+    return order[:size]
 
 
 def prepare_published(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from initbench.differentiation import batch_norm as batch_normalization
-from initbench.differentiation import beta_swish, convolution
+from initbench.differentiation import beta_swish, convolution, gelu
+from initbench.differentiation import layer_norm as layer_normalization
 from initbench.differentiation.attention import math_kernel
 from initbench.differentiation.replacement import Replaced
 from initbench.user_code import mean_loss
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
     from initbench.batches import LossFunction
 
-_ALWAYS = convolution.REPLACEMENTS | beta_swish.REPLACEMENTS
-_WITH_BATCH_NORM = _ALWAYS | batch_normalization.REPLACEMENTS
+_ALWAYS = convolution.REPLACEMENTS | beta_swish.REPLACEMENTS | gelu.REPLACEMENTS
 
 
 def differentiable_loss(
@@ -30,6 +30,7 @@ def differentiable_loss(
     loss_fn: LossFunction,
     *,
     batch_norm: bool = False,
+    layer_norm: bool = False,
 ) -> Tensor:
     """Return the loss of one batch, 0-dim, ready to be differentiated three times, also under `torch.no_grad`.
 
@@ -44,11 +45,15 @@ def differentiable_loss(
         loss_fn: mean loss of a batch from (outputs, targets).
         batch_norm: whether BatchNorm on the statistics of the batch can be differentiated three times, too. It then
             leaves running statistics as they are, and differs from PyTorch's, which has two derivatives, by rounding.
+        layer_norm: whether the third derivative of our own LayerNorm is right, too, which PyTorch's is not. It then
+            differs from PyTorch's by rounding, and takes longer.
 
     Raises:
         InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
         ArgumentError: `loss_fn` does not return a 0-dim tensor.
     """
-    replaced = Replaced(_WITH_BATCH_NORM if batch_norm else _ALWAYS)
-    with torch.enable_grad(), math_kernel(), replaced:
+    replacements = _ALWAYS | (batch_normalization.REPLACEMENTS if batch_norm else {})
+    if layer_norm:
+        replacements = replacements | layer_normalization.REPLACEMENTS
+    with torch.enable_grad(), math_kernel(), Replaced(replacements):
         return mean_loss(model, (inputs, targets), loss_fn)

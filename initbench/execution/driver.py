@@ -105,7 +105,8 @@ def run_suite(
         records = {record.id: record for record in ledger.records()}
         missing = plan.missing({i: r.status for i, r in records.items()})
         if missing:
-            check_data(suite, missing)
+            for note in check_data(suite, missing):
+                progress.note(note)
             _tell_of_emulation(suite, missing, progress)
         _tell_what_is_there(plan, records, progress)
         resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
@@ -162,8 +163,11 @@ def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]
     return {str(written): number for written, number in counts.items()}
 
 
-def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> None:
+def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
     """Read every dataset once, downloading what is missing, before anything is written.
+
+    Returns:
+        What the user should know of the files, a line for each dataset of which there is something.
 
     Raises:
         SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
@@ -173,14 +177,19 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> None:
 
     places = {_named(choice.spec): choice.key for choice in suite.datasets}
     used = {trial.dataset.model_dump_json(): trial.dataset for trial in trials}
+    notes = []
     for dataset in used.values():
         key = places.get(_named(dataset), ("dataset",))
         try:
-            load_dataset(dataset.name, dataset.arguments, content=dataset.content)
+            facts = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content).facts
         except ArgumentError as error:
             raise suite.document.argument_error(key, error) from error
         except DataError as error:
             raise suite.document.error(key, str(error)) from error
+        if facts:
+            found = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in facts.items())
+            notes.append(f"{dataset.name}: {found}")
+    return notes
 
 
 def _named(component: ComponentSpec) -> str:

@@ -58,7 +58,7 @@ def run_trial(
     evaluated: EvaluatedSplit = "validation" if spec.phase == "search" else "test"
     with process_state(spec.recipe.threads, device), _timed(timing, "total"):
         with _timed(timing, "data"):
-            dataset = load_dataset(spec.dataset.name, spec.dataset.arguments, device, spec.dataset.content)
+            dataset = load_dataset(spec.dataset.name, spec.dataset.all_arguments, device, spec.dataset.content)
         model = _build(spec, dataset).to(device)
         with _timed(timing, "initialization"):
             initialization = _initialize(spec, model, dataset)
@@ -85,7 +85,7 @@ def run_trial(
         # Seconds stand in `timing`, which need not be reproducible.
         initialization={key: value for key, value in initialization.to_json().items() if key != "seconds"},
         probes=probes,
-        environment=environment(device.type),
+        environment=environment(device.type) | dict(dataset.facts),
         timing=timing | training.speed | {"ended_at": time.time()},
     )
 

@@ -36,7 +36,7 @@ _NO_BLOCK = (
     reference="Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), 2019, section 2.3; "
     "Shoeybi et al., Megatron-LM, 2019, section 4.2",
 )
-def gpt2(std: float = 0.02, residual: Literal["scaled", "zero"] = "scaled") -> Apply:
+def gpt2(std: float = 0.02, residual: Literal["scaled", "unscaled", "zero"] = "scaled") -> Apply:
     """Entries ~ N(0, std²), divided by √(2N) in the last weights of the residual branches of N transformer blocks.
 
     A block adds twice to its input: so divided, what N blocks add does not grow with N. Drawn are the weights of linear
@@ -59,8 +59,8 @@ def gpt2(std: float = 0.02, residual: Literal["scaled", "zero"] = "scaled") -> A
 
     Args:
         std: standard deviation of the entries; 0.02 is GPT-2's.
-        residual: ``scaled`` as above; ``zero`` sets the residual projections to 0 instead, so that every branch adds
-            nothing.
+        residual: ``scaled`` as above; ``unscaled`` draws the residual projections as all other weights, as OpenAI's own
+            code does; ``zero`` sets them to 0, so that every branch adds nothing.
 
     Raises:
         ArgumentError: std is not a finite number above 0.
@@ -70,7 +70,7 @@ def gpt2(std: float = 0.02, residual: Literal["scaled", "zero"] = "scaled") -> A
     def apply(model: nn.Module, context: InitializationContext) -> None:
         blocks = _Blocks(model)
         projections = {id(own_parameter(module, "weight")) for module in blocks.projections.values()}
-        scaled = std / math.sqrt(2 * blocks.number)
+        projection_std = std / math.sqrt(2 * blocks.number) if residual == "scaled" else std
         writer = ParameterWriter(model, context)
         for embedding, padding in _embeddings(model):
             writer.draw(embedding, partial(normal_embedding, embedding, std, padding))
@@ -81,7 +81,7 @@ def gpt2(std: float = 0.02, residual: Literal["scaled", "zero"] = "scaled") -> A
                 elif residual == "zero":
                     writer.fill(layer.weight, 0.0)
                 else:
-                    writer.draw(layer.weight, partial(_normal_projection, layer.weight, scaled))
+                    writer.draw(layer.weight, partial(_normal_projection, layer.weight, projection_std))
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)

@@ -17,7 +17,7 @@ from initbench.checks import check_count, check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.layerwise import run_visiting
-from initbench.initializers.parameter_writer import own_parameter
+from initbench.initializers.parameter_writer import embeddings, own_parameter
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import Initializer, register_initializer
 
@@ -53,7 +53,9 @@ def lsuv(
     Layers are visited in the order in which they run, the first one included, and the mean is left alone, as in the
     paper; the widely used LSUV-pytorch leaves the first layer out and always removes the mean. A layer with a forward
     pass of its own that does not follow the scale of its weight, because it standardizes it, is left as it is and
-    warned of. The model is in eval mode meanwhile: BatchNorm uses its running statistics.
+    warned of. So is, without a warning, one whose weight is that of an embedding, such as the tied head of a language
+    model: to scale it would change the inputs of all layers before it. The model is in eval mode meanwhile: BatchNorm
+    uses its running statistics.
 
     A deviation of 1 and the orthogonal base are the paper's. The authors' Caffe code takes up to 20 passes per layer,
     until the variance is within .02 of 1, and recommends large batches and inputs of variance 1; the batch of 128 and
@@ -82,11 +84,12 @@ def lsuv(
         inputs, _ = next(context.batches(data, batch_size))
         if not is_finite([inputs]):
             raise InitializationError(f"lsuv: the batch {NOT_FINITE}")
-        visitor = _Visitor(std, tolerance, remove_mean)
+        embedded = {id(weight) for weight, _ in embeddings(model)}
+        visitor = _Visitor(std, tolerance, remove_mean, embedded)
         run_visiting(model, inputs, layers, visitor)
         scales = visitor.scales()
         reached = _measure(model, inputs, layers)
-        _write_record(context.record, model, layers, scales, visitor.shifts(), reached)
+        _write_record(context.record, model, layers, scales, visitor.shifts(), reached, embedded)
         context.record.cost = {"forward": 2, "backward": 0}
         context.record.conditions |= {
             "std": std,
@@ -98,7 +101,9 @@ def lsuv(
         missed = [
             name
             for name, stds in reached.items()
-            if _scalable(layers[name]) is not None and not all(abs(value / std - 1) <= tolerance for value in stds)
+            if (weight := _scalable(layers[name])) is not None
+            and id(weight) not in embedded
+            and not all(abs(value / std - 1) <= tolerance for value in stds)
         ]
         if missed:
             warnings.warn(
@@ -134,12 +139,12 @@ class _Visitor:
         std: of each layer's outputs.
         tolerance: of layers whose outputs may not be proportional to their weight.
         remove_mean: see `lsuv`.
-
+        left: ids of weights that are not scaled.
     """
 
-    def __init__(self, std: float, tolerance: float, remove_mean: bool) -> None:
+    def __init__(self, std: float, tolerance: float, remove_mean: bool, left: set[int]) -> None:
         self._std, self._tolerance, self._remove_mean = std, tolerance, remove_mean
-        self._seen: set[int] = set()
+        self._seen = set(left)
         # By layer, on the device: nothing waits for it. Scale, variance of Wx and variance of b; what b is lowered by.
         self._solutions: dict[str, Tensor] = {}
         self._lowered: dict[str, Tensor] = {}
@@ -237,6 +242,7 @@ def _write_record(
     scales: dict[str, float],
     shifts: dict[str, float],
     reached: dict[str, list[float]],
+    embedded: set[int],
 ) -> None:
     """Record for each weight what was done to it, or why nothing was."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -258,7 +264,7 @@ def _write_record(
         elif not runs:
             record.left(name, "not_run", layer)
         else:
-            record.left(name, "shared" if name in scaled else "not_proportional", layer)
+            record.left(name, "shared" if name in scaled or id(weight) in embedded else "not_proportional", layer)
         bias = own_parameter(module, "bias")
         if layer in shifts and bias is not None:
             record.shifted(names[id(bias)], shifts[layer])

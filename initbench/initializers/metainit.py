@@ -128,6 +128,7 @@ def metainit(
                 targets=batch[1],
                 loss_fn=loss_fn,
                 batch_norm=statistics == "batch statistics",
+                layer_norm=True,
             )
             gq, gradients = quotient_and_gradients(model, loss_of, parameters, eps, norm, method)
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)

@@ -84,6 +84,7 @@ Initializer._registry = INITIALIZERS  # noqa: SLF001 - the two know one another
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {
+        "gpt": "initbench.architectures.gpt",
         "mlp": "initbench.architectures.mlp",
         "plain": "initbench.architectures.wrn",
         "resnet": "initbench.architectures.resnet",
@@ -92,7 +93,13 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     },
     frozenset({"inputs", "outputs", "scheme"}),
 )
-TASKS: Registry[TaskTraits] = Registry("task", {"classification": "initbench.tasks.classification"})
+TASKS: Registry[TaskTraits] = Registry(
+    "task",
+    {
+        "classification": "initbench.tasks.classification",
+        "language_modelling": "initbench.tasks.language_modelling",
+    },
+)
 DATASETS: Registry[DatasetTraits] = Registry(
     "dataset",
     {
@@ -101,7 +108,11 @@ DATASETS: Registry[DatasetTraits] = Registry(
         "digits": "initbench.data.digits",
         "fashion_mnist": "initbench.data.fashion_mnist",
         "gaussian": "initbench.data.gaussian",
+        "image_folder": "initbench.data.image_folder",
+        "python_library": "initbench.data.python_library",
         "random": "initbench.data.random_samples",
+        "shakespeare": "initbench.data.shakespeare",
+        "text_file": "initbench.data.text_file",
     },
 )
 PROBES: Registry[ProbeTraits] = Registry(
@@ -148,7 +159,7 @@ def register_initializer(
     """
     smoke = smoke or {}
     traits = InitializerTraits(data, scheme, reads_optimizer, refuses, smoke, reference)
-    return _with_smoke(f"initializer {name!r}", smoke, INITIALIZERS.register(name, version, traits))
+    return _with_arguments(f"initializer {name!r}: smoke sets", smoke, INITIALIZERS.register(name, version, traits))
 
 
 def register_architecture(
@@ -209,6 +220,7 @@ def register_dataset(
     inputs: Inputs | None = None,
     outputs: int | None = None,
     describe: Describe | None = None,
+    reading: tuple[str, ...] = (),
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register a dataset: a factory that returns `initbench.Splits`.
@@ -223,10 +235,13 @@ def register_dataset(
         outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
         describe: called with the dataset's own arguments, all of them by name; returns its `Description` without
             reading more than it must, or raises a `DataError` where the files that it needs are absent.
+        reading: the names of arguments that say how the files are read and change no number, such as a number of
+            processes: they are no part of a trial's id.
         reference: where it comes from.
 
     Raises:
-        InitbenchError: the name is taken, or it is not said what the dataset asks of a model.
+        InitbenchError: the name is taken, it is not said what the dataset asks of a model, or `reading` names no
+            argument.
     """
     if describe is None:
         if inputs is None or outputs is None:
@@ -236,7 +251,8 @@ def register_dataset(
         def describe(**_: Any) -> Description:
             return fixed
 
-    return DATASETS.register(name, version, DatasetTraits(task, describe, reference))
+    register = DATASETS.register(name, version, DatasetTraits(task, describe, reading, reference))
+    return _with_arguments(f"dataset {name!r}: reading names", reading, register)
 
 
 def register_probe(
@@ -254,19 +270,20 @@ def register_probe(
         InitbenchError: the name is taken, or `smoke` names no argument.
     """
     smoke = smoke or {}
-    return _with_smoke(f"probe {name!r}", smoke, PROBES.register(name, version, ProbeTraits(smoke, reference)))
+    traits = ProbeTraits(smoke, reference)
+    return _with_arguments(f"probe {name!r}: smoke sets", smoke, PROBES.register(name, version, traits))
 
 
-def _with_smoke(
-    who: str, smoke: Mapping[str, Any], register: Callable[[Factory], Factory]
+def _with_arguments(
+    what: str, named: Iterable[str], register: Callable[[Factory], Factory]
 ) -> Callable[[Factory], Factory]:
-    """Return the decorator that refuses a factory without the arguments that a smoke run sets."""
+    """Return the decorator that refuses a factory without the arguments that its registration names."""
 
     def decorate(factory: Factory) -> Factory:
         arguments = inspect.signature(factory).parameters  # names alone: annotations are read when they are needed
-        for argument in smoke:
+        for argument in named:
             if argument not in arguments:
-                raise InitbenchError(f"{who}: smoke sets {argument!r}, no argument{nearest(argument, arguments)}")
+                raise InitbenchError(f"{what} {argument!r}, no argument{nearest(argument, arguments)}")
         return register(factory)
 
     return decorate

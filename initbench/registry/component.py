@@ -169,18 +169,31 @@ class Component(Generic[TraitsT]):
         """The names of the arguments that are paths."""
         return tuple(n for n, p in self._parameters.items() if Path in types_of(p.annotation))
 
+    @property
+    def reading_arguments(self) -> tuple[str, ...]:
+        """The names of the arguments that say how a dataset's files are read, and change no number."""
+        return getattr(self.traits, "reading", ())
+
     def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return resolved arguments as plain data, as specs and records hold them."""
         return {name: _plain(value) for name, value in arguments.items()}
 
     def spec(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the component with its resolved arguments as plain data, as specs and records hold it."""
+        """Return the component with its resolved arguments as plain data, as specs and records hold it.
+
+        How a dataset's files are read is left out: see `reading`.
+        """
+        plain = self.plain(arguments)
         return {
             "name": self.name,
-            "arguments": self.plain(arguments),
+            "arguments": {name: value for name, value in plain.items() if name not in self.reading_arguments},
             "version": self.version,
             "source": self.source,
         }
+
+    def reading(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the resolved `reading_arguments` as plain data."""
+        return self.plain({name: arguments[name] for name in self.reading_arguments})
 
     @cached_property
     def defaults(self) -> dict[str, Any]:

@@ -95,11 +95,13 @@ class DatasetTraits:
     Attributes:
         task: what is learned from it.
         describe: what it asks of a model, from its arguments.
+        reading: the arguments that say how its files are read, and change no number.
         reference: where it comes from, for `initbench describe`.
     """
 
     task: str
     describe: Describe
+    reading: tuple[str, ...] = ()
     reference: str = ""
 
 

@@ -25,7 +25,7 @@ def describe_datasets(suite: Suite) -> tuple[Described, ...]:
     described: list[Described] = []
     for choice in suite.datasets:
         try:
-            found = describe_dataset(choice.spec.name, choice.spec.arguments)
+            found = describe_dataset(choice.spec.name, choice.spec.arguments | choice.reading)
             task = found.task or choice.component.traits.task
             TASKS.get(task)
         except ArgumentError as error:
@@ -37,7 +37,12 @@ def describe_datasets(suite: Suite) -> tuple[Described, ...]:
         else:
             described.append(
                 DatasetSpec(
-                    **dict(choice.spec), task=task, inputs=found.inputs, outputs=found.outputs, content=found.content
+                    **dict(choice.spec),
+                    task=task,
+                    inputs=found.inputs,
+                    outputs=found.outputs,
+                    content=found.content,
+                    reading=choice.reading,
                 )
             )
     return tuple(described)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import ArgumentError, UnknownNameError
@@ -33,12 +33,14 @@ class Choice:
         component: what is registered under its name.
         scheme: of an architecture, the scheme that the suite asks for; of an initializer, the one that it needs (see
             `needed_scheme`); None for any.
+        reading: of a dataset, the arguments that say how its files are read.
     """
 
     spec: ComponentSpec
     key: Key
     component: Component[Any]
     scheme: str | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,8 @@ def _section(
             same = (spec.model_dump_json(), scheme)
             if same in choices:
                 raise document.error(key, f"the same {entry.name} stands twice in {section}")
-            choices[same] = Choice(spec, key, component, scheme)
+            reading = component.reading(component.resolve(arguments)) if component.reading_arguments else {}
+            choices[same] = Choice(spec, key, component, scheme, reading)
     return tuple(choices.values())
 
 

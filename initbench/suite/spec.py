@@ -7,7 +7,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from initbench.inputs import Inputs
 from initbench.training.recipe import Recipe
@@ -49,12 +49,24 @@ class DatasetSpec(ComponentSpec):
         outputs: how many outputs a model must have.
         content: the hash of the source's bytes, its identity in the place of any path; None where name, version and
             arguments are all of it.
+        reading: the arguments that say how its files are read, of those that have any: they change no number.
     """
 
     task: str = "classification"
     inputs: Inputs
     outputs: int
     content: str | None = None
+    reading: dict[str, Any] = {}
+
+    @property
+    def all_arguments(self) -> dict[str, Any]:
+        """All that the dataset is called with."""
+        return self.arguments | self.reading
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = serialize(self)
+        return plain if plain.get("reading") else {name: value for name, value in plain.items() if name != "reading"}
 
 
 class TrialDraft(BaseModel):

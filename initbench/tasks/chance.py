@@ -36,10 +36,7 @@ def chance_levels(
     """
     predicted = task.constant_predictor(training_targets.cpu(), outputs)
     distinct, counts = torch.unique(targets.cpu(), dim=0, return_counts=True)
-    each = [
-        {name: float(total.double()) for name, total in task.totals(predicted[None], target[None]).items()}
-        for target in distinct
-    ]
+    each = task.constant_totals(predicted, distinct)
     numbers = counts.tolist()
     whole = {name: math.fsum(n * totals[name] for n, totals in zip(numbers, each, strict=True)) for name in each[0]}
     samples = len(targets)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from initbench.json_values import json_values
 from initbench.metric import Metric
 from initbench.tasks.chance import chance_levels
-from initbench.tasks.task import find_task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from torch import Tensor
-
     from initbench.data.dataset import Dataset
     from initbench.tasks.task import Task
+
+Levels = dict[str, tuple[float, float]]
+
+# The chance levels on each split, for as long as a dataset is loaded: all trials on it share them.
+_known: WeakKeyDictionary[Dataset, dict[str, Levels]] = WeakKeyDictionary()
 
 # What is minimized, of a task that does not judge a model by it.
 _TRAINING_LOSS = Metric("loss", "lower").on("train")
@@ -50,15 +52,12 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
     }
 
 
-def _chance(task: Task, dataset: Dataset, split: str) -> dict[str, tuple[float, float]]:
+def _chance(task: Task, dataset: Dataset, split: str) -> Levels:
     """Return the chance levels on a split; none where it is empty, as it may be where nothing is trained."""
     evaluated = getattr(dataset, split).targets
     if not len(evaluated) or not len(dataset.train):
         return {}
-    return _chance_levels(task.name, dataset.train.targets, evaluated, dataset.outputs)
-
-
-@lru_cache(maxsize=8)
-def _chance_levels(task: str, training: Tensor, evaluated: Tensor, outputs: int) -> dict[str, tuple[float, float]]:
-    """Return the chance levels; they are computed once for all trials of a process that share these very tensors."""
-    return chance_levels(find_task(task), training, evaluated, outputs)
+    known = _known.setdefault(dataset, {})
+    if split not in known:
+        known[split] = chance_levels(task.on(dataset), dataset.train.targets, evaluated, dataset.outputs)
+    return known[split]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from initbench.batches import Batch
+    from initbench.data.dataset import Dataset
     from initbench.metric import Metric
 
 
@@ -54,6 +55,15 @@ class Task(ABC):
         """The metric that is the outcome of a trial."""
         return next(metric for metric in self.metrics if metric.primary)
 
+    def on(self, dataset: Dataset) -> Task:
+        """Return the task as it is on a dataset: training, evaluation and chance levels take that.
+
+        Args:
+            dataset: what it says beside its samples, such as the bytes of its tokens, is for the task to read.
+        """
+        del dataset
+        return self
+
     @abstractmethod
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean loss over the samples, 0-dim and differentiable.
@@ -80,6 +90,17 @@ class Task(ABC):
         """Return what is followed over an epoch beside the loss: means over a training batch by name, each 0-dim."""
         del outputs, targets
         return {}
+
+    def training_values_of(self, loss: Tensor) -> dict[str, Tensor] | None:
+        """Return the training values from the mean loss of a batch alone, None where they take more than that.
+
+        Over a large vocabulary it saves a part of each step, as the loss is already known.
+
+        Args:
+            loss: as `loss` returns it, 0-dim and detached.
+        """
+        del loss
+        return None
 
     @abstractmethod
     def totals(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
@@ -108,6 +129,20 @@ class Task(ABC):
         Returns:
             The outputs of one sample, without a batch dimension.
         """
+
+    def constant_totals(self, predicted: Tensor, targets: Tensor) -> list[dict[str, float]]:
+        """Return the totals of each sample by itself under the constant predictor, whose chance level they make.
+
+        A task of which there are many different samples may compute them all at once.
+
+        Args:
+            predicted: what `constant_predictor` returned.
+            targets: of different samples, (n, ...), on the CPU.
+        """
+        return [
+            {name: float(total.double()) for name, total in self.totals(predicted[None], target[None]).items()}
+            for target in targets
+        ]
 
     def output_shape(self, inputs: Inputs, outputs: int) -> tuple[int, ...]:
         """Return the shape of a model's outputs for one sample."""

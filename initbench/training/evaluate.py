@@ -12,7 +12,7 @@ from initbench.training.precision import compute_outputs
 if TYPE_CHECKING:
     from torch import nn
 
-    from initbench.data.dataset import Split
+    from initbench.data.dataset import Samples
     from initbench.inputs import Inputs
     from initbench.tasks import Task
     from initbench.training.recipe import Precision
@@ -39,7 +39,7 @@ def evaluation_batch_size(task: Task, inputs: Inputs, outputs: int) -> int:
 @torch.inference_mode()
 def split_totals(
     model: nn.Module,
-    split: Split,
+    split: Samples,
     task: Task,
     batch_size: int,
     *,
@@ -64,8 +64,8 @@ def split_totals(
     names: list[str] = []
     sums = []
     try:
-        for start in range(0, len(split), batch_size):
-            inputs, targets = split.take(slice(start, start + batch_size))
+        parts = (slice(start, start + batch_size) for start in range(0, len(split), batch_size))
+        for inputs, targets in split.batches(parts):
             outputs = compute_outputs(model, inputs.contiguous(memory_format=memory_format), precision)
             totals = task.totals(outputs, targets)
             names = list(totals)

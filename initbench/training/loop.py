@@ -86,7 +86,7 @@ def train(
     """
     if recipe.trains and not len(getattr(dataset, evaluate_on)):
         raise DataError(f"dataset {dataset.name} has no {evaluate_on} samples to evaluate on")
-    task = find_task(dataset.task)
+    task = find_task(dataset.task).on(dataset)
     reason = refusals(recipe, task, dataset.inputs, ModelTraits.of(model))
     if reason is not None:
         raise InitbenchError(reason)

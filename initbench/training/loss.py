@@ -33,8 +33,17 @@ def batch_loss(task: Task, outputs: Tensor, batch: TrainingBatch, label_smoothin
     return value
 
 
-def batch_values(task: Task, outputs: Tensor, batch: TrainingBatch) -> dict[str, Tensor]:
-    """Return the task's training values, means over a batch by name, each 0-dim; under mixup weighted like the loss."""
+def batch_values(task: Task, outputs: Tensor, batch: TrainingBatch, loss: Tensor | None = None) -> dict[str, Tensor]:
+    """Return the task's training values, means over a batch by name, each 0-dim; under mixup weighted like the loss.
+
+    Args:
+        task: whose values.
+        outputs: of the model, for N samples.
+        batch: these N samples.
+        loss: what `batch_loss` returned for them without label smoothing, detached, where that is known.
+    """
+    if loss is not None and (values := task.training_values_of(loss)) is not None:
+        return values
     values = task.training_values(outputs, batch.targets)
     if batch.weight < 1:
         partners = task.training_values(outputs, batch.partners)

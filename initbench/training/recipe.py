@@ -10,6 +10,7 @@ from initbench.errors import ArgumentError
 
 Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(gt=0, le=1)]
 Precision = Literal["fp32", "bf16"]
 RECIPE_VERSION = 1
 """Part of every trial's id: raised when a recipe comes to other numbers, by a default or by the training loop."""
@@ -52,8 +53,10 @@ class Recipe(BaseModel):
             milestones are counted from the beginning.
         warmup_steps: the same in steps, in the place of `warmup_epochs`; 0 for none.
         clip_norm: largest global L2 norm of the gradient; null for no clipping.
-        crop: pixels of zero padding on each side before a random crop to the original size; 0 for none. It is for
-            images, as are `flip` and `cutout`.
+        random_resized_crop: ``[0.08, 1]``: of each image a random window of 8 % to all of its area, of a ratio of width
+            to height between 3/4 and 4/3, resized to the image's size (Szegedy et al., Going Deeper with Convolutions,
+            2015, section 6); null for none. It is for images, as are `crop`, `flip` and `cutout`.
+        crop: pixels of zero padding on each side before a random crop to the original size; 0 for none.
         flip: horizontal flip with probability 1/2.
         cutout: side in pixels of a square that is set to 0 (the training mean), its centre anywhere in the image; 0
             for none (DeVries & Taylor, 2017, section 3.2).
@@ -87,10 +90,11 @@ class Recipe(BaseModel):
     betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.999)
     schedule: Literal["cosine", "linear", "inverse_square_root", "step", "constant"] = "cosine"
     milestones: tuple[Count, ...] = ()
-    step_factor: Annotated[float, Field(gt=0, le=1)] = 0.1
+    step_factor: Fraction = 0.1
     warmup_epochs: NonNegative = 0.0
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     clip_norm: Annotated[float, Field(gt=0)] | None = None
+    random_resized_crop: tuple[Fraction, Fraction] | None = None
     crop: Annotated[int, Field(ge=0)] = 0
     flip: bool = False
     cutout: Annotated[int, Field(ge=0)] = 0
@@ -150,6 +154,16 @@ class Recipe(BaseModel):
                 f"must be at most batch_size / 2, {self.batch_size / 2:g}, with batch_norm: micro_batch; "
                 f"got {self.accumulate}",
                 "accumulate",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _augmentation(self) -> Self:
+        if self.random_resized_crop is not None and self.random_resized_crop[0] > self.random_resized_crop[1]:
+            smallest, largest = self.random_resized_crop
+            raise ArgumentError(
+                f"must be the smallest and the largest part of the area, got [{smallest:g}, {largest:g}]",
+                "random_resized_crop",
             )
         return self
 

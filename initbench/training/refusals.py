@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from initbench.training.recipe import Recipe
 
 _OF_SOME_TASKS = ("mixup", "label_smoothing")
-_OF_IMAGES = ("crop", "flip", "cutout", "channels_last")
+_OF_IMAGES = ("random_resized_crop", "crop", "flip", "cutout", "channels_last")
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class TrainingRun:
         self.dataset = dataset
         self.recipe = recipe
         self.evaluate_on: EvaluatedSplit = evaluate_on
-        augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup)
+        augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup, recipe.random_resized_crop)
         self.batches = TrainingBatches(dataset.train, recipe.batch_size, augmentation, seed)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         groups = list(parameter_groups) if parameter_groups is not None else [{"params": self.parameters}]
@@ -172,11 +172,12 @@ class TrainingRun:
         inputs = batch.inputs.contiguous(memory_format=self.memory_format)
         outputs = compute_outputs(self.model, inputs, self.recipe.precision)
         loss = batch_loss(self.task, outputs, batch, self.recipe.label_smoothing)
+        plain = None if self.recipe.label_smoothing else loss.detach()
         if share < 1:
             loss = share * loss
         loss.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
-            values = batch_values(self.task, outputs, batch)
+            values = batch_values(self.task, outputs, batch, plain)
             self.names = ["loss", *values]
             rest = [value.to(loss.dtype) for value in values.values()]
             return torch.stack([loss, *(share * value if share < 1 else value for value in rest)])

@@ -19,10 +19,11 @@ NEW_IN_RECIPE = {
     "accumulate": 1,
     "batch_norm": "whole_batch",
     "warmup_steps": 0,
+    "random_resized_crop": None,
     "evaluate_every": None,
 }
 """The fields of a recipe that schema 1 did not have, each with the value by which nothing differs from schema 1."""
-_OF_DATASETS = ("task", "inputs", "outputs", "content")
+_OF_DATASETS = ("task", "inputs", "outputs", "content", "reading")
 _OF_MEASUREMENTS = ("kind", "unit", "log")
 _ONLY_KNOWN: dict[str, Callable[[Any], bool]] = {
     "optimizer": {"sgd", "signsgd", "adam"}.__contains__,
@@ -41,8 +42,8 @@ def schema_1(record: Mapping[str, Any]) -> Record:
     - Moved: a tuner's ``base`` and ``batch_size`` stand beside its arguments; the environment is as it is, for 0.1
       read flat entries too.
     - Left out: ``identity`` and ``task``; of the spec ``scheme_named_by``, of its dataset the task, the inputs, the
-      outputs and the content, of its recipe `NEW_IN_RECIPE`; measurements that are no scalar, and of the others kind
-      and unit.
+      outputs, the content and how it is read, of its recipe `NEW_IN_RECIPE`; measurements that are no scalar, and of
+      the others kind and unit.
 
     Args:
         record: as in its file.

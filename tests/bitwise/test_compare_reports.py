@@ -230,7 +230,8 @@ def test_schema_1_loses_no_number_that_a_report_reads(name):
         }
         lost = {k for k in kept if k not in after}
         assert {k for k in lost if k.startswith("spec/recipe/")} == {
-            f"spec/recipe/{k}" for k in ("steps", "accumulate", "batch_norm", "warmup_steps", "evaluate_every")
+            f"spec/recipe/{k}"
+            for k in ("steps", "accumulate", "batch_norm", "warmup_steps", "evaluate_every", "random_resized_crop")
         }
         moved = {k for k in lost if k.startswith("spec/initializer/arguments/")}
         assert all(

@@ -60,7 +60,10 @@ def test_seeds_give_different_orders():
     assert not torch.equal(order(epochs(seed=0)[0]), order(epochs(seed=1)[0]))
 
 
-@pytest.mark.parametrize("other", [{"batch_size": 5}, {"crop": 2}, {"flip": True}, {"cutout": 3}, {"mixup": 1.0}])
+BOX = {"random_resized_crop": (0.2, 1.0)}
+
+
+@pytest.mark.parametrize("other", [{"batch_size": 5}, BOX, {"crop": 2}, {"flip": True}, {"cutout": 3}, {"mixup": 1.0}])
 def test_the_order_depends_on_nothing_but_the_seed(other):
     for ours, theirs in zip(epochs(), epochs(**other), strict=True):
         assert torch.equal(order(ours), order(theirs))
@@ -70,7 +73,7 @@ def images(epoch):
     return torch.cat([batch.inputs for batch in epoch])
 
 
-@pytest.mark.parametrize("options", [{"crop": 2}, {"flip": True}, {"cutout": 3}, {"crop": 2, "flip": True}])
+@pytest.mark.parametrize("options", [BOX, {"crop": 2}, {"flip": True}, {"cutout": 3}, {"crop": 2, "flip": True}])
 def test_crops_flips_and_cutout_do_not_depend_on_the_batch_size(options):
     for ours, theirs in zip(epochs(batch_size=8, **options), epochs(batch_size=25, **options), strict=True):
         assert torch.equal(images(ours), images(theirs))
@@ -88,7 +91,7 @@ def test_crops_reach_every_offset_and_flips_are_as_often_as_not():
     assert abs(flipped.double().mean() - 0.5) < 0.045
 
 
-EVERYTHING = {"crop": 2, "flip": True, "cutout": 3, "mixup": 1.0}
+EVERYTHING = {**BOX, "crop": 2, "flip": True, "cutout": 3, "mixup": 1.0}
 AUGMENTATIONS = {name: getattr(augmentation, name) for name in EVERYTHING}
 
 
@@ -129,7 +132,7 @@ def test_switching_one_augmentation_on_shifts_no_other(switched, draws):
 
 
 def test_augmentations_are_applied_one_after_the_other():
-    """Crop, flip, cutout, mixup: a square of cutout lies whole in the image that is mixed."""
+    """Resized crop, crop, flip, cutout, mixup: a square of cutout lies whole in the image that is mixed."""
     applied = []
     with pytest.MonkeyPatch.context() as patch:
         for name, function in AUGMENTATIONS.items():
@@ -137,7 +140,7 @@ def test_augmentations_are_applied_one_after_the_other():
                 augmentation, name, lambda *a, name=name, function=function: applied.append(name) or function(*a)
             )
         epochs(count=1, batch_size=N, **EVERYTHING)
-    assert applied == ["crop", "flip", "cutout", "mixup"]
+    assert applied == ["random_resized_crop", "crop", "flip", "cutout", "mixup"]
 
 
 def test_squares_of_cutout_lie_anywhere_with_their_centres_in_the_image():

@@ -12,6 +12,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import initbench
+from initbench.architectures.gelu import TanhGELU
+from initbench.architectures.layer_norm import LayerNorm
 from initbench.differentiation.functional import functional
 from initbench.differentiation.gradients import hessian_products, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
@@ -36,7 +38,14 @@ def third_derivatives(loss, parameters):
     return loss_gradients(sum(p.square().sum() for p in products if p is not None), parameters, create_graph=False)
 
 
-@pytest.mark.parametrize(("make", "shape"), [(normalized, IMAGES), (by_swish, IMAGES), (Attention, (4, 3, 4))])
+def layer_normalized():
+    return nn.Sequential(LayerNorm(4), nn.Linear(4, 6), TanhGELU(), LayerNorm(6), nn.Flatten(), nn.Linear(18, 10))
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [(normalized, IMAGES), (by_swish, IMAGES), (Attention, (4, 3, 4)), (layer_normalized, (4, 3, 4))],
+)
 def test_third_derivatives_are_those_of_central_differences(make, shape):
     model = randomize(make()).train()
     inputs, targets = batch(shape, 3)
@@ -45,7 +54,7 @@ def test_third_derivatives_are_those_of_central_differences(make, shape):
     directions = [torch.randn(p.shape, dtype=torch.float64, generator=generator) for p in parameters]
 
     def loss():
-        return differentiable_loss(model, inputs, targets, cross_entropy, batch_norm=True)
+        return differentiable_loss(model, inputs, targets, cross_entropy, batch_norm=True, layer_norm=True)
 
     def along(derivatives):
         return sum((d * v).sum() for d, v in zip(derivatives, directions, strict=True) if d is not None)

@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "how_to/run_on_a_ray_cluster.md": (["yaml", "python", *["sh"] * 5], "test_ray_cluster.py runs it on two hosts"),
     "glossary.md": ([], "there is no block"),
     "index.md": ([], "there is no block"),
+    "initializers_on_gpt.md": ([], "there is no block; tests/initializers/test_on_gpt.py asserts it"),
     "initializers_on_models.md": (["", "python"], "minutes of models; tests/docs/test_initializers_on_models.py"),
     "reading-a-report.md": (["", "", "", "python"], "its runs take 20 minutes; tests/reporting run such commands"),
     "reference.md": ([], "there is no block"),

@@ -22,7 +22,7 @@ name: streams
 dataset: {name: gaussian, train_size: 32, validation_size: 0, test_size: 1, image_size: 4, channels: 1}
 architectures: [{name: mlp, depth: 2, width: 4}]
 initializers: [{name: metainit, steps: 1}, {name: gradinit, iterations: 1}]
-recipe: {epochs: 1, crop: 1, flip: true, cutout: 1, mixup: 1.0}
+recipe: {epochs: 1, random_resized_crop: [0.5, 1], crop: 1, flip: true, cutout: 1, mixup: 1.0}
 probes: [{name: gradient_quotient, data: [random, real], batch_size: 8, batches: 1}]
 """
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_bf16_on_a_processor_that_emulates_it_is_told_before_the_run(tmp_path, m
         observer.ready()
 
     text = SUITE.replace("lr: 0.1", "lr: 0.1, precision: bf16") if bf16 else SUITE
-    monkeypatch.setattr(driver, "check_data", lambda *_: None)
+    monkeypatch.setattr(driver, "check_data", lambda *_: [])
     monkeypatch.setattr("initbench.reporting.report.write_report", lambda folder: Written(folder, [], []))
     _, notes = run(tmp_path, text, execute=execute)
     assert any("bf16" in note for note in notes) == (emulated and bf16)
@@ -126,6 +127,7 @@ def test_data_that_cannot_be_had_are_told_at_their_place_in_the_file(tmp_path, m
     def load(name, *_, **__):
         if name == "gaussian":
             raise DataError("it is gone")
+        return SimpleNamespace(facts={})
 
     monkeypatch.setattr("initbench.data.load.load_dataset", load)
     with pytest.raises(SuiteError) as caught:

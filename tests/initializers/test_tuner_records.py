@@ -65,7 +65,7 @@ SCALED = {"event": "scaled"}  # without the number
 WORDS = {
     "position": {"lsuv": NO_LAYER, "metainit": SCALED, "gradinit": ZERO},
     "scale": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED},
-    "embedding.weight": {"lsuv": SCALED, "metainit": SCALED, "gradinit": SCALED},
+    "embedding.weight": {"lsuv": left("shared", layer="head"), "metainit": SCALED, "gradinit": SCALED},
     "head.weight": dict.fromkeys(("lsuv", "metainit", "gradinit"), tied("embedding.weight")),
     "head.bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": SCALED},
     "attention.in_proj_weight": {"lsuv": NO_LAYER, "metainit": SCALED, "gradinit": SCALED},

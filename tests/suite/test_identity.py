@@ -176,6 +176,7 @@ OTHER_RECIPES = {
     "weight_decay": 1e-4,
     "schedule": "constant",
     "clip_norm": 1.0,
+    "random_resized_crop": [0.08, 1.0],
     "crop": 4,
     "flip": True,
     "warmup_epochs": 0.5,

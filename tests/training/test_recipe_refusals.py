@@ -41,7 +41,9 @@ def test_a_field_of_some_tasks_is_refused_for_the_others(field):
 
 
 @pytest.mark.parametrize("inputs", [VECTORS, TOKENS, Inputs((3, 8, 8), vocabulary=9)])
-@pytest.mark.parametrize("recipe", [{"crop": 2}, {"flip": True}, {"cutout": 4}, {"channels_last": True}])
+@pytest.mark.parametrize(
+    "recipe", [{"random_resized_crop": (0.5, 1.0)}, {"crop": 2}, {"flip": True}, {"cutout": 4}, {"channels_last": True}]
+)
 def test_what_is_for_images_is_refused_for_other_inputs(recipe, inputs):
     assert reason(recipe) is None
     assert reason(recipe, inputs=inputs).startswith(f"{next(iter(recipe))} ")

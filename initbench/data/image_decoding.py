@@ -1,0 +1,215 @@
+"""From the file of an image to bytes of pixels, here or in processes that work ahead."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import warnings
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset, Sampler
+from torchvision.transforms.v2 import functional as transforms
+
+from initbench.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from torch import Tensor
+
+State = tuple[int, int]
+"""Size in bytes and time of modification in ns of a file: what it is known again by."""
+
+
+@dataclass(frozen=True)
+class Framing:
+    """How every image gets one size, as by torchvision's ``Resize(resize)`` and ``CenterCrop(image_size)``.
+
+    Attributes:
+        resize: pixels of the shorter side, resized (bilinear, antialiased).
+        image_size: side of the square in the middle of that.
+    """
+
+    resize: int
+    image_size: int
+
+    @property
+    def margin(self) -> int:
+        """Pixels between the square of side `resize` and that of side `image_size`, above and on the left."""
+        return round((self.resize - self.image_size) / 2)
+
+    def side(self, *, uncropped: bool = False) -> int:
+        """Return the side of the square that `frame` gives."""
+        return self.resize if uncropped else self.image_size
+
+    def frame(self, image: Tensor, *, uncropped: bool = False) -> Tensor:
+        """Return the square of an image: uint8 (3, H, W) to (3, image_size, image_size).
+
+        Args:
+            image: as it was decoded.
+            uncropped: return the square of side `resize` that has the other one `margin` pixels from its edge.
+        """
+        image = transforms.resize(image, [self.resize], antialias=True)
+        # Where torchvision's center_crop begins, so that cropping twice is cropping once, whatever is rounded.
+        top, left = (round((side - self.image_size) / 2) for side in image.shape[1:])
+        if uncropped:
+            top, left = top - self.margin, left - self.margin
+        side = self.side(uncropped=uncropped)
+        return image[:, top : top + side, left : left + side]
+
+    def crop(self, images: Tensor) -> Tensor:
+        """Return the middle of what `frame` gave uncropped: sides of `resize` to sides of `image_size`."""
+        within = slice(self.margin, self.margin + self.image_size)
+        return images[..., within, within]
+
+
+class Failure(NamedTuple):
+    """An image that could not be read.
+
+    Attributes:
+        name: its path below the root.
+        reason: why, in a few words.
+    """
+
+    name: str
+    reason: str
+
+
+def unreadable_now(root: Path | str, failure: Failure) -> DataError:
+    """Return the error of an image that could be read before."""
+    return DataError(f"{root}/{failure.name} cannot be read any more: {failure.reason}")
+
+
+class File(NamedTuple):
+    """A file that is to be read.
+
+    Attributes:
+        name: its path below the root.
+        state: what it must be known again by; None for whatever is there.
+    """
+
+    name: str
+    state: State | None = None
+
+
+def decode(path: Path | str, state: State | None = None) -> Tensor:
+    """Return an image as RGB, uint8 (3, H, W), whatever its mode, as torchvision's ImageFolder reads it.
+
+    Args:
+        path: the file.
+        state: its size and time of modification, to be sure that it is the same as before.
+
+    Raises:
+        Exception: it is missing, another, or no whole image; of many kinds, as Pillow's are.
+    """
+    with open(path, "rb") as file, warnings.catch_warnings():  # noqa: PTH123 - a million times
+        if state is not None and state_of(os.fstat(file.fileno())) != state:
+            raise OSError("it has changed since the trial began")
+        warnings.simplefilter("ignore")  # Pillow's about palettes and about large images
+        with Image.open(file) as image:
+            decoded: Tensor = transforms.pil_to_tensor(image.convert("RGB"))
+            return decoded
+
+
+def state_of(status: os.stat_result) -> State:
+    """Return what a file is known again by."""
+    return status.st_size, status.st_mtime_ns
+
+
+class Decoder(Dataset[object]):
+    """Decodes batches of files; what goes to other processes is this and the names of each batch alone.
+
+    Args:
+        root: the folder that names are below.
+        framing: how images get one size.
+        uncropped: see `Framing.frame`.
+    """
+
+    def __init__(self, root: Path, framing: Framing, *, uncropped: bool = False) -> None:
+        self.root, self.framing, self.uncropped = str(root), framing, uncropped
+
+    def __getitem__(self, files: list[File]) -> object:
+        """Return the images, uint8 (N, 3, side, side), or the first `Failure`."""
+        side = self.framing.side(uncropped=self.uncropped)
+        images = torch.empty(len(files), 3, side, side, dtype=torch.uint8)
+        for index, file in enumerate(files):
+            image = self.read(file)
+            if isinstance(image, Failure):
+                return image
+            images[index] = self.framing.frame(image, uncropped=self.uncropped)
+        return images
+
+    def read(self, file: File) -> Tensor | Failure:
+        """Return an image as it is in its file, or why it cannot be read."""
+        try:
+            return decode(f"{self.root}/{file.name}", file.state)
+        except Exception as error:  # noqa: BLE001  # Pillow raises OSError, SyntaxError, ValueError, struct.error, ...
+            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
+            # Pillow names the file as an object: "cannot identify image file <_io.BufferedReader name='...'>".
+            return Failure(file.name, reason.partition(" <_io.")[0])
+
+
+class _InOrder(Sampler[list[File]]):
+    """The batches of files in a given order, which may be without end."""
+
+    def __init__(self, batches: Iterable[list[File]]) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[list[File]]:
+        """Iterate the batches."""
+        return iter(self.batches)
+
+
+def in_order(
+    dataset: Dataset[object], batches: Iterable[list[File]], workers: int, *, pinned: bool = False
+) -> Iterator[object]:
+    """Yield what a dataset makes of one batch of files after the other; no random number is drawn.
+
+    At most two batches for each worker wait to be taken, so that memory does not grow with the number of files.
+
+    Args:
+        dataset: such as a `Decoder`.
+        batches: the files of each.
+        workers: processes that work ahead, for this iteration; 0 for none.
+        pinned: whether tensors are put where a GPU can copy them from meanwhile.
+    """
+    loader = DataLoader(
+        dataset,
+        batch_size=None,
+        sampler=_InOrder(batches),
+        num_workers=workers,
+        pin_memory=pinned,
+        multiprocessing_context=_context() if workers else None,
+        collate_fn=_as_it_is,
+        # Without one of its own it would draw a seed from the global stream, which dropout reads.
+        generator=torch.Generator(),
+    )
+    return iter(loader)
+
+
+def _as_it_is(made: object) -> object:
+    return made
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """Return how workers are started: from a process without threads and without CUDA, which has imported this module.
+
+    A copy of this process (``fork``) would have the locks that its other threads held: those of Ray, of CUDA.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", __name__])
+    return context
+
+
+def batches_of(names: Iterable[str], size: int = 64) -> Iterator[list[File]]:
+    """Yield files in small batches, for a look at each."""
+    names = iter(names)
+    while batch := [File(name) for name in islice(names, size)]:
+        yield batch

@@ -1,0 +1,162 @@
+"""Images of one's own: an ImageFolder tree, such as ImageNet's, held in memory or decoded while it is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from initbench.data.content import content_hash
+from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.image_tree import find_images, instructions, listed
+from initbench.data.load import data_root
+from initbench.data.prepare import check_sizes, hold_out_validation, take_first
+from initbench.errors import ArgumentError, DataError
+from initbench.inputs import Inputs
+from initbench.registry import Description, register_dataset
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from initbench.data.image_tree import ImageTree
+
+_NAME = "image_folder"
+# Of ImageNet's training images, as torchvision's pretrained models are trained with.
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_LARGEST_VALIDATION = 5000
+_Channels = tuple[float, float, float]
+
+
+def _describe(
+    *,
+    root: Path,
+    image_size: int,
+    resize: int | None,
+    train_size: int | None,
+    validation_size: int | None,
+    standardize: str,
+    mean: _Channels | None,
+    std: _Channels | None,
+    workers: int,
+    **_: object,
+) -> Description:
+    check_sizes(train_size, image_size, validation_size or 0)
+    if resize is not None and resize < image_size:
+        raise ArgumentError(f"must be at least image_size, {image_size}; got {resize}", "resize")
+    if workers < 0:
+        raise ArgumentError(f"must be at least 0, got {workers}", "workers")
+    if (mean is None) != (std is None):
+        given, missing = ("std", "mean") if mean is None else ("mean", "std")
+        raise ArgumentError(f"needs {missing}", given)
+    if mean is not None and standardize != "train":
+        raise ArgumentError(f"stands in the place of mean and std, got {standardize}", "standardize")
+    if std is not None and min(std) <= 0:
+        raise ArgumentError(f"must be above 0, got {list(std)}", "std")
+    tree = find_images(data_root() / root)
+    content = content_hash(tree.root, tree.files, instructions(tree.root))
+    return Description(Inputs((3, image_size, image_size)), len(tree.classes), content)
+
+
+@register_dataset(
+    _NAME,
+    describe=_describe,
+    reading=("in_memory", "workers"),
+    reference="torchvision.datasets.ImageFolder",
+)
+def image_folder(
+    root: Path = Path("images"),
+    image_size: int = 224,
+    resize: int | None = None,
+    *,
+    train_size: int | None = None,
+    validation_size: int | None = None,
+    standardize: Literal["train", "imagenet"] = "train",
+    mean: tuple[float, float, float] | None = None,
+    std: tuple[float, float, float] | None = None,
+    skip_unreadable: bool = False,
+    in_memory: bool | None = None,
+    workers: int = 0,
+) -> Splits:
+    """Colour images in folders: ROOT/train/CLASS/*.jpg and ROOT/test/CLASS/*.jpg, or val in the place of test.
+
+    Files are read as torchvision's ImageFolder does: the same endings, all images as RGB, classes by the names of their
+    folders. Every image is resized and cropped to its middle as by torchvision's transforms v2, `Resize(resize)` and
+    `CenterCrop(image_size)`, in bytes. A recipe's `random_resized_crop` takes its boxes from the middle square of
+    side `resize`.
+
+    Args:
+        root: the folder, absolute or below the data root.
+        image_size: side of the square that a model gets.
+        resize: pixels of the shorter side before the square is cut out of the middle; null for `image_size`.
+        train_size: size of a stratified subset of the training split; null for all.
+        validation_size: samples held out of the training images; null for a tenth of them, at most 5,000.
+        standardize: by whose mean and deviation of each channel: ``train``, of the training split as it is cropped to
+            its middle (the same numbers in memory and not), or ``imagenet``, those that are published for it.
+        mean: of each channel, of pixels between 0 and 1, in the place of `standardize`; with `std`.
+        std: likewise.
+        skip_unreadable: go on without images that cannot be decoded; their number stands in the record.
+        in_memory: hold the decoded images, as bytes, in memory, else decode them in each epoch; null to hold them where
+            that takes at most 2 GiB. It changes no number and no trial's id.
+        workers: processes that decode ahead where images are not in memory; 0 for the trial's own. It changes no number
+            and no trial's id.
+
+    Raises:
+        ArgumentError: an argument is impossible.
+        DataError: a folder is missing or empty, the splits have other classes, or images cannot be read.
+    """
+    from initbench.data.image_decoding import Framing
+    from initbench.data.image_splits import Names, read_splits
+
+    tree = find_images(data_root() / root)
+    content = content_hash(tree.root, tree.files, instructions(tree.root))
+    train, test = _readable(tree, content, workers, skip_unreadable=skip_unreadable)
+    targets, test_targets = torch.tensor(tree.train_targets)[train], torch.tensor(tree.test_targets)[test]
+    if validation_size is None:
+        validation_size = min(_LARGEST_VALIDATION, len(targets) // 10)
+    kept, held_out = hold_out_validation(targets, validation_size)
+    kept = take_first(kept, train_size)
+    given = IMAGENET if standardize == "imagenet" else None
+    splits = read_splits(
+        tree.root,
+        content,
+        Names.of(tree.train, train[kept], targets[kept]),
+        Names.of(tree.train, train[held_out], targets[held_out]),
+        Names.of(tree.test, test, test_targets),
+        framing=Framing(resize or image_size, image_size),
+        standardize=given if mean is None or std is None else (mean, std),
+        in_memory=in_memory,
+        workers=workers,
+    )
+    facts = {
+        "unreadable_images_skipped": len(tree.files) - len(train) - len(test),
+        "other_files_ignored": tree.others,
+    }
+    return replace(splits, facts={name: number for name, number in facts.items() if number})
+
+
+def _readable(tree: ImageTree, content: str, workers: int, *, skip_unreadable: bool) -> tuple[Tensor, Tensor]:
+    """Return the indices of the training and of the test images that can be decoded.
+
+    Raises:
+        DataError: some cannot, and are not to be skipped; or a class has none that can.
+    """
+    from initbench.data.image_survey import unreadable
+
+    broken = unreadable(tree, content, workers)
+    if broken and not skip_unreadable:
+        images = "an image" if len(broken) == 1 else f"{len(broken)} images"
+        why = [f"{tree.root / name} ({reason})" for name, reason in broken.items()]
+        raise DataError(
+            f"{_NAME}: {images} cannot be read: {listed(why)}; mend or remove them, or say skip_unreadable: true"
+        )
+    found = []
+    for names, targets in ((tree.train, tree.train_targets), (tree.test, tree.test_targets)):
+        kept = [i for i, name in enumerate(names) if name not in broken]
+        with_images = {targets[i] for i in kept}
+        if empty := [label for i, label in enumerate(tree.classes) if i not in with_images]:
+            folders = [f"{names[0].partition('/')[0]}/{label}" for label in empty]
+            raise DataError(f"{_NAME}: no image can be read in {listed(folders)} of {tree.root}")
+        found.append(torch.tensor(kept))
+    return found[0], found[1]

@@ -1,0 +1,152 @@
+"""What has to be looked at in every file of images before any is trained on: is it readable; mean and deviation.
+
+It is found out once and kept in the user's cache folder by the content of the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import PIL
+import torch
+import torchvision
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from initbench.data import cache
+from initbench.data.image_decoding import Decoder, Failure, File, Framing, batches_of, in_order, unreadable_now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initbench.data.image_tree import ImageTree
+
+_KIND = "images"
+# Raise it when what is kept would be another.
+_FORMAT = 1
+# Images whose sums are taken together, to bound memory.
+_TOGETHER = 256
+
+
+def unreadable(tree: ImageTree, content: str, workers: int) -> dict[str, str]:
+    """Return the images of a tree that cannot be decoded: path below the root → why, in few words.
+
+    Args:
+        tree: all its images are decoded, whole.
+        content: its hash.
+        workers: processes that decode.
+    """
+    key = _key(content)
+    if (known := cache.read(_KIND, key)) is not None:
+        kept: dict[str, str] = json.loads(known)
+        return kept
+    found: dict[str, str] = {}
+    for failures in in_order(_Failures(Decoder(tree.root, Framing(1, 1))), batches_of(tree.files), workers):
+        assert isinstance(failures, list)
+        found |= {failure.name: failure.reason for failure in failures}
+    cache.write(_KIND, key, json.dumps(found))
+    return found
+
+
+class _Failures(Dataset[object]):
+    """Returns the failures in a batch of files."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+
+    def __getitem__(self, files: list[File]) -> list[Failure]:
+        read = map(self.decoder.read, files)
+        return [image for image in read if isinstance(image, Failure)]
+
+
+class Moments(NamedTuple):
+    """Exact sums over pixels: the same in whatever order and in whatever parts they are added.
+
+    Attributes:
+        pixels: how many.
+        sums: of the bytes of each channel.
+        squares: of their squares.
+    """
+
+    pixels: int
+    sums: tuple[int, ...]
+    squares: tuple[int, ...]
+
+    def plus(self, other: Moments) -> Moments:
+        """Return the moments of both."""
+        sums, squares = (
+            tuple(a + b for a, b in zip(*pair, strict=True))
+            for pair in ((self.sums, other.sums), (self.squares, other.squares))
+        )
+        return Moments(self.pixels + other.pixels, sums, squares)
+
+    def mean(self) -> list[float]:
+        """Return the mean of each channel, of pixels between 0 and 1."""
+        return [total / (255 * self.pixels) for total in self.sums]
+
+    def std(self) -> list[float]:
+        """Return the population's standard deviation of each channel, of pixels between 0 and 1."""
+        variances = [self.pixels * square - total**2 for total, square in zip(self.sums, self.squares, strict=True)]
+        return [math.sqrt(variance) / (255 * self.pixels) for variance in variances]
+
+
+NOTHING = Moments(0, (0, 0, 0), (0, 0, 0))
+
+
+def moments_of(images: Tensor) -> Moments:
+    """Return the moments of images, uint8 (N, 3, H, W)."""
+    total = NOTHING
+    for part in torch.split(images, _TOGETHER):
+        integers = part.int()
+        sums, squares = (values.sum((0, 2, 3), dtype=torch.int64).tolist() for values in (integers, integers**2))
+        total = total.plus(Moments(part[:, 0].numel(), tuple(sums), tuple(squares)))
+    return total
+
+
+def moments_of_files(root: Path, names: Sequence[str], framing: Framing, content: str, workers: int) -> Moments:
+    """Return the moments of images that are not held in memory.
+
+    Args:
+        root: the folder of the dataset.
+        names: the images' paths below it.
+        framing: how they get one size.
+        content: hash of the whole dataset.
+        workers: processes that decode.
+
+    Raises:
+        DataError: an image cannot be read.
+    """
+    chosen = hashlib.sha256(json.dumps(names).encode()).hexdigest()
+    key = _key(content, framing.resize, framing.image_size, chosen)
+    if (known := cache.read(_KIND, key)) is not None:
+        pixels, sums, squares = json.loads(known)
+        return Moments(pixels, tuple(sums), tuple(squares))
+    total = NOTHING
+    for found in in_order(_Moments(Decoder(root, framing)), batches_of(names), workers):
+        if isinstance(found, Failure):
+            raise unreadable_now(root, found)
+        assert isinstance(found, Moments)
+        total = total.plus(found)
+    cache.write(_KIND, key, json.dumps(total))
+    return total
+
+
+class _Moments(Dataset[object]):
+    """Returns the moments of a batch of files, or the first failure."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+
+    def __getitem__(self, files: list[File]) -> object:
+        images = self.decoder[files]
+        return moments_of(images) if isinstance(images, Tensor) else images
+
+
+def _key(content: str, *what: int | str) -> str:
+    """Return what is kept under: versions of libraries may read a file in another way, or not at all."""
+    versions = [_FORMAT, PIL.__version__, torchvision.__version__, torch.__version__]
+    return hashlib.sha256(json.dumps([*versions, content, *what]).encode()).hexdigest()

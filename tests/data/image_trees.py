@@ -1,0 +1,40 @@
+"""Trees of images that tests make: every mode, several sizes, and ways to spoil them."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from PIL import Image
+
+MODES = ("RGB", "L", "RGBA", "P", "CMYK", "1", "LA")
+SIZES = ((21, 16), (16, 16), (17, 30), (40, 19))
+"""Width and height; the shorter side is at least 16."""
+
+
+def picture(seed, mode="RGB", size=(16, 16), kind="PNG"):
+    """Return the bytes of an image of smooth noise."""
+    random = np.random.default_rng(seed)
+    coarse = Image.fromarray(random.integers(0, 256, (4, 5, 3), dtype=np.uint8))
+    image = coarse.resize(size, Image.Resampling.BICUBIC).convert(mode)
+    file = io.BytesIO()
+    image.save(file, kind)
+    return file.getvalue()
+
+
+def kind_of(mode):
+    """Return a format that has a mode, and its ending."""
+    return ("JPEG", ".JPEG") if mode in {"CMYK", "L"} else ("PNG", ".png")
+
+
+def make_tree(root, classes=("ant", "bee"), train=10, test=6, held_out="test"):
+    """Write a tree of images of all modes and sizes and return its root."""
+    for number, label in enumerate(classes):
+        for split, count in (("train", train), (held_out, test)):
+            for i in range(count):
+                mode, size = MODES[i % len(MODES)], SIZES[(i + number) % len(SIZES)]
+                kind, ending = kind_of(mode)
+                path = root / split / label / f"{i}{ending}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(picture(1000 * number + 100 * len(split) + i, mode, size, kind))
+    return root
