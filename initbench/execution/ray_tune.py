@@ -6,6 +6,7 @@ could leave to the next. Trials travel as ids: the specs, whose identity is know
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
@@ -26,7 +27,7 @@ from initbench.ledger import TrialRecord
 from initbench.plugins import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from initbench.execution.executor import Job, Observer
     from initbench.suite.spec import TrialSpec
@@ -106,7 +107,23 @@ def _cluster(address: str | None) -> Iterator[dict[str, float]]:
         try:
             yield ray.cluster_resources()
         finally:
-            ray.shutdown()
+            _shut_down(ray.shutdown)
+
+
+def _shut_down(shutdown: Callable[[], None]) -> None:
+    """Leave Ray while no other thread frees a reference to its objects: Ray would end the process with exit code 1.
+
+    Tune leaves cycles with such references behind, which Python collects in whichever thread comes next, such as the
+    one that writes to MLflow. So they go first, and none is looked for while Ray shuts down.
+    """
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        shutdown()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _check_address(address: str | None) -> None:

@@ -1,5 +1,6 @@
 """The executors: the same ledger from each, and from one that was interrupted; every fault told and survived."""
 
+import gc
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from initbench.errors import InitbenchError
 from initbench.execution.driver import run_suite
 from initbench.execution.executor import Job
 from initbench.execution.in_process import run_in_process
-from initbench.execution.ray_tune import run_with_ray_tune
+from initbench.execution.ray_tune import _shut_down, run_with_ray_tune
 from initbench.ledger import Ledger
 from initbench.reporting import overview, read_results
 from initbench.suite.datasets import describe_datasets
@@ -270,6 +272,22 @@ def test_an_address_without_a_cluster_is_said_at_once_and_nothing_is_written(tmp
     assert time.monotonic() - begun < 30
     assert capsys.readouterr().err.startswith(f"initbench: --address {address}: no Ray cluster answers: ")
     assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
+
+
+def test_nothing_that_ray_knows_is_collected_while_it_shuts_down():
+    # A reference to one of Ray's objects that another thread frees meanwhile ends the process with exit code 1.
+    class Cycle:
+        def __init__(self):
+            self.itself = self
+
+    cycle = weakref.ref(Cycle())
+
+    def shut_down():
+        assert cycle() is None
+        assert not gc.isenabled()
+
+    _shut_down(shut_down)
+    assert gc.isenabled()
 
 
 def test_ray_client_is_refused():
