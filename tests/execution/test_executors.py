@@ -227,6 +227,7 @@ recipe: {epochs: 1}
 """
 
 
+@pytest.mark.slow
 def test_a_fault_fails_its_trial_alone_and_is_tried_again(tmp_path):
     (tmp_path / "suite.yaml").write_text(FAULTS)
     out = initbench("run", "suite.yaml", "--plugin", PLUGIN, cwd=tmp_path, check=1)
