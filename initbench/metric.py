@@ -71,6 +71,14 @@ class Metric:
         """The largest difference that two values can have: 1 for a share, else +∞."""
         return 1.0 if self.unit == "%" else math.inf
 
+    @property
+    def beside_title(self) -> Self:
+        """The metric as its values read beside its title, which may say the unit: ``3.513 test bits per byte``.
+
+        It is for writing values, not for reckoning with them.
+        """
+        return replace(self, unit="") if _says(self.title, self.unit) else self
+
     def on(self, split: str) -> Self:
         """Return this metric of one split, whose name stands before the metric's, also in words."""
         return replace(self, name=f"{split}_{self.name}", label=f"{split} {self.title}", split=split)
@@ -107,7 +115,7 @@ class Metric:
 
     def amount(self, value: float) -> str:
         """Return a difference as it stands before the metric's title, which may have the unit: ``0.050`` bits."""
-        return self.number(value) if self.points in self.title.split() else self.difference(value)
+        return self.number(value) if _says(self.title, self.points) else self.difference(value)
 
     def signed(self, value: float) -> str:
         """Return a difference with its sign and without its unit, for tables: ``+1.30``."""
@@ -126,3 +134,8 @@ class Metric:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the metric that a record holds; keys of a later version are passed over."""
         return cls(**{key: value for key, value in data.items() if key in cls.__dataclass_fields__})
+
+
+def _says(title: str, unit: str) -> bool:
+    """Return whether a title has a unit as words of its own."""
+    return bool(unit) and re.search(rf"(?<!\w){re.escape(unit)}(?!\w)", title) is not None

@@ -199,7 +199,7 @@ def outcome(record: TrialRecord) -> str:
     if record.metrics.get(primary) is None:
         return "measured"  # a recipe without a step
     metric = Metric.from_json(record.task["metrics"][primary])
-    return f"{metric.title} {metric.text(record.metrics[primary])}".replace("\N{NO-BREAK SPACE}", " ")
+    return f"{metric.title} {metric.beside_title.text(record.metrics[primary])}".replace("\N{NO-BREAK SPACE}", " ")
 
 
 def duration(seconds: float) -> str:

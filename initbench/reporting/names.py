@@ -149,9 +149,18 @@ def _workloads(labels: list[str]) -> tuple[dict[str, Name], dict[str, list[str]]
         varying = [f"{key} {value}" for key, value in rest.items() if len(values[name, key]) > 1]
         if bare[name, *sorted(arguments.items()), suffix] == 1:
             others[label] = []
-        details = [*varying, *([suffix] if suffix else []), *(part.replace("=", " ", 1) for part in others[label])]
+        details = [*varying, *([suffix] if suffix else []), *map(_condition, others[label])]
         found[label] = Name(f"{name}-{depth}" if depth is not None else name, ", ".join(details))
     return found, others
+
+
+def _condition(part: str) -> str:
+    """Return ``python_library, content 1ac505f5`` of such a dataset's label, ``lr 0.1`` of ``lr=0.1``."""
+    name, bracket, _ = part.partition("[")
+    if bracket and name and "=" not in name:
+        short, details = _component(part)
+        return ", ".join([short, *details])
+    return part.replace("=", " ", 1)
 
 
 def _architecture(part: str) -> tuple[str, dict[str, str], str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -12,7 +13,7 @@ from initbench.reporting.places import kinds
 from initbench.suite.treatments import DEFAULT_COMPARE, standings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from initbench.ledger import TrialRecord
     from initbench.reporting.resolved import Refused
@@ -43,6 +44,7 @@ def refused_cells(
     if not incompatible:
         return pd.DataFrame(columns=_COLUMNS, dtype=object)
     specs, _ = kinds([record.spec for record in records])
+    incompatible = list(_with_contents(incompatible, specs))
     final = {i for i, spec in enumerate(specs) if spec["phase"] == "final"}
     own = {(p.trial, p.scheme_named_by): p for p in standings(specs, compare) if p.trial in final}
     together = standings([*specs, *(spec for spec, _ in incompatible)], compare)
@@ -64,3 +66,18 @@ def refused_cells(
     cells = sorted(reasons, key=lambda cell: (natural(cell[1]), natural(cell[0])))
     rows = [(*cell, "; ".join(sorted(reasons[cell]))) for cell in cells]
     return pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
+
+
+def _with_contents(incompatible: Iterable[Refused], specs: Iterable[Mapping[str, Any]]) -> Iterator[Refused]:
+    """Yield each pair on each content that its suite's dataset has among the trials: the plan does not know it."""
+    contents: dict[str, dict[str | None, None]] = defaultdict(dict)
+    for spec in specs:
+        contents[_asked(spec)][spec["dataset"].get("content")] = None
+    for spec, reason in incompatible:
+        for content in contents.get(_asked(spec), (None,)):
+            yield {**spec, "dataset": {**spec["dataset"], "content": content}}, reason
+
+
+def _asked(spec: Mapping[str, Any]) -> str:
+    """Return what a suite asks for as data."""
+    return json.dumps([spec["suite"], spec["dataset"]["name"], spec["dataset"]["arguments"]], sort_keys=True)

@@ -104,10 +104,20 @@ class Table:
 
     @property
     def cells(self) -> list[list[str]]:
-        """The cells as the page shows them, by row."""
+        """The cells as the page shows them, by row; a unit that a heading says is in none of them."""
         rows = [{str(key): value for key, value in row.items()} for row in self.frame.to_dict("records")]
-        only = next(iter(self.metrics.values())) if len(self.metrics) == 1 else UNKNOWN
+        headings = " ".join(column.heading for column in self.columns).replace("\n", " ").casefold()
+
+        def headed(metric: Metric) -> Metric:
+            return metric.beside_title if metric.title.casefold() in headings else metric
+
+        metrics = {name: headed(metric) for name, metric in self.metrics.items()}
+        columns = [
+            column if column.metric is None else column._replace(metric=headed(column.metric))
+            for column in self.columns
+        ]
+        only = next(iter(metrics.values())) if len(metrics) == 1 else UNKNOWN
         return [
-            [column.cell(row, self.metrics.get(row.get("metric", ""), only), self.names) for column in self.columns]
+            [column.cell(row, metrics.get(row.get("metric", ""), only), self.names) for column in columns]
             for row in rows
         ]

@@ -2,7 +2,8 @@
 
 ``metainit(delta_orthogonal)``, ``delta_orthogonal[gain=2]``: a name, in brackets every argument that varies among the
 components of that name (defaults too), in parentheses the components among its arguments. What a rule sets varies with
-the pair and is left out of the brackets.
+the pair and is left out of the brackets. Of datasets that differ in their content alone, the content stands there too:
+``python_library[content=1ac505f5]``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.validation import show
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _COMPONENT = {"name", "arguments", "version", "source"}
 
@@ -91,6 +92,53 @@ ALWAYS = ("depth", "width")
 def with_scheme(label: str, scheme: str) -> str:
     """Return an architecture's label with the scheme that it is built with."""
     return label if scheme == "standard" else f"{label} + {scheme}"
+
+
+def with_contents(datasets: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return datasets that have their content among their arguments, where that is needed to tell them apart.
+
+    That is where two have one name and equal arguments, and other content: the bytes of one Python's library and of
+    another's. All of that name have it then, as 8 digits of its hash, more where these are equal.
+
+    Args:
+        datasets: as in a trial record's spec; what has no ``content`` is known by its name and arguments.
+    """
+    short = same_names(datasets)
+    return [
+        {**dataset, "arguments": {**dataset["arguments"], "content": short[dataset["name"]][dataset.get("content")]}}
+        if dataset["name"] in short
+        else dataset
+        for dataset in datasets
+    ]
+
+
+def same_names(datasets: Iterable[Mapping[str, Any]]) -> dict[str, dict[str | None, str]]:
+    """Return the names that stand for datasets of equal arguments and other content, and each content in few digits.
+
+    Args:
+        datasets: as in a trial record's spec.
+    """
+    found: dict[str, dict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
+    for dataset in datasets:
+        found[dataset["name"]][repr(sorted(dataset["arguments"].items()))].add(dataset.get("content"))
+    return {
+        name: _short({content for own in alike.values() for content in own})
+        for name, alike in found.items()
+        if any(len(own) > 1 for own in alike.values())
+    }
+
+
+_LEAST_DIGITS = 8
+
+
+def _short(contents: Collection[str | None]) -> dict[str | None, str]:
+    """Return each content in few digits that none of the others begins with."""
+    digits = {content: "none" if content is None else content.rpartition(":")[2] for content in contents}
+    longest = max(map(len, digits.values()))
+    for length in range(_LEAST_DIGITS, longest):
+        if len({text[:length] for text in digits.values()}) == len(digits):
+            return {content: text[:length] for content, text in digits.items()}
+    return digits
 
 
 def set_by_rules(spec: Mapping[str, Any], kind: str) -> set[str]:

@@ -17,6 +17,7 @@ from initbench.suite.labels import (
     nested_labels,
     set_by_rules,
     value_text,
+    with_contents,
     with_scheme,
 )
 from initbench.validation import nearest
@@ -90,7 +91,8 @@ def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -
     A key that a rule sets for some trials of an architecture is ignored in the workloads of all of them: a learning
     rate that is lowered for one initializer alone must not take this initializer out of the comparison. Of several
     suites, those that have the architecture without such a rule are not compared with those that have one: there the
-    key's value reads "by rules". A key that `compare` names itself stays in the treatment, whoever set it.
+    key's value reads "by rules". A key that `compare` names itself stays in the treatment, whoever set it. Datasets of
+    one name and other content are different datasets (`labels.with_contents`).
 
     Args:
         specs: `TrialSpec`s as plain data.
@@ -101,7 +103,8 @@ def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -
         for i, spec in enumerate(specs)
         for by in sorted(spec["scheme_named_by"], key=("suite", "initializer").index)
     ]
-    own = [specs[i] for i, _ in places]
+    datasets = with_contents([spec["dataset"] for spec in specs])
+    own = [{**specs[i], "dataset": datasets[i]} for i, _ in places]
     is_brought = [by == "initializer" and "initializer" in compare for _, by in places]
     in_treatment = [brought or "scheme" in compare for brought in is_brought]
     treatments = _treatments(own, compare)

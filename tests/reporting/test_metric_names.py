@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from ledgers import (
     CLASSIFICATION,
     ERROR,
     KAIMING,
+    LANGUAGE,
     METAINIT,
     R_SQUARED,
     REGRESSION,
@@ -24,12 +26,14 @@ from ledgers import (
     task_of,
     write_ledger,
 )
-from reports import results_of
+from reports import knowing_chance, results_of
 from scored import bits, r_squared, world
 
+from initbench.cli.progress import outcome
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
 from initbench.reporting.analyses.every import every_analysis
+from initbench.reporting.analyses.heat_cells import heat_map
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import results_frame
@@ -196,3 +200,52 @@ def test_no_number_is_minus_zero():
 def test_a_unit_that_the_title_has_is_not_said_twice():
     assert BITS.amount(0.05) == "0.050"
     assert ERROR.amount(0.05) == "5.00 points"
+    assert BITS.beside_title.text(3.513) == "3.513"
+    assert ERROR.beside_title.text(0.05) == "5.00\N{NO-BREAK SPACE}%"
+    for title, is_said in (("loss (nats)", True), ("loss in nats", True), ("sonatsize", False), ("loss", False)):
+        assert Metric("loss", "lower", title, unit="nats").beside_title.text(2.0) == (
+            "2" if is_said else "2\N{NO-BREAK SPACE}nats"
+        )
+
+
+def test_the_line_of_a_trial_says_its_unit_once():
+    spec = make_spec(KAIMING)
+    assert outcome(make_scored(spec, LANGUAGE, 3.513)) == "test bits per byte 3.513"
+    assert outcome(make_record(spec, 0.05)) == "test error 5.00 %"
+
+
+def _strings(data):
+    if isinstance(data, str):
+        return [data]
+    inside = data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ()
+    return [text for item in inside for text in _strings(item)]
+
+
+@pytest.mark.parametrize(("learned", "depths"), [(1.5, (10, 16)), (1.5, (10,)), (4.4, (10,))])
+def test_no_text_of_a_report_says_the_unit_beside_the_title(learned, depths):
+    """Sentences, tables, figures, the map and the page: where one says ``bits per byte``, no number has ``bits``."""
+    records = knowing_chance(
+        [
+            *world(LANGUAGE, lambda i, a: bits(i, a) + learned - 1.5, depths),
+            *world(LANGUAGE, lambda i, a: bits(i, a) + 3, (28,)),
+        ],
+        4.449,
+        0.001,
+    )
+    results = results_of(records)
+    texts = []
+    for analysis in every_analysis(results):
+        texts += [*map(str, analysis.sentences), *analysis.remarks]
+        for table in analysis.tables:
+            headings = " ".join(column.heading for column in table.columns)
+            texts += [f"{headings} {' '.join(row)}" for row in table.cells] + [table.note]
+        for figure in analysis.figures:
+            texts += [figure.alt, figure.note, *_strings(figure.specification)]
+    found = heat_map(results)
+    texts += [f"{found.metric} {cell.text} {cell.title} {cell.mean}" for row in found.rows for cell in row.cells]
+    outcomes = [column for column in trial_table(results)["columns"] if "bits per byte" in column["heading"]]
+    texts += [f"{column['heading']} 3.5 {column['kind']['unit']}" for column in outcomes]
+    titled = [text.replace("\n", " ") for text in texts if "bits per byte" in text.replace("\n", " ").casefold()]
+    assert len(titled) > 10
+    for text in titled:
+        assert not re.search(r"\d[\s\N{NO-BREAK SPACE}]bits\b(?! per byte)|\(bits\)", text), text

@@ -63,7 +63,7 @@ def _differences(found: Comparison, comparisons: Mapping[str, PairedComparison],
         )
         words = pair_over_workloads_words(name, reference, comparison, metric, place=names.noun)
         rows.append(ForestRow(name, scaled, str(words)))
-    unit = metric.difference_unit or metric.unit
+    unit = metric.difference_unit or metric.beside_title.unit
     drawing = forest_panel(rows, f"{metric.title} less that of {reference}" + (f" ({unit})" if unit else ""))
     if drawing is None:
         other = f"with each other {terms.treatment}, a trial diverged somewhere"
@@ -106,7 +106,8 @@ def _profile(found: Comparison, metric: Metric) -> Figure | str:
         return f"There is no performance profile: the {metric.title} has no best value to measure from."
     profiles = performance_profiles(costs)
     best = "; ".join(f"{name} is the best on {100 * share:.0f} %" for name, share in profiles.iloc[0].items())
-    what = f"distance of the {metric.title} from {metric.text(metric.best or 0.0)}" if from_best else metric.title
+    origin = metric.beside_title.text(metric.best or 0.0)
+    what = f"distance of the {metric.title} from {origin}" if from_best else metric.title
     least, noun = "least" if from_best else "lowest", found.results.names.noun
     note = f"On what share of the {noun}s the median {what} is within a factor of the {least}; diverged is a miss."
     drawing = profile_panel(profiles, f"{what} over the {least} of the {noun}, log scale", found.results.palette)

@@ -92,7 +92,7 @@ class Cost(Analysis):
         """What the targets are, as a sentence."""
         if self.is_given:
             [metric] = self.results.metrics.values()
-            return f"The target is a {metric.title} of {metric.text(self.targets.iloc[0])}."
+            return f"The target is a {metric.title} of {metric.beside_title.text(self.targets.iloc[0])}."
         return _TARGET.format(noun=self.results.names.noun, treatment=self.results.terms.treatment)
 
     @cached_property

@@ -48,7 +48,7 @@ def spending_figures(found: Cost) -> tuple[list[Figure], list[str]]:
         if panel is None:
             continue
         where = results.names.workload(label)
-        title = f"Compute to a {metric.title} of {metric.text(target)}: {where}"
+        title = f"Compute to a {metric.title} of {metric.beside_title.text(target)}: {where}"
         alt = f"{title}. {'; '.join(row.words for row in rows)}."
         figures.append(Figure(names[label], title, alt, panel, subject=where))
     return figures, left

@@ -140,10 +140,11 @@ def _alt(title: str, own: pd.DataFrame, x: str, metric: Metric) -> str:
     outcome = own[own["split"] != "train"] if "split" in own else own
     ends = outcome.dropna(subset=[x]).sort_values(x, kind="stable").groupby("treatment", sort=False).tail(1)
     rows = sorted(ends.to_dict("records"), key=lambda row: metric.oriented(row["outcome_median"]))
-    texts = [f"{row['treatment']} at {x} {row[x]:,.0f}: {_value(row['outcome_median'], metric)}" for row in rows]
+    shown = metric.beside_title
+    texts = [f"{row['treatment']} at {x} {row[x]:,.0f}: {_value(row['outcome_median'], shown)}" for row in rows]
     if "split" in own:
         of = own[own["split"] == "train"].drop_duplicates("treatment", keep="last").set_index("treatment")
-        texts = [_with_training(text, row["treatment"], of, metric) for text, row in zip(texts, rows, strict=True)]
+        texts = [_with_training(text, row["treatment"], of, shown) for text, row in zip(texts, rows, strict=True)]
     best = "lowest" if metric.better == "lower" else "highest"
     more = f"; and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
     return f"{title}. Median over the seeds, the {best} first: {'; '.join(texts[:_MOST_NAMED])}{more}."

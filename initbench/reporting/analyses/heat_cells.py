@@ -118,21 +118,22 @@ def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
         return HeatCell("incompatible", title=f"{where} cannot run: {reason}.")
     state = row["state"]
     value = metric.oriented(row["outcome"])
-    text = {"trained": metric.brief(value), "measured": "not trained"}.get(state, "")
+    shown = metric.beside_title  # the map or its column is headed by the title
+    text = {"trained": shown.brief(value), "measured": "not trained"}.get(state, "")
     order = facts.orders[workload]
     is_best = state == "trained" and treatment in order.leading
     seeds = counted(int(row["seeds"]), "seed")
     said = {
-        "trained": f"{metric.title} {metric.text(value)}, median of {seeds}",
-        "untrained": f"{metric.title} {metric.text(value)}, no better than guessing, which gives "
-        f"{metric.text(metric.oriented(row['chance']))}",
+        "trained": f"{metric.title} {shown.text(value)}, median of {seeds}",
+        "untrained": f"{metric.title} {shown.text(value)}, no better than guessing, which gives "
+        f"{shown.text(metric.oriented(row['chance']))}",
         "diverged": f"the loss became infinite in {int(row['diverged'])} of {seeds}",
         "failed": f"{counted(int(row['failed']), 'trial')} ended with an error",
         "measured": "measured, but not trained",
     }[state]
     best = "; the best of its column, or not told apart from it" if is_best else ""
     told = is_best and order.leading == [treatment] and order.compared > 1 and _is_ahead(facts.results, workload, order)
-    mean = _mean(facts.compared[treatment, workload], metric)
+    mean = _mean(facts.compared[treatment, workload], shown)
     return HeatCell(state, text, _note(row), _level(facts, row, metric), is_best, f"{where}: {said}{best}.", mean, told)
 
 

@@ -98,7 +98,8 @@ def _alt(results: Results, workload: str, against: Against, words: str) -> str:
         f"{words} from {quotient(own[column].min())} to {quotient(own[column].max())}",
     ]
     if len(values):
-        texts.append(f"{metric.plural} from {metric.text(values.min())} to {metric.text(values.max())}")
+        low, high = (metric.beside_title.text(end) for end in (values.min(), values.max()))
+        texts.append(f"{metric.plural} from {low} to {high}")
     return ", ".join(texts) + f"; {diverged} diverged, {saturated} with a saturated value."
 
 

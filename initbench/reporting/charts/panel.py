@@ -85,7 +85,8 @@ def outcome_axis(metric: Metric, shown: Sequence[float]) -> Axis:
         metric: of the values.
         shown: what is drawn, in the unit of the axis.
     """
-    title = metric.title + (f" ({metric.unit})" if metric.unit else "")
+    unit = metric.beside_title.unit
+    title = metric.title + (f" ({unit})" if unit else "")
     if metric.best == 0 and metric.better == "lower":
         least = 1 if metric.unit == "%" else 1e-9
         return Axis(title, (0, max(1.08 * max(shown, default=0), least)), nice=True, padding=0)

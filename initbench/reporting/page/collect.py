@@ -11,6 +11,7 @@ from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
 from initbench.reporting.sharing import distinct
 from initbench.reporting.words.facts import facts_line, notices
+from initbench.suite.labels import with_contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +97,7 @@ def _facts(records: Sequence[TrialRecord]) -> dict[str, str]:
     recipe: dict[str, list[Any]] = defaultdict(list)
     environment: dict[str, list[Any]] = defaultdict(list)
     datasets: dict[str, None] = {}
-    for dataset in distinct(record.spec["dataset"] for record in records):
+    for dataset in with_contents(distinct(record.spec["dataset"] for record in records)):
         arguments = {name: [value] for name, value in dataset["arguments"].items()}
         datasets[fields_text({"": [dataset["name"]]} | arguments)] = None
     recipes = map(effective, distinct(record.spec["recipe"] for record in records))

@@ -12,6 +12,7 @@ from initbench.reporting.formatting import counted, listed
 from initbench.reporting.frame import natural
 from initbench.reporting.sharing import distinct
 from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
+from initbench.suite.labels import with_contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,7 +126,7 @@ def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
         return sorted((value for value in found.values() if value not in _OFF), key=lambda value: natural(str(value)))
 
     details = [f"learning rate {_either(values('lr'))}"]
-    for field, words in _DETAILS.items():
+    for field, words in DETAILS.items():
         if found := values(field):
             amount = "" if found[0] is True else f" {_either(found)}"
             everywhere = all(recipe.get(field) not in _OFF for recipe in used)
@@ -142,8 +143,7 @@ def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
 
 
 _OFF: tuple[Any, ...] = (None, 0, False, (), [])
-# Fields of the recipe that are named where they are on.
-_DETAILS = {
+DETAILS = {
     "momentum": "momentum",
     "nesterov": "Nesterov’s form of it",
     "betas": "betas",
@@ -154,7 +154,9 @@ _DETAILS = {
     "warmup_epochs": "warm-up epochs",
     "warmup_steps": "warm-up steps",
     "accumulate": "gradient accumulation",
+    "batch_norm": "statistics of BatchNorm over each",
     "clip_norm": "gradients clipped at norm",
+    "random_resized_crop": "random crops, resized, of a share of the area in",
     "crop": "random crops after padding by",
     "flip": "random horizontal flips",
     "cutout": "cutout",
@@ -162,11 +164,18 @@ _DETAILS = {
     "label_smoothing": "label smoothing",
     "precision": "precision",
 }
+"""Fields of the recipe that are named where they are on."""
+NEED_NO_WORDS = {
+    *("epochs", "steps", "batch_size", "optimizer", "lr"),  # stand in the sentence itself
+    # Where and how often it computes and looks, not what.
+    *("activation_checkpointing", "channels_last", "history_every", "evaluate_every", "threads"),
+}
+"""The other fields."""
 
 
 def _datasets(records: Sequence[TrialRecord]) -> list[str]:
     texts = set()
-    for dataset in distinct(record.spec["dataset"] for record in records):
+    for dataset in with_contents(distinct(record.spec["dataset"] for record in records)):
         given = [f"{name} {value}" for name, value in dataset["arguments"].items() if value is not None]
         texts.add(dataset["name"] + (f" ({', '.join(given)})" if given else ""))
     return sorted(texts, key=natural)

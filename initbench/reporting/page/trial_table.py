@@ -118,7 +118,7 @@ def _outcomes(
 
 def _kind(metric: Metric) -> dict[str, Any]:
     digits = re.fullmatch(r"\{:\.(\d+)f\}", metric.show)
-    return {"scale": metric.scale, "unit": metric.unit, "digits": int(digits[1]) if digits else None}
+    return {"scale": metric.scale, "unit": metric.beside_title.unit, "digits": int(digits[1]) if digits else None}
 
 
 def _floor(record: TrialRecord) -> float:

@@ -23,7 +23,8 @@ def widest_gap(metric: Metric, treatment: str, workload: str, test: float, train
         test: the median at the end, on the split that the metric is of.
         train: on the training split.
     """
-    on, off = f"{metric.text(test)} on {metric.split} data", f"{metric.text(train)} on training data"
+    ends = (metric.beside_title.text(test), metric.beside_title.text(train))
+    on, off = f"{ends[0]} on {metric.split} data", f"{ends[1]} on training data"
     if metric.oriented(test) > metric.oriented(train):
         return Sentence(
             first_fitting(
@@ -52,7 +53,7 @@ def not_fitted(metric: Metric, train: float) -> Sentence:
     """
     return Sentence(
         f"What did not train did not fit its training data either: there the {metric.quantity} ends at "
-        f"{metric.text(train)} at best."
+        f"{metric.beside_title.text(train)} at best."
     )
 
 
@@ -79,10 +80,11 @@ def fitted_alone(metric: Metric, treatment: str, workload: str, test: float, tra
 
 def best_end(metric: Metric, treatment: str, workload: str, value: float, step: int) -> Sentence:
     """Return which treatment ends best on a workload, where nothing is known of the training split."""
+    shown = metric.beside_title.text(value)
     return Sentence(
         first_fitting(
-            f"On {workload}, {treatment} ends with the best {metric.title}: {metric.text(value)} at step {step:,}.",
-            f"The best {metric.title} at an end is {metric.text(value)}, at step {step:,}.",
+            f"On {workload}, {treatment} ends with the best {metric.title}: {shown} at step {step:,}.",
+            f"The best {metric.title} at an end is {shown}, at step {step:,}.",
         ),
         (treatment, workload),
     )
@@ -90,10 +92,11 @@ def best_end(metric: Metric, treatment: str, workload: str, value: float, step: 
 
 def best_ends(metric: Metric, treatments: Sequence[str], workload: str, value: float) -> Sentence:
     """Return which treatments share the best end on a workload, where nothing is known of the training split."""
+    shown = metric.beside_title.text(value)
     return Sentence(
         first_fitting(
-            f"On {workload}, {named(treatments)} end with the best {metric.title}: {metric.text(value)}.",
-            f"{len(treatments)} share the best {metric.title} at an end, {metric.text(value)}.",
+            f"On {workload}, {named(treatments)} end with the best {metric.title}: {shown}.",
+            f"{len(treatments)} share the best {metric.title} at an end, {shown}.",
         ),
         (workload,),
     )
@@ -154,7 +157,8 @@ def steepest(
         before: a depth, and the median outcome there.
         after: likewise, of the next; not finite where it diverged.
     """
-    ends = [f"{metric.text(y) if math.isfinite(y) else 'divergence'} at depth {x}" for x, y in (before, after)]
+    shown = metric.beside_title
+    ends = [f"{shown.text(y) if math.isfinite(y) else 'divergence'} at depth {x}" for x, y in (before, after)]
     return Sentence(
         first_fitting(
             f"The {metric.title} worsens most with {treatment} on {family}: from {ends[0]} to {ends[1]}.",

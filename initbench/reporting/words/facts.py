@@ -6,8 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.conditions import effective
-from initbench.reporting.formatting import counted
+from initbench.reporting.formatting import counted, listed
 from initbench.reporting.sharing import distinct
+from initbench.suite.labels import same_names, with_contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,12 +59,17 @@ def notices(results: Results) -> list[str]:
         are = "record could not be read and is" if len(skipped) == 1 else "records could not be read and are"
         named = "; ".join(skipped[:20]) + (f"; and {len(skipped) - 20} more" if len(skipped) > 20 else "")
         texts.append(f"{len(skipped)} {are} missing below: {named}")
+    for name, contents in same_names(distinct(record.spec["dataset"] for record in results.records)).items():
+        texts.append(
+            f"{len(contents)} datasets have the name {name} and other content ({listed(sorted(contents.values()))}): "
+            "they are different datasets, and their trials are kept apart."
+        )
     return [*texts, *results.source.notes]
 
 
 def _datasets(records: Sequence[TrialRecord]) -> str:
     found: dict[str, None] = {}
-    for dataset in distinct(record.spec["dataset"] for record in records):
+    for dataset in with_contents(distinct(record.spec["dataset"] for record in records)):
         given = [f"{key.replace('_', ' ')} {value}" for key, value in dataset["arguments"].items() if value is not None]
         found[dataset["name"] + (f" ({', '.join(given)})" if given else "")] = None
     return _either(list(found), ", ")

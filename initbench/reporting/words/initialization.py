@@ -94,7 +94,7 @@ def gained(names: Names, metric: Metric, workload: str, base: tuple[str, float],
     """
     where = names.workload(workload)
     (first, before), (second, after) = (
-        (names.treatment(label), metric.text(value) if math.isfinite(value) else "divergence")
+        (names.treatment(label), metric.beside_title.text(value) if math.isfinite(value) else "divergence")
         for label, value in (base, own)
     )
     return Sentence(

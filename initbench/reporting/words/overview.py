@@ -9,7 +9,7 @@ from initbench.reporting.words.failures import all_workloads, failure_sentences,
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.lead import lead_words
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
-from initbench.reporting.words.sizes import needed_words
+from initbench.reporting.words.sizes import needed_words, outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def _range(found: Overview) -> Sentence:
             end: results.names.treatment(row["treatment"]),
             f"{end}_place": results.names.workload(row["workload"]),
         }
-    low, high = (metric.brief(metric.oriented(row["outcome"])) for row in (ordered[0], ordered[-1]))
+    low, high = (metric.beside_title.brief(metric.oriented(row["outcome"])) for row in (ordered[0], ordered[-1]))
     if low == high:
         return Sentence(f"Median {metric.title}: {low} in {counted(len(ordered), 'cell')}.")
     what = f"Median {metric.title} goes from {low}"
@@ -138,11 +138,8 @@ def _values(found: Overview, labels: Sequence[str]) -> str:
     if metric is None or not len(own):
         return ""
     values = [metric.oriented(value) for value in own]
-    if len({metric.brief(value) for value in values}) <= 2:
-        shown = list(dict.fromkeys(metric.brief(value) for value in values))
-        return f": {' and '.join(shown)} {metric.title}"
-    low, high = metric.brief(min(values), unit=False), metric.brief(max(values))
-    return f": {low} to {high} {metric.title}"
+    shown = list(dict.fromkeys(metric.beside_title.brief(value) for value in values))
+    return f": {' and '.join(shown)} {metric.title}" if len(shown) <= 2 else f": {outcome_words(values, metric)}"
 
 
 def _cost(found: Overview) -> list[Sentence]:

@@ -39,7 +39,9 @@ def value_words(values: Sequence[float], metric: Metric) -> str:
         values: in the metric's own direction, finite.
         metric: of them.
     """
-    return _range(values, metric, unit=True)
+    low, high = (metric.brief(end, unit=False) for end in (min(values), max(values)))
+    behind = metric.brief(max(values))
+    return behind if low == high else f"{low} to {behind}"
 
 
 def outcome_words(values: Sequence[float], metric: Metric) -> str:
@@ -49,7 +51,7 @@ def outcome_words(values: Sequence[float], metric: Metric) -> str:
         values: in the metric's own direction, finite.
         metric: of them; its title may have the unit.
     """
-    return f"{_range(values, metric, unit=metric.unit not in metric.title.split())} {metric.title}"
+    return f"{value_words(values, metric.beside_title)} {metric.title}"
 
 
 def share_words(estimate: Estimate) -> str:
@@ -94,12 +96,6 @@ def over_words(number: int, place: str) -> str:
         place: a workload in one word (`names.Names.noun`).
     """
     return f"one {place}" if number == 1 else f"both {place}s" if number == 2 else f"{number} {place}s"
-
-
-def _range(values: Sequence[float], metric: Metric, *, unit: bool) -> str:
-    low, high = metric.brief(min(values), unit=False), metric.brief(max(values), unit=False)
-    behind = metric.brief(max(values), unit=unit)
-    return behind if low == high else f"{low} to {behind}"
 
 
 def _numbers(values: Sequence[float], estimate: Estimate, metric: Metric) -> list[str]:

@@ -1,0 +1,26 @@
+"""The Methods paragraph says all of the recipe that a reader needs to train the same."""
+
+from __future__ import annotations
+
+from ledgers import KAIMING, make_record, make_spec
+from reports import results_of
+
+from initbench.reporting.page.methods import DETAILS, NEED_NO_WORDS, methods
+from initbench.training.recipe import Recipe
+
+
+def test_every_field_of_the_recipe_has_words_or_needs_none():
+    assert set(Recipe.model_fields) == {*DETAILS, *NEED_NO_WORDS}
+    assert not NEED_NO_WORDS & set(DETAILS)
+
+
+def test_what_is_on_is_named_with_its_value():
+    recipe = {"random_resized_crop": (0.08, 1.0), "flip": True, "accumulate": 4, "batch_norm": "micro_batch"}
+    found = methods(results_of([make_record(make_spec(KAIMING, recipe=recipe))]), {})
+    for words in (
+        ", random crops, resized, of a share of the area in [0.08, 1.0], ",
+        ", random horizontal flips, ",
+        ", gradient accumulation 4, statistics of BatchNorm over each micro_batch, ",
+    ):
+        assert words in found, words
+    assert "crops" not in methods(results_of([make_record(make_spec(KAIMING))]), {})
