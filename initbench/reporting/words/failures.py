@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initbench.reporting.formatting import capitalized, counted
+from initbench.reporting.words.failure_factors import failures_by_factor
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ def _untrained(found: Overview) -> Sentence | None:
     texts = [_begun(found, text) for text in _texts(found, found.untrained, _UNTRAINED)]
     guess = guessing(found, ": guessing gives {}") or ", no better than guessing"
     counts = _count_words(found, found.untrained, _UNTRAINED)
+    if not found.diverged and (
+        by_factor := failures_by_factor(found, _UNTRAINED[:2], ("fail in part", "fails in part"))
+    ):
+        texts.append(by_factor)
     ways = [f"{text}{rest}." for text in texts for rest in (guess, "")]
     return with_bold(Sentence(first_fitting(*ways, f"{counts}{guess}.", f"{counts}.")), _places(found))
 
@@ -109,6 +114,10 @@ def _diverged(found: Overview) -> Sentence | None:
     if not found.diverged:
         return None
     texts = [f"{_begun(found, text)}." for text in _texts(found, found.diverged, _DIVERGED)]
+    if not found.untrained and (
+        by_factor := failures_by_factor(found, _DIVERGED[:2], ("diverge in part", "diverges in part"))
+    ):
+        texts.append(f"{by_factor}.")
     return with_bold(
         Sentence(first_fitting(*texts, f"{_count_words(found, found.diverged, _DIVERGED)}.")), _places(found)
     )
