@@ -96,6 +96,7 @@ def test_every_part_of_it_smoke_runs_without_the_images(initbench):
     assert len({record.spec["initializer"]["name"] for record in found}) == len(found) == 8
 
 
+@pytest.mark.slow
 def test_it_smoke_runs_on_a_tree(initbench, tree):
     initbench("run", "--smoke", "--executor", "in-process", *on(tree), *ONE)
     [record] = records("imagenet-resnet50-smoke")
