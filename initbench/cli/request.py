@@ -61,4 +61,5 @@ def _left_out(plan: Plan) -> list[str]:
         f"the smoke run leaves out {', '.join(dict.fromkeys(trial.dataset.name for trial in found.trials))}, "
         f"of which it is not known what it asks of a model: {found.reason}"
         for found in plan.undescribed
+        if found.dataset is None
     ]

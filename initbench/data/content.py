@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.data import cache
 from initbench.errors import DataError
@@ -28,6 +28,22 @@ SETTLED = 2_000_000_000
 _KIND = "content"
 # Raise it when the hash of the same files changes.
 _FORMAT = 1
+# How many of a long list are named.
+_NAMED = 10
+# Of a file that may not be looked at. It is opened all the same, which says why.
+_UNKNOWN = (0, 0, 0)
+
+
+class Content(NamedTuple):
+    """What is known of files.
+
+    Attributes:
+        hash: of those that can be read.
+        unreadable: name of each other → why, in few words.
+    """
+
+    hash: str
+    unreadable: dict[str, str]
 
 
 def content_hash(root: str | Path, files: Iterable[str | Path] | Mapping[str, str | Path], instructions: str) -> str:
@@ -47,25 +63,76 @@ def content_hash(root: str | Path, files: Iterable[str | Path] | Mapping[str, st
         ``sha256:`` and 64 hexadecimal digits.
 
     Raises:
-        DataError: a file is missing, cannot be read or changes while it is read, or there is none.
+        DataError: files are missing or cannot be read, which are named; one changes while it is read; or there is none.
     """
     paths = _named(Path(root).absolute(), files)
+    content = _content(root, paths, instructions)
+    if content.unreadable:
+        raise _unreadable({str(paths[name]): reason for name, reason in content.unreadable.items()})
+    return content.hash
+
+
+def readable_content(root: str | Path, files: Iterable[str | Path], instructions: str) -> Content:
+    """Return the hash of those files that can be read, as `content_hash` of them alone, and which cannot.
+
+    Args:
+        root: the folder of the dataset.
+        files: paths below the root.
+        instructions: what to put where, for the error.
+
+    Raises:
+        DataError: a file is missing or changes while it is read, or there is none.
+    """
+    return _content(root, _named(Path(root).absolute(), files), instructions)
+
+
+def listed(names: list[str]) -> str:
+    """Return the first ten of a list in words, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _content(root: str | Path, paths: Mapping[str, Path], instructions: str) -> Content:
     if not paths:
         raise DataError(f"{root}: no files: {instructions}")
     states = _states(paths, instructions)
     key = _key(paths, states)
-    if (known := cache.read(_KIND, key)) is not None:
+    if (known := _known(key, paths)) is not None:
         return known
     with cache.alone(_KIND, key):
-        if (known := cache.read(_KIND, key)) is not None:
+        if (known := _known(key, paths)) is not None:
             return known
         start = time.time_ns()
-        found = combined({name: _sha256(path) for name, path in paths.items()})
+        digests, unreadable = {}, {}
+        for name, path in paths.items():
+            try:
+                digests[name] = _sha256(path)
+            except OSError as error:
+                unreadable[name] = error.strerror or str(error)
+        found = Content(combined(digests), unreadable)
         if _states(paths, instructions) != states:
             raise DataError(f"{root}: files changed while they were read: try again when they are complete")
         if all(start - max(modified, changed) > SETTLED for _, modified, changed in states.values()):
-            cache.write(_KIND, key, found)
+            cache.write(_KIND, key, "\n".join([found.hash, *([json.dumps(unreadable)] if unreadable else [])]))
     return found
+
+
+def _known(key: str, paths: Mapping[str, Path]) -> Content | None:
+    """Return what is kept; nothing where a file that could not be read then can be now, whatever made it so."""
+    if (text := cache.read(_KIND, key)) is None:
+        return None
+    found, _, rest = text.partition("\n")
+    unreadable: dict[str, str] = json.loads(rest) if rest else {}
+    return None if any(_opens(paths[name]) for name in unreadable) else Content(found, unreadable)
+
+
+def _opens(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError:
+        return False
+    return True
 
 
 def combined(digests: Mapping[str, str]) -> str:
@@ -104,8 +171,11 @@ def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int
         except (FileNotFoundError, NotADirectoryError):
             missing.append(path)
             continue
+        except PermissionError:
+            found[name] = _UNKNOWN
+            continue
         except (OSError, ValueError) as error:  # a path with a null character is a ValueError
-            raise _unreadable(path, error) from error
+            raise _unreadable({str(path): getattr(error, "strerror", None) or str(error)}) from error
         if not stat.S_ISREG(state.st_mode):
             raise DataError(f"{path} is not a file: {instructions}")
         found[name] = _state(state)
@@ -129,12 +199,14 @@ def _key(paths: Mapping[str, Path], states: Mapping[str, tuple[int, int, int]]) 
 
 
 def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _unreadable(path: Path, error: OSError | ValueError) -> DataError:
-    return DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
+def _unreadable(reasons: Mapping[str, str]) -> DataError:
+    """Return the error of files: path → why it cannot be read."""
+    if len(reasons) == 1:
+        [(path, reason)] = reasons.items()
+        return DataError(f"{path} cannot be read: {reason}")
+    named = listed([f"{path} ({reason})" for path, reason in reasons.items()])
+    return DataError(f"{len(reasons)} files cannot be read: {named}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from initbench.data.content import content_hash
+from initbench.data.content import Content, listed, readable_content
 from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
-from initbench.data.image_tree import find_images, instructions, listed
+from initbench.data.image_tree import find_images, instructions, not_a_folder
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, hold_out_validation, take_first
 from initbench.errors import ArgumentError, DataError
@@ -18,6 +19,8 @@ from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torch import Tensor
 
     from initbench.data.image_tree import ImageTree
@@ -39,6 +42,8 @@ def _describe(
     standardize: str,
     mean: _Channels | None,
     std: _Channels | None,
+    skip_unreadable: bool,
+    classes: int | None,
     workers: int,
     **_: object,
 ) -> Description:
@@ -47,6 +52,8 @@ def _describe(
         raise ArgumentError(f"must be at least image_size, {image_size}; got {resize}", "resize")
     if workers < 0:
         raise ArgumentError(f"must be at least 0, got {workers}", "workers")
+    if classes is not None and classes < 1:
+        raise ArgumentError(f"must be at least 1, got {classes}", "classes")
     if (mean is None) != (std is None):
         given, missing = ("std", "mean") if mean is None else ("mean", "std")
         raise ArgumentError(f"needs {missing}", given)
@@ -54,15 +61,17 @@ def _describe(
         raise ArgumentError(f"stands in the place of mean and std, got {standardize}", "standardize")
     if std is not None and min(std) <= 0:
         raise ArgumentError(f"must be above 0, got {list(std)}", "std")
-    tree = find_images(data_root() / root)
-    content = content_hash(tree.root, tree.files, instructions(tree.root))
-    return Description(Inputs((3, image_size, image_size)), len(tree.classes), content)
+    inputs, folder = Inputs((3, image_size, image_size)), data_root() / root
+    if classes is not None and not os.path.lexists(folder):
+        return Description(inputs, classes, absent=str(not_a_folder(folder)))
+    tree, content = _found(folder, classes, skip_unreadable=skip_unreadable)
+    return Description(inputs, len(tree.classes), content.hash)
 
 
 @register_dataset(
     _NAME,
     describe=_describe,
-    reading=("in_memory", "workers"),
+    reading=("classes", "in_memory", "workers"),
     reference="torchvision.datasets.ImageFolder",
 )
 def image_folder(
@@ -76,6 +85,7 @@ def image_folder(
     mean: tuple[float, float, float] | None = None,
     std: tuple[float, float, float] | None = None,
     skip_unreadable: bool = False,
+    classes: int | None = None,
     in_memory: bool | None = None,
     workers: int = 0,
 ) -> Splits:
@@ -96,7 +106,9 @@ def image_folder(
             its middle (the same numbers in memory and not), or ``imagenet``, those that are published for it.
         mean: of each channel, of pixels between 0 and 1, in the place of `standardize`; with `std`.
         std: likewise.
-        skip_unreadable: go on without images that cannot be decoded; their number stands in the record.
+        skip_unreadable: go on without images that cannot be read or decoded; their number stands in the record.
+        classes: how many there must be; null for any number. With it a suite is planned, and smoke-run on random data,
+            before the folder is there. It changes no number and no trial's id.
         in_memory: hold the decoded images, as bytes, in memory, else decode them in each epoch; null to hold them where
             that takes at most 2 GiB. It changes no number and no trial's id.
         workers: processes that decode ahead where images are not in memory; 0 for the trial's own. It changes no number
@@ -109,8 +121,7 @@ def image_folder(
     from initbench.data.image_decoding import Framing
     from initbench.data.image_splits import Names, read_splits
 
-    tree = find_images(data_root() / root)
-    content = content_hash(tree.root, tree.files, instructions(tree.root))
+    tree, content = _found(data_root() / root, classes, skip_unreadable=skip_unreadable)
     train, test = _readable(tree, content, workers, skip_unreadable=skip_unreadable)
     targets, test_targets = torch.tensor(tree.train_targets)[train], torch.tensor(tree.test_targets)[test]
     if validation_size is None:
@@ -120,7 +131,7 @@ def image_folder(
     given = IMAGENET if standardize == "imagenet" else None
     splits = read_splits(
         tree.root,
-        content,
+        content.hash,
         Names.of(tree.train, train[kept], targets[kept]),
         Names.of(tree.train, train[held_out], targets[held_out]),
         Names.of(tree.test, test, test_targets),
@@ -136,7 +147,32 @@ def image_folder(
     return replace(splits, facts={name: number for name, number in facts.items() if number})
 
 
-def _readable(tree: ImageTree, content: str, workers: int, *, skip_unreadable: bool) -> tuple[Tensor, Tensor]:
+def _found(root: Path, classes: int | None, *, skip_unreadable: bool) -> tuple[ImageTree, Content]:
+    """Return the images and what is known of their files.
+
+    Raises:
+        ArgumentError: there are not so many classes.
+        DataError: the tree is not as it should be, or files cannot be read and are not to be skipped.
+    """
+    tree = find_images(root)
+    if classes is not None and classes != len(tree.classes):
+        raise ArgumentError(f"must be {len(tree.classes)}, the folders in {root / 'train'}; got {classes}", "classes")
+    content = readable_content(root, tree.files, instructions(root))
+    if content.unreadable and not skip_unreadable:
+        raise _refusal(root, content.unreadable)
+    return tree, content
+
+
+def _refusal(root: Path, broken: Mapping[str, str]) -> DataError:
+    """Return the error of images: path below the root → why it cannot be read."""
+    images = "an image" if len(broken) == 1 else f"{len(broken)} images"
+    why = [f"{root / name} ({reason})" for name, reason in broken.items()]
+    return DataError(
+        f"{_NAME}: {images} cannot be read: {listed(why)}; mend or remove them, or say skip_unreadable: true"
+    )
+
+
+def _readable(tree: ImageTree, content: Content, workers: int, *, skip_unreadable: bool) -> tuple[Tensor, Tensor]:
     """Return the indices of the training and of the test images that can be decoded.
 
     Raises:
@@ -146,11 +182,7 @@ def _readable(tree: ImageTree, content: str, workers: int, *, skip_unreadable: b
 
     broken = unreadable(tree, content, workers)
     if broken and not skip_unreadable:
-        images = "an image" if len(broken) == 1 else f"{len(broken)} images"
-        why = [f"{tree.root / name} ({reason})" for name, reason in broken.items()]
-        raise DataError(
-            f"{_NAME}: {images} cannot be read: {listed(why)}; mend or remove them, or say skip_unreadable: true"
-        )
+        raise _refusal(tree.root, broken)
     found = []
     for names, targets in ((tree.train, tree.train_targets), (tree.test, tree.test_targets)):
         kept = [i for i, name in enumerate(names) if name not in broken]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from initbench.data.content import Content
     from initbench.data.image_tree import ImageTree
 
 _KIND = "images"
@@ -32,24 +33,25 @@ _FORMAT = 1
 _TOGETHER = 256
 
 
-def unreadable(tree: ImageTree, content: str, workers: int) -> dict[str, str]:
-    """Return the images of a tree that cannot be decoded: path below the root → why, in few words.
+def unreadable(tree: ImageTree, content: Content, workers: int) -> dict[str, str]:
+    """Return the images of a tree that cannot be read or decoded: path below the root → why, in few words.
 
     Args:
-        tree: all its images are decoded, whole.
-        content: its hash.
+        tree: all its images that can be read are decoded, whole.
+        content: their hash, and which files cannot be read.
         workers: processes that decode.
     """
-    key = _key(content)
+    key = _key(content.hash)
     if (known := cache.read(_KIND, key)) is not None:
         kept: dict[str, str] = json.loads(known)
-        return kept
+        return content.unreadable | kept
     found: dict[str, str] = {}
-    for failures in in_order(_Failures(Decoder(tree.root, Framing(1, 1))), batches_of(tree.files), workers):
+    files = batches_of(name for name in tree.files if name not in content.unreadable)
+    for failures in in_order(_Failures(Decoder(tree.root, Framing(1, 1))), files, workers):
         assert isinstance(failures, list)
         found |= {failure.name: failure.reason for failure in failures}
     cache.write(_KIND, key, json.dumps(found))
-    return found
+    return content.unreadable | found
 
 
 class _Failures(Dataset[object]):

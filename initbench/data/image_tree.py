@@ -6,13 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from initbench.data.content import listed
 from initbench.errors import DataError
 
 # torchvision.datasets.folder.IMG_EXTENSIONS, which is no public name.
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 TRAIN, TEST, VAL = "train", "test", "val"
-# How many of a long list are named.
-_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,11 @@ def instructions(root: Path) -> str:
     return f"put images into {root}/{TRAIN}/CLASS/ and {root}/{TEST}/CLASS/ (or {VAL}), a folder for each class"
 
 
+def not_a_folder(root: Path) -> DataError:
+    """Return the error of a root that is missing or a file."""
+    return DataError(f"{root} is not a folder: {instructions(root)}")
+
+
 def find_images(root: Path) -> ImageTree:
     """Return the images of a tree; ``val`` holds the test images where there is no ``test``.
 
@@ -58,9 +62,9 @@ def find_images(root: Path) -> ImageTree:
         DataError: a folder is missing, empty or not readable, a class has no images in a split, or a symbolic link
             leads back to a folder above it.
     """
-    if not root.is_dir():
-        raise DataError(f"{root} is not a folder: {instructions(root)}")
-    test = TEST if (root / TEST).is_dir() or not (root / VAL).is_dir() else VAL
+    if not _is_folder(root):
+        raise not_a_folder(root)
+    test = TEST if _is_folder(root / TEST) or not _is_folder(root / VAL) else VAL
     splits = {name: _classes(root, name) for name in (TRAIN, test)}
     _check_same(root, splits[TRAIN], splits[test], TRAIN, test)
     _check_same(root, splits[test], splits[TRAIN], test, TRAIN)
@@ -82,15 +86,9 @@ def find_images(root: Path) -> ImageTree:
     )
 
 
-def listed(names: list[str]) -> str:
-    """Return the first ten of a list in words, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def _classes(root: Path, split: str) -> list[str]:
     """Return the names of the folders of a split, sorted."""
-    if not (root / split).is_dir():
+    if not _is_folder(root / split):
         raise DataError(f"{root / split} is not a folder: {instructions(root)}")
     names = sorted(entry.name for entry in _entries(root / split)[0])
     if not names:
@@ -110,9 +108,21 @@ def _check_same(root: Path, names: list[str], others: list[str], split: str, oth
 
 def _unlabelled(root: Path, split: str) -> str:
     """Return a hint where the tree is as ImageNet's, whose test images have no classes."""
-    if split != TEST or not (root / VAL).is_dir():
+    if split != TEST or not _is_folder(root / VAL):
         return ""
     return f"; where {VAL} is to be the test split, move {root / TEST} away"
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a path leads to a folder.
+
+    Raises:
+        DataError: a folder above it may not be entered.
+    """
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _images(root: Path, folder: str) -> tuple[list[str], int]:

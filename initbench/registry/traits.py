@@ -22,12 +22,15 @@ class Description:
         content: a hash of the source's bytes, such as ``sha256:...``: the dataset's identity in the place of any path;
             None where name, version and arguments are all of it.
         task: what is learned, where that depends on the arguments; None for what was registered.
+        absent: where files are absent and the arguments say the rest, what to put where; `content` is None until then,
+            so that trials are planned and smoke-run, and have no ids yet.
     """
 
     inputs: Inputs
     outputs: int
     content: str | None = None
     task: str | None = None
+    absent: str | None = None
 
 
 Describe = Callable[..., Description]

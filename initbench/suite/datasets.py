@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initbench.data.load import describe_dataset
@@ -12,7 +13,21 @@ from initbench.suite.spec import DatasetSpec
 if TYPE_CHECKING:
     from initbench.suite.load import Suite
 
-Described = DatasetSpec | DataError
+
+@dataclass(frozen=True)
+class Awaited:
+    """A dataset whose files are absent, and which says without them what it asks of a model.
+
+    Attributes:
+        spec: with what it asks; its content is not known, and so no trial's id.
+        reason: what is missing, and what to put where.
+    """
+
+    spec: DatasetSpec
+    reason: DataError
+
+
+Described = DatasetSpec | Awaited | DataError
 """A dataset with what it asks of a model, or why that is not known: its files are absent."""
 
 
@@ -35,14 +50,13 @@ def describe_datasets(suite: Suite) -> tuple[Described, ...]:
         except DataError as error:
             described.append(error)
         else:
-            described.append(
-                DatasetSpec(
-                    **dict(choice.spec),
-                    task=task,
-                    inputs=found.inputs,
-                    outputs=found.outputs,
-                    content=found.content,
-                    reading=choice.reading,
-                )
+            spec = DatasetSpec(
+                **dict(choice.spec),
+                task=task,
+                inputs=found.inputs,
+                outputs=found.outputs,
+                content=found.content,
+                reading=choice.reading,
             )
+            described.append(spec if found.absent is None else Awaited(spec, DataError(found.absent)))
     return tuple(described)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.errors import DataError, SuiteError
 from initbench.suite.compatibility import Compatibility, Other, Refusal
 from initbench.suite.crossing import MOST_TRIALS
+from initbench.suite.datasets import Awaited
 from initbench.suite.load import needed_scheme
 from initbench.suite.match import Matcher, Seen, parse_only, properties
 from initbench.suite.once import Once
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from initbench.suite.datasets import Described
     from initbench.suite.document import Key
     from initbench.suite.load import Choice, Suite
+    from initbench.suite.spec import DatasetSpec
 
 _MOST_REASONS = 5
 _KINDS = {
@@ -58,11 +60,13 @@ class Undescribed:
         trials: what would run.
         key: where the dataset stands in the file.
         reason: what is missing, and what to put where.
+        dataset: what the dataset asks of a model, where that is known without the files.
     """
 
     trials: tuple[TrialDraft, ...]
     key: Key
     reason: DataError
+    dataset: DatasetSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -114,10 +118,7 @@ def plan(suite: Suite, only: Iterable[str] = (), *, descriptions: Sequence[Descr
         SuiteError: a rule, ``exclude`` or filter that no trial meets; an architecture that serves none of the tasks; a
             rule or an argument that the component refuses; two entries or rules that make the same trial.
     """
-    datasets = [
-        _Dataset(choice, described, _task(choice, described))
-        for choice, described in zip(suite.datasets, descriptions, strict=True)
-    ]
+    datasets = [_dataset(*described) for described in zip(suite.datasets, descriptions, strict=True)]
     _check_tasks(suite, [dataset.task for dataset in datasets])
     cells = list(itertools.product(datasets, suite.architectures, suite.recipes, suite.initializers))
     if len(cells) * len(suite.seeds) > MOST_TRIALS:
@@ -132,13 +133,21 @@ def plan(suite: Suite, only: Iterable[str] = (), *, descriptions: Sequence[Descr
 @dataclass(frozen=True)
 class _Dataset:
     choice: Choice
-    described: Described
-    task: str
+    spec: DatasetSpec | None
+    absent: DataError | None
+
+    @property
+    def task(self) -> str:
+        task: str = self.choice.component.traits.task if self.spec is None else self.spec.task
+        return task
 
 
-def _task(choice: Choice, described: Described) -> str:
-    task: str = choice.component.traits.task if isinstance(described, DataError) else described.task
-    return task
+def _dataset(choice: Choice, described: Described) -> _Dataset:
+    if isinstance(described, DataError):
+        return _Dataset(choice, None, described)
+    if isinstance(described, Awaited):
+        return _Dataset(choice, described.spec, described.reason)
+    return _Dataset(choice, described, None)
 
 
 def _check_tasks(suite: Suite, tasks: list[str]) -> None:
@@ -191,12 +200,12 @@ class _Planner:
             self.refused.setdefault(draft.model_dump_json(exclude={"seed"}), pair)
             if selected:
                 self._refuse(pair, dataset, architecture)
-        elif isinstance(dataset.described, DataError):
+        elif dataset.absent is not None or dataset.spec is None:
             drafts = self.undescribed.setdefault(id(dataset), [])
             if selected:
                 drafts.append(draft)
         else:
-            self.once.add(draft.on(dataset.described), (dataset.choice, architecture, initializer), selected=selected)
+            self.once.add(draft.on(dataset.spec), (dataset.choice, architecture, initializer), selected=selected)
 
     def _ruled(
         self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
@@ -216,9 +225,9 @@ class _Planner:
         """Return why a trial cannot run."""
         refusal = self.compatibility.task(dataset.task, architecture)
         refusal = refusal or self.compatibility.declared(draft, architecture, needed)
-        if refusal is not None or isinstance(dataset.described, DataError):
+        if refusal is not None or dataset.spec is None:
             return refusal
-        return self.compatibility.tried(draft, dataset.described, architecture)
+        return self.compatibility.tried(draft, dataset.spec, architecture)
 
     def _refuse(self, refused: Incompatible, dataset: _Dataset, architecture: Choice) -> None:
         """Take in a pair that cannot run, once for each reason: the other trials of it are the same pair."""
@@ -256,9 +265,9 @@ class _Planner:
                 raise self.suite.document.error(("exclude",), "leaves no trial")
             raise SuiteError("no trial meets all of them", " ".join(f"--only {option}" for option in self.only))
         undescribed = [
-            Undescribed(tuple(self.undescribed[id(dataset)]), dataset.choice.key, dataset.described)
+            Undescribed(tuple(self.undescribed[id(dataset)]), dataset.choice.key, dataset.absent, dataset.spec)
             for dataset in datasets
-            if isinstance(dataset.described, DataError) and self.undescribed.get(id(dataset))
+            if dataset.absent is not None and self.undescribed.get(id(dataset))
         ]
         incompatible, refused = tuple(self.incompatible.values()), tuple(self.refused.values())
         return Plan(trials, incompatible, self.excluded, unselected, tuple(undescribed), refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from initbench.suite.spec import TrialSpec
 
 _SUFFIX = "-smoke"
-_LARGEST_BATCH = 8
+# Samples of a batch: fewer where they are large, as a tuner keeps several passes of a batch in memory: 8 images of
+# 224×224 take MetaInit 10 GB on a ResNet-50.
+_LARGEST_BATCH, _LEAST_BATCH = 8, 2
+_LARGEST_BATCH_NUMBERS = 100_000
 _HELD_OUT = 8
 _RANDOM_DATA = "random"
 _RECIPE = Recipe().model_dump()
@@ -40,33 +44,44 @@ def smoke(plan: Plan) -> Plan:
     """Return the plan of a smoke run.
 
     Every trial is made small: random data of its task and of its dataset's shape, two steps (two epochs of one, so that
-    a warm-up and a milestone are met too), batches of at most 8, what its initializer and probes declare for a smoke
-    run, one seed. Of these a few are kept that together have every architecture (each set of arguments beside the
-    depth, at its smallest depth), initializer, dataset and recipe, those that rules made included.
+    a warm-up and a milestone are met too), batches of at most 8 (fewer of large images), what its initializer and
+    probes declare for a smoke run, one seed. Of these a few are kept that together have every architecture (each set of
+    arguments beside the depth, at its smallest depth), initializer, dataset and recipe, those that rules made included.
 
     Args:
         plan: of the whole suite; what is excluded or incompatible there does not run here either, nor what is on a
-            dataset whose files are absent where these say what it asks of a model.
+            dataset whose files are absent where only these say what it asks of a model.
     """
     small: dict[str, TrialSpec] = {}
-    for trial in plan.trials:
-        reduced = _reduced(trial, plan.trials[0].seed)
+    trials = _trials(plan)
+    for trial in trials:
+        reduced = _reduced(trial, trials[0].seed)
         small.setdefault(reduced.id, reduced)  # what told two trials apart may be gone, such as the number of epochs
     return replace(
-        plan, trials=_cover(list(small.values())), unselected=(), undescribed=(), refused=_refused(plan, small)
+        plan,
+        trials=_cover(list(small.values())),
+        unselected=(),
+        undescribed=(),
+        refused=_refused(plan, trials, small),
     )
 
 
-def _refused(plan: Plan, small: Mapping[str, TrialSpec]) -> tuple[Incompatible, ...]:
+def _trials(plan: Plan) -> list[TrialSpec]:
+    """Return the trials of which it is known what random data stand for theirs, those that wait for files too."""
+    waiting = [draft.on(found.dataset) for found in plan.undescribed if found.dataset for draft in found.trials]
+    return [*plan.trials, *waiting]
+
+
+def _refused(plan: Plan, trials: list[TrialSpec], small: Mapping[str, TrialSpec]) -> tuple[Incompatible, ...]:
     """Return the cells that cannot run made small as the trials are, so that they are told by the same labels."""
-    if not plan.trials:
+    if not trials:
         return plan.refused
-    described = {_asked(trial.dataset): trial.dataset for trial in plan.trials}
+    described = {_asked(trial.dataset): trial.dataset for trial in trials}
     found: dict[str, Incompatible] = {}
     for pair in plan.refused:
         dataset = described.get(_asked(pair.spec.dataset))
         if dataset is not None:  # else no trial is on it, and no workload of the report either
-            reduced = _reduced(pair.spec.on(dataset), plan.trials[0].seed)
+            reduced = _reduced(pair.spec.on(dataset), trials[0].seed)
             found.setdefault(reduced.id, replace(pair, spec=reduced))
     return tuple(pair for i, pair in found.items() if i not in small)
 
@@ -77,12 +92,13 @@ def _asked(dataset: ComponentSpec) -> str:
 
 
 def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:
-    recipe = _recipe(trial.recipe)
-    probes = [_short(PROBES, probe) for probe in trial.probes]
+    largest = _largest_batch(trial.dataset)
+    recipe = _recipe(trial.recipe, largest)
+    probes = [_short(PROBES, probe, largest) for probe in trial.probes]
     return trial.model_copy(
         update={
             "suite": trial.suite + _SUFFIX,
-            "initializer": _short(INITIALIZERS, trial.initializer),
+            "initializer": _short(INITIALIZERS, trial.initializer, largest),
             "dataset": _random_data(trial.dataset, recipe.batch_size),
             "recipe": recipe,
             "probes": tuple({probe.model_dump_json(): probe for probe in probes}.values()),
@@ -91,7 +107,12 @@ def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:
     )
 
 
-def _recipe(recipe: Recipe) -> Recipe:
+def _largest_batch(dataset: DatasetSpec) -> int:
+    """Return how many samples a batch may have."""
+    return max(_LEAST_BATCH, min(_LARGEST_BATCH, _LARGEST_BATCH_NUMBERS // math.prod(dataset.inputs.shape)))
+
+
+def _recipe(recipe: Recipe, largest: int) -> Recipe:
     """Return a recipe of two steps, which has what the given one has: a warm-up, a milestone; one of none stays."""
     short = {
         "epochs": 2,
@@ -105,14 +126,14 @@ def _recipe(recipe: Recipe) -> Recipe:
     }
     asked = {name: value for name, value in short.items() if getattr(recipe, name) != _RECIPE[name]}
     length = {"epochs": 2} if recipe.trains and recipe.steps is None else {"epochs": recipe.epochs}
-    always = {"batch_size": min(recipe.batch_size, _LARGEST_BATCH), "threads": 1}
+    always = {"batch_size": min(recipe.batch_size, largest), "threads": 1}
     return Recipe.model_validate(recipe.model_dump() | asked | length | always)
 
 
-def _short(registry: Registry[Any], spec: ComponentSpec) -> ComponentSpec:
+def _short(registry: Registry[Any], spec: ComponentSpec, largest: int) -> ComponentSpec:
     """Return an initializer or probe with the values that it declares for a smoke run, or smaller ones of the suite."""
     component = registry.get(spec.name)
-    batch = {"batch_size": _LARGEST_BATCH} if "batch_size" in spec.arguments else {}
+    batch = {"batch_size": largest} if "batch_size" in spec.arguments else {}
     short = batch | component.traits.smoke
     arguments = dict(spec.arguments)
     for name, value in short.items():
@@ -120,7 +141,7 @@ def _short(registry: Registry[Any], spec: ComponentSpec) -> ComponentSpec:
         arguments[name] = min(arguments[name], value) if smaller else value
     for name in component.initializer_arguments:
         if arguments[name] is not None:
-            arguments[name] = _short(INITIALIZERS, ComponentSpec(**arguments[name])).model_dump()
+            arguments[name] = _short(INITIALIZERS, ComponentSpec(**arguments[name]), largest).model_dump()
     return ComponentSpec(**component.spec(component.resolve(arguments)))
 
 

@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from image_trees import forbid
 
 from initbench.data import cache, content, content_hash
-from initbench.data.content import combined
+from initbench.data.content import combined, readable_content
 from initbench.errors import DataError
 
 FILES = {"train/cat/1.txt": b"one", "train/dog/2.txt": b"two", "test/cat/3.txt": b"three", "labels.csv": b"0,1\n"}
@@ -157,6 +158,26 @@ class TestFilesThatCannotBeHashed:
         with pytest.raises(DataError) as refusal:
             hash_of(root)
         assert str(root / "labels.csv") in str(refusal.value)
+
+    def test_all_that_may_not_be_read_are_named_and_asked_again(self, root, hashed, monkeypatch):
+        names = ["labels.csv", "train/cat/1.txt"]
+        with monkeypatch.context() as patch:
+            forbid(patch, *(root / name for name in names))
+            for _ in range(2):
+                with pytest.raises(DataError) as refusal:
+                    hash_of(root)
+                assert str(refusal.value).startswith("2 files cannot be read: ")
+                assert all(f"{root / name} (Permission denied)" in str(refusal.value) for name in names)
+                forget()
+            assert len(hashed) == len(FILES)  # the second time, only these are opened
+            rest = [name for name in FILES if name not in names]
+            found = readable_content(root, list(FILES), "")
+            assert found == (content_hash(root, rest, ""), dict.fromkeys(names, "Permission denied"))
+        for name in names:
+            (root / name).chmod(0o644)
+        everything = hash_of(root)
+        assert everything == hash_of(made(root.parent / "copy"))
+        assert everything != found.hash
 
     def test_one_that_changes_while_it_is_read(self, root, folder, monkeypatch):
         read = content._sha256

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
-from image_trees import make_tree, picture
+from image_trees import forbid, make_tree, picture
 
 from initbench.data import cache, content, describe_dataset, load_dataset
 from initbench.data.image_samples import StreamedImages
@@ -60,6 +62,13 @@ class TestFolders:
     def test_a_file_in_its_place(self, tmp_path):
         (tmp_path / "file").write_text("")
         planned_refusal(tmp_path / "file", "is not a folder")
+
+    def test_below_a_folder_that_may_not_be_entered(self, root, monkeypatch):
+        def refuse(path, **_):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+        monkeypatch.setattr(Path, "stat", refuse)
+        planned_refusal(root, f"{root} cannot be read: Permission denied")
 
     @pytest.mark.parametrize("split", ["train", "test"])
     def test_a_missing_split(self, root, split):
@@ -124,6 +133,7 @@ class TestFolders:
 
 BROKEN = {
     "truncated.png": lambda image: image[: len(image) // 2],
+    "truncated.jpg": lambda image: picture(1, size=(32, 32), kind="JPEG")[:400],  # noqa: ARG005
     "empty.jpg": lambda image: image[:0],
     "text.PNG": lambda image: b"<html>not found</html>",  # noqa: ARG005
     "flipped.png": lambda image: image[:60] + bytes([image[60] ^ 255]) + image[61:],
@@ -143,13 +153,13 @@ class TestUnreadable:
     def test_all_are_named_before_training(self, root, workers):
         spoil(root)
         parts = [root / "train" / "ant" / name for name in BROKEN]
-        said = refused(root, "4 images", *parts, "skip_unreadable: true", workers=workers, in_memory=False)
+        said = refused(root, "5 images", *parts, "skip_unreadable: true", workers=workers, in_memory=False)
         assert "_io." not in said
         assert refused(root, *parts) == said  # from what is kept
 
     def test_of_many_ten_are_named_with_how_many_more(self, root):
         spoil(root, count=9)
-        said = refused(root, "13 images", "and 3 more")
+        said = refused(root, "14 images", "and 4 more")
         assert sum(said.count(ending) for ending in (".png (", ".jpg (", ".PNG (")) == 10
 
     @pytest.mark.parametrize("in_memory", [True, False])
@@ -157,7 +167,7 @@ class TestUnreadable:
         shutil.copytree(root, tmp_path / "clean")
         spoil(root, count=3)
         clean, spoilt = (load(place, skip_unreadable=True, in_memory=in_memory) for place in (tmp_path / "clean", root))
-        assert spoilt.facts == {"unreadable_images_skipped": 7}
+        assert spoilt.facts == {"unreadable_images_skipped": 8}
         assert clean.facts == {}
         for name in ("train", "validation", "test"):
             ours, theirs = (getattr(dataset, name) for dataset in (clean, spoilt))
@@ -167,6 +177,40 @@ class TestUnreadable:
     def test_a_class_of_which_nothing_can_be_read(self, root):
         for path in (root / "test" / "bee").iterdir():
             path.write_bytes(b"")
+        refused(root, "no image can be read in test/bee", skip_unreadable=True)
+
+
+class TestForbidden:
+    """Files that may not be opened: they are known when the suite is planned, as every byte is looked at then."""
+
+    def forbidden(self, root, monkeypatch):
+        paths = [root / "train" / "ant" / "0.png", root / "train" / "bee" / "3.png", root / "test" / "ant" / "2.png"]
+        forbid(monkeypatch, *paths)
+        return paths
+
+    def test_all_are_named_when_it_is_planned(self, root, monkeypatch):
+        paths = self.forbidden(root, monkeypatch)
+        planned_refusal(root, "3 images", *(f"{path} (Permission denied)" for path in paths), "skip_unreadable: true")
+
+    def test_without_them_it_is_the_tree_without_them(self, root, tmp_path, monkeypatch):
+        """With a broken one beside them; all are counted."""
+        spoil(root)
+        shutil.copytree(root, tmp_path / "clean")
+        paths = self.forbidden(root, monkeypatch)
+        for path in paths:
+            (tmp_path / "clean" / path.relative_to(root)).unlink()
+        clean, rest = (load(place, skip_unreadable=True) for place in (tmp_path / "clean", root))
+        assert (clean.facts, rest.facts) == ({"unreadable_images_skipped": 5}, {"unreadable_images_skipped": 8})
+        for name in ("train", "validation", "test"):
+            assert torch.equal(getattr(clean, name).images, getattr(rest, name).images)
+        known = [
+            describe_dataset("image_folder", {"root": str(place), "skip_unreadable": True}).content
+            for place in (tmp_path / "clean", root)
+        ]
+        assert known[0] == known[1]
+
+    def test_a_class_of_which_nothing_may_be_read(self, root, monkeypatch):
+        forbid(monkeypatch, *(root / "test" / "bee").iterdir())
         refused(root, "no image can be read in test/bee", skip_unreadable=True)
 
 
@@ -201,7 +245,7 @@ class TestRecord:
         record = run_trial(self.trial(root, skip_unreadable=True))
         Ledger(tmp_path / "runs").write(record)
         [kept] = Ledger(tmp_path / "runs").records()
-        found = {"unreadable_images_skipped": 4, "other_files_ignored": 1}
+        found = {"unreadable_images_skipped": 5, "other_files_ignored": 1}
         assert kept.environment.items() >= found.items()
         assert not clean.environment.keys() & found.keys()
         assert (kept.metrics, kept.history) == (clean.metrics, clean.history)

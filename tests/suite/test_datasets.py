@@ -109,6 +109,43 @@ def test_a_smoke_run_leaves_them_out():
     assert {t.initializer.name for t in result.trials} == {"kaiming", "xavier"}
 
 
+@pytest.fixture
+def promised():
+    """A dataset whose files are absent, and whose arguments say what it asks of a model."""
+
+    def describe(*, size, classes):
+        return Description(Inputs((1, size, size)), classes, absent="promised: put images into data/promised")
+
+    @initbench.register_dataset("promised", describe=describe)
+    def factory(size: int = 8, classes: int = 3):
+        """Never read."""
+
+
+@pytest.mark.usefixtures("promised")
+class TestDataThatArePromised:
+    """Their files are absent, and it is known all the same what they ask of a model."""
+
+    def test_trials_have_no_ids_and_pairs_are_tried(self):
+        found = planned(dataset=["digits", "promised"], architectures=["mlp"], initializers=["kaiming", "xavier"])
+        assert {trial.dataset.name for trial in found.trials} == {"digits"}
+        [waiting] = found.undescribed
+        assert str(waiting.reason) == "promised: put images into data/promised"
+        assert (len(waiting.trials), hasattr(waiting.trials[0], "id")) == (2, False)
+        assert (waiting.dataset.inputs, waiting.dataset.outputs) == (Inputs((1, 8, 8)), 3)
+        refused = planned(dataset="promised", architectures=["timm/crossvit_9_240", "mlp"])
+        [pair] = refused.incompatible
+        assert "crossvit_9_240" in pair.reason
+
+    def test_a_smoke_run_is_on_random_data_of_their_shape(self):
+        trials = smoke(planned(dataset={"name": "promised", "classes": 5}, initializers=["kaiming", "xavier"])).trials
+        assert {t.initializer.name for t in trials} == {"kaiming", "xavier"}
+        assert {(t.dataset.name, t.dataset.inputs.shape, t.dataset.outputs) for t in trials} == {
+            ("random", (1, 8, 8), 5)
+        }
+        both = smoke(planned(dataset=["digits", "promised"])).trials
+        assert [t.dataset.outputs for t in both] == [10, 3]
+
+
 def test_planning_reads_nothing(absent):
     """The plan is a function of the suite and the descriptions."""
     made = suite(**TWO)

@@ -240,6 +240,15 @@ def test_batches_are_small_and_never_larger_than_they_were(given, becomes):
     assert trial.dataset.arguments["train_size"] == becomes
 
 
+@pytest.mark.parametrize(("side", "samples"), [(32, 8), (64, 8), (96, 3), (224, 2)])
+def test_batches_of_large_images_are_smaller(side, samples):
+    """So that a tuner's passes over a large network fit into the memory of a laptop."""
+    large = {"name": "gaussian", "channels": 3, "image_size": side}
+    initializers = [{"name": "metainit", "batch_size": 84}]
+    [trial] = smoke(planned(dataset=large, initializers=initializers, recipe={"batch_size": 256})).trials
+    assert (trial.recipe.batch_size, trial.initializer.arguments["batch_size"]) == (samples, samples)
+
+
 def test_initializers_and_probes_take_what_they_declare(suite):
     trials = smoke(plan_of(suite)).trials
     tuned = [t.initializer for t in trials if t.initializer.name == "metainit"]
