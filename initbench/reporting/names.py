@@ -138,9 +138,7 @@ def _workloads(labels: list[str]) -> tuple[dict[str, Name], dict[str, list[str]]
     for name, arguments, _ in heads.values():
         for key, value in arguments.items():
             values[name, key].add(value)
-    shared = set.intersection(*(set(parts[1:]) for parts in split.values())) if split else set()
-    others = {label: [part for part in parts[1:] if part not in shared] for label, parts in split.items()}
-    # A condition that goes with the architecture, as a rule's does, tells nothing apart that its name does not.
+    others = _others({label: (heads[label][0], parts[1:]) for label, parts in split.items()})
     bare = Counter((name, *sorted(arguments.items()), suffix) for name, arguments, suffix in heads.values())
     found = {}
     for label, (name, arguments, suffix) in heads.items():
@@ -148,16 +146,46 @@ def _workloads(labels: list[str]) -> tuple[dict[str, Name], dict[str, list[str]]
         depth = rest.pop("depth", None)
         varying = [f"{key} {value}" for key, value in rest.items() if len(values[name, key]) > 1]
         if bare[name, *sorted(arguments.items()), suffix] == 1:
-            others[label] = []
+            others[label] = [part for part in others[label] if _is_name(part)]
         details = [*varying, *([suffix] if suffix else []), *map(_condition, others[label])]
         found[label] = Name(f"{name}-{depth}" if depth is not None else name, ", ".join(details))
     return found, others
 
 
+def _others(parts: Mapping[str, tuple[str, list[str]]]) -> dict[str, list[str]]:
+    """Return what else than its architecture's arguments tells each workload apart.
+
+    A condition that goes with the architecture, as a rule's does, tells nothing apart that its name does not. Where
+    datasets differ each is named all the same: what one network does on digits it need not do on text.
+
+    Args:
+        parts: the architecture's name and the other parts of the label, by label.
+    """
+    items = {
+        label: [item for part in own for item in ([part] if _is_name(part) else _split(part, ", "))]
+        for label, (_, own) in parts.items()
+    }
+    alike: dict[str, list[set[str]]] = defaultdict(list)
+    for label, (name, _) in parts.items():
+        alike[name].append(set(items[label]))
+    shared = {name: set.intersection(*found) for name, found in alike.items()}
+    everywhere = set.intersection(*shared.values()) if shared else set()
+    return {
+        label: [
+            item for item in items[label] if item not in (everywhere if _is_name(item) else shared[parts[label][0]])
+        ]
+        for label in parts
+    }
+
+
+def _is_name(part: str) -> bool:
+    """Return whether a part is a component's label, as a dataset's is, and not conditions such as ``lr=0.1``."""
+    return "=" not in part.partition("[")[0]
+
+
 def _condition(part: str) -> str:
     """Return ``python_library, content 1ac505f5`` of such a dataset's label, ``lr 0.1`` of ``lr=0.1``."""
-    name, bracket, _ = part.partition("[")
-    if bracket and name and "=" not in name:
+    if _is_name(part) and part.find("[") > 0:
         short, details = _component(part)
         return ", ".join([short, *details])
     return part.replace("=", " ", 1)

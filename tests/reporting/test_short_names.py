@@ -71,6 +71,19 @@ def test_labels_that_come_to_one_name_keep_their_labels():
         (["mlp[depth=3] · lr=0.1", "mlp[depth=3] · lr=0.01"], ["mlp-3 (lr 0.1)", "mlp-3 (lr 0.01)"]),
         (["mlp[depth=3] · digits", "mlp[depth=3] · cifar10"], ["mlp-3 (digits)", "mlp-3 (cifar10)"]),
         (["mlp[depth=3] · lr=0.1 · digits", "mlp[depth=3] · lr=0.1 · cifar10"], ["mlp-3 (digits)", "mlp-3 (cifar10)"]),
+        # Of the networks of one name what all have in common is not said, whatever the others have.
+        (
+            [
+                "gpt[depth=8] · text · steps=400, optimizer=adamw, warmup_steps=0",
+                "gpt[depth=8] · text · steps=400, optimizer=adamw, warmup_steps=40",
+                "plain[depth=28] · digits · steps=null, optimizer=sgd, warmup_steps=0",
+            ],
+            ["gpt-8 (text, warmup_steps 0)", "gpt-8 (text, warmup_steps 40)", "plain-28"],
+        ),
+        (
+            ["mlp[depth=3] · text[content=1a, size=2]", "mlp[depth=3] · text[content=2b, size=2]"],
+            ["mlp-3 (text, content 1a, size 2)", "mlp-3 (text, content 2b, size 2)"],
+        ),
         ([LONG], [LONG]),
     ],
     ids=str,
@@ -89,6 +102,14 @@ def test_a_workload_is_called_a_network_where_nothing_else_tells_it_apart():
     data = [f"{own[0]} · digits", f"{own[0]} · cifar10"]
     assert short_names(["a"], data, own).noun == "workload"
     assert short_names(["a"], ["digits"], own).noun == "workload"
+
+
+def test_where_datasets_differ_each_network_has_its_own_beside_it():
+    own = ["plain[depth=28]", "gpt[depth=8]"]
+    names = short_names(["a"], [f"{own[0]} · digits · lr=0.1", f"{own[1]} · text · lr=0.01"], own)
+    assert [name.text for name in names.workloads.values()] == ["plain-28 (digits)", "gpt-8 (text)"]
+    assert [names.workload(label) for label in names.workloads] == ["plain-28", "gpt-8"]
+    assert names.noun == "workload"
 
 
 def test_the_names_of_real_specs():

@@ -225,5 +225,7 @@ def cost_texts(results: Results) -> dict[str, str]:
         if own["initialization_steps"].isna().any():
             continue
         taken = duration(seconds) if seconds < 10 or seconds >= 100 else f"{seconds:.0f}\N{NO-BREAK SPACE}s"
-        texts[str(treatment)] = f"{count(math.ceil(steps))} steps · {taken}" if steps > 0 else "none"
+        texts[str(treatment)] = (
+            f"{count(math.ceil(steps))} step{'s' if steps > 1 else ''} · {taken}" if steps > 0 else "none"
+        )
     return texts
