@@ -31,7 +31,7 @@ def failures_by_factor(found: Overview, everywhere: tuple[str, str], in_part: tu
     if not ways:
         return ""
     chosen = min(ways, key=_mixed)
-    texts = []
+    texts: list[str] = []
     for level, shares in sorted(chosen.items(), key=lambda item: -len(item[1])):
         who = named([found.results.names.treatment(label) for label in shares], 4) if shares else "none"
         verb = (everywhere if all(share == 1 for share in shares.values()) else in_part)[len(shares) == 1]
@@ -61,7 +61,8 @@ def _failing(found: Overview, levels: Mapping[str, list[str]]) -> Failing:
     for level, places in levels.items():
         own = judged[judged["workload"].isin(places)]
         failed = (own["state"] != "trained").groupby(own["treatment"], sort=False).mean()
-        shares[level] = failed[failed > 0].sort_values(ascending=False, kind="stable").to_dict()
+        ordered = failed[failed > 0].sort_values(ascending=False, kind="stable")
+        shares[level] = {str(label): float(share) for label, share in ordered.items()}
     different = {frozenset(own) for own in shares.values()}
     return shares if len(different) > 1 else {}
 
