@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from ledgers import DELTA_1, ERROR, KAIMING, R_SQUARED, REGRESSION, make_record, make_scored, make_spec
+from ledgers import DELTA_1, ERROR, KAIMING, LANGUAGE, R_SQUARED, REGRESSION, make_record, make_scored, make_spec
 from reports import comparison, results_of, sentences_of, table_of
-from scored import FIVE, NAMES, mixed
+from scored import FIVE, NAMES, bits, mixed, r_squared, world
 
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.overview import overview
@@ -16,6 +16,7 @@ from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.variance import variance
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.statistics.cost import costs_to_target
+from initbench.reporting.words.curves import widest_gap
 
 TITLES = {"test_r_squared": "test R²", "test_bits_per_byte": "test bits per byte"}
 
@@ -55,7 +56,19 @@ def test_what_each_workload_says_stands_in_its_own_metric_and_direction():
     _, r_squared, bits = sentences_of(found, "")
     assert "in test R²" in r_squared or "in test R²" in bits
     assert "bits" in bits + r_squared
-    assert all("over 3 workloads" in said for said in (r_squared, bits))
+    assert all("over 3 workloads by" in said for said in (r_squared, bits))
+
+
+def test_what_is_said_of_one_metric_alone_names_it():
+    """Where two of three workloads have a metric, ``both workloads`` would be wrong."""
+    found = compare(results_of([*world(REGRESSION, r_squared, (10, 16)), *world(LANGUAGE, bits, (10,))]))
+    said = sentences_of(found, "")
+    assert (
+        "delta_orthogonal (gain 1) and kaiming cannot be told apart over 2 workloads of test R²; that takes 3." in said
+    )
+    assert not any("both" in text for text in said)
+    gap = str(widest_gap(R_SQUARED, "kaiming", "plain-10", 0.9, 0.8, several=True))
+    assert gap.startswith("The R² is nowhere worse on test than on training data; nearest is kaiming on plain-10: 0.9")
 
 
 def test_shares_of_the_variance_are_those_of_each_metric():

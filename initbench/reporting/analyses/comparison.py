@@ -113,7 +113,8 @@ class Comparison(Analysis):
     def _pair(self, name: str, comparison: PairedComparison, metric: Metric) -> Sentence:
         names = self.results.names
         first, second = names.treatment(name), names.treatment(self.reference)
-        return pair_over_workloads_words(first, second, comparison, metric, place=names.noun)
+        several = self.results.terms.metric is None
+        return pair_over_workloads_words(first, second, comparison, metric, place=names.noun, several=several)
 
     def _workloads(self) -> list[list[Sentence]]:
         judged = self.results.judged

@@ -78,7 +78,8 @@ class TrainingCurves(Analysis):
         names, found = self.results.names, []
         for row in self.widest_gaps.to_dict("records"):
             where = names.treatment(row["treatment"]), names.workload(row["workload"])
-            found.append(widest_gap(self._metric(row["metric"]), *where, row["outcome_median"], row["train_median"]))
+            ends, several = (row["outcome_median"], row["train_median"]), self.results.terms.metric is None
+            found.append(widest_gap(self._metric(row["metric"]), *where, *ends, several=several))
         for row in self.best_unfitted.to_dict("records"):
             metric, train = self._metric(row["metric"]), row["train_median"]
             if self._fits(row["workload"], metric, train):

@@ -53,7 +53,13 @@ def pair_words(
 
 
 def pair_over_workloads_words(
-    treatment: str, reference: str, comparison: PairedComparison, metric: Metric, *, place: str = "workload"
+    treatment: str,
+    reference: str,
+    comparison: PairedComparison,
+    metric: Metric,
+    *,
+    place: str = "workload",
+    several: bool = False,
 ) -> Sentence:
     """Return which of two treatments is better over workloads, or how many of these would tell.
 
@@ -66,18 +72,22 @@ def pair_over_workloads_words(
         comparison: of their oriented outcomes, as from `paired.compare_paired`.
         metric: of these outcomes.
         place: a workload in one word.
+        several: whether other workloads have other metrics, so that the metric must be said; a size has its unit.
     """
     names = {"first": treatment, "second": reference}
+    of = f" of {metric.title}" if several else ""
     if comparison.workloads == 0:
-        text = f"{{first}} and {{second}} cannot be compared: no {place} and seed has a result of both."
+        text = f"{{first}} and {{second}} cannot be compared: no {place}{of} and seed has a result of both."
         return said(text, names=names, is_open=True)
-    where = f" {'on' if comparison.workloads == 1 else 'over'} {over_words(comparison.workloads, place)}"
+    number = comparison.workloads
+    over = f"{number} {place}s" if several and number > 1 else over_words(number, place)
+    where = f" {'on' if number == 1 else 'over'} {over}"
     if comparison.has_mean:
         unit = "seed" if comparison.is_over_seeds else place
-        return _pair(treatment, reference, comparison.judged, metric, comparison.comparisons, unit, where)
+        return _pair(treatment, reference, comparison.judged, metric, comparison.comparisons, unit, where, of=of)
     if not comparison.is_told:
         return said(
-            f"{{first}} and {{second}} cannot be told apart{where}, for trials diverged; more {place}s would tell.",
+            f"{{first}} and {{second}} cannot be told apart{where}{of}, for trials diverged; more {place}s would tell.",
             names=names,
             is_open=True,
         )
@@ -86,7 +96,7 @@ def pair_over_workloads_words(
         names = {"first": reference, "second": treatment}
         chance = Estimate(1 - chance.value, 1 - chance.high, 1 - chance.low, chance.n)
     return said(
-        f"A run of {{first}} beats one of {{second}}{where} with probability {{size}}.",
+        f"A run of {{first}} beats one of {{second}}{where}{of} with probability {{size}}.",
         "A run of {first} beats one of {second} with probability {size}.",
         names=names,
         bold=["first"],
@@ -250,6 +260,7 @@ def _pair(
     unit: str,
     where: str,
     workload: str = "",
+    of: str = "",
 ) -> Sentence:
     """Return the sentence on a mean difference first - second of oriented outcomes.
 
@@ -262,6 +273,7 @@ def _pair(
         unit: what its n counts, in the singular.
         where: behind the verb, with the field ``workload`` or none.
         workload: what stands in this field.
+        of: behind `where`, where no size tells the metric.
     """
     names = {"first": first, "second": second, "workload": workload}
     side = difference.side()
@@ -285,7 +297,7 @@ def _pair(
     else:
         enough = needed_words(number_needed(difference, comparisons), "" if unit in where else unit)
     return said(
-        f"{{first}} and {{second}} cannot be told apart{where}; {enough}.",
+        f"{{first}} and {{second}} cannot be told apart{where}{of}; {enough}.",
         f"{{first}} and {{second}} cannot be told apart; {enough}.",
         names=names,
         is_open=True,

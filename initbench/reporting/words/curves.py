@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from initbench.metric import Metric
 
 
-def widest_gap(metric: Metric, treatment: str, workload: str, test: float, train: float) -> Sentence:
+def widest_gap(
+    metric: Metric, treatment: str, workload: str, test: float, train: float, *, several: bool = False
+) -> Sentence:
     """Return between which two values of the outcome's quantity test and training differ most.
 
     Args:
@@ -22,6 +24,7 @@ def widest_gap(metric: Metric, treatment: str, workload: str, test: float, train
         workload: likewise.
         test: the median at the end, on the split that the metric is of.
         train: on the training split.
+        several: whether other workloads have other metrics, so that this is said of its own alone.
     """
     ends = (metric.beside_title.text(test), metric.beside_title.text(train))
     on, off = f"{ends[0]} on {metric.split} data", f"{ends[1]} on training data"
@@ -31,6 +34,15 @@ def widest_gap(metric: Metric, treatment: str, workload: str, test: float, train
                 f"The {metric.quantity} of {treatment} on {workload} ends at {on} and {off}, the widest gap.",
                 f"The widest gap between {metric.split} and training data is {metric.text(test)} against "
                 f"{metric.text(train)}.",
+            ),
+            (treatment, workload),
+        )
+    if several:
+        return Sentence(
+            first_fitting(
+                f"The {metric.quantity} is nowhere worse on {metric.split} than on training data; nearest is "
+                f"{treatment} on {workload}: {ends[0]} against {ends[1]}.",
+                f"Nowhere does the {metric.quantity} end worse on {metric.split} data than on training data.",
             ),
             (treatment, workload),
         )
