@@ -281,8 +281,8 @@ def test_several_tasks_are_each_judged_by_their_own_metric():
     assert (found.lead.winner, found.lead.loser) == ("a", "b")
     assert found.results.names.workload(found.lead.workload) in tasks
     texts = said(found, compare(found.results))
-    assert texts[0] == "Only a and b train all 3 networks."
-    assert texts[1] == "On all 3 networks, c does not train, no better than guessing."
+    assert texts[0] == "Only a and b train all 3 workloads."
+    assert texts[1] == "On all 3 workloads, c does not train, no better than guessing."
 
 
 def test_two_treatments_over_several_metrics_have_no_difference_over_all():
