@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -53,13 +54,18 @@ def _start(folder, port=0):
     """Run `initbench ui`."""
     # A proxy that does not exist: a server on this machine must be reached without one.
     environment = {**os.environ, "http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
-    return subprocess.Popen(
-        [sys.executable, "-m", "initbench", "ui", folder, "--port", str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    # A shell starts what it runs in the background with Ctrl-C ignored, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "initbench", "ui", folder, "--port", str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _processes(port):
@@ -90,7 +96,10 @@ def test_it_takes_a_free_port_and_leaves_no_process_behind(folder, number):
             check_tracking_uri(f"http://127.0.0.1:{port}")
             assert len(_processes(port)) >= 2
             process.send_signal(number)
-            assert process.wait(15) == (0 if number == signal.SIGINT else 128 + number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+            process.kill()  # where it did not end, so that the test does
+            assert process.wait() == (0 if number == signal.SIGINT else 128 + number)
             assert process.stderr.read() == ""
             assert _processes(port) == []
 
