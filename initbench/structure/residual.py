@@ -100,6 +100,7 @@ class _Side:
 class _Finder:
     def __init__(self, graph: RunGraph, norms: frozenset[str]) -> None:
         self._graph, self._norms = graph, norms
+        self._consumers = graph.consumers()
         self.shortcuts: dict[Node, Node] = {}
         self.branches: list[ResidualBranch] = []
         for node in graph.nodes:
@@ -107,14 +108,25 @@ class _Finder:
                 self._look_at(node)
 
     def _look_at(self, addition: Node) -> None:
-        operands = [operand for operand in addition.at((0, 1, "input", "other")) if operand.from_input]
-        sides = self._sides(*operands) if len(operands) == 2 and operands[0] is not operands[1] else None
+        operands = [operand for operand in addition.at((0, 1, "input", "other")) if self._may_be_shortcut(operand)]
+        if len(operands) != 2 or operands[0] is operands[1] or not any(operand.from_input for operand in operands):
+            return
+        sides = self._sides(*operands)
         if sides is None:
             return
         shortcut, branch = sorted(sides, key=lambda side: side.depth)
-        if branch.depth > shortcut.depth and (shortcut.depth <= 1 or self._is_projection(shortcut, branch)):
+        deeper = branch.depth > shortcut.depth and branch.operand.from_input
+        if deeper and (shortcut.depth <= 1 or self._is_projection(shortcut, branch)):
             self.shortcuts[addition] = shortcut.operand
             self.branches.append(self._branch(addition, branch, shortcut))
+
+    def _may_be_shortcut(self, operand: Node) -> bool:
+        """Return whether a tensor depends on the input, or starts a stream as a token of class attention does.
+
+        Such a token is added to once. Positions that are added again and again are none.
+        """
+        additions = [node for node in self._consumers.get(operand, []) if node.function in ADDITIONS]
+        return operand.from_input or len(additions) == 1
 
     def _is_projection(self, shortcut: _Side, branch: _Side) -> bool:
         """Return whether a deeper shortcut is one linear map, and at most half as deep as the branch."""
@@ -143,7 +155,9 @@ class _Finder:
                     self._count(side)
                 return sides
             nodes[leads[node]].append(node)
-            for source in node.signals:
+            for source in node.sources:
+                if not source.from_input and source not in (first, second):
+                    continue
                 if source not in leads:
                     heappush(heap, (-source.index, source.index))
                 leads[source] = leads.get(source, 0) | leads[node]
