@@ -30,7 +30,6 @@ class Attention:
         key: those of the keys.
         value: those of the values.
         output: the layers that its result goes to, but for those behind a residual sum.
-        fused: whether one layer gives queries, keys and values.
     """
 
     module: str
@@ -41,6 +40,7 @@ class Attention:
 
     @property
     def fused(self) -> bool:
+        """Whether one layer gives queries, keys and values."""
         return len(self.query) == 1 and self.query == self.key == self.value
 
 
@@ -185,7 +185,8 @@ def _factors(node: Node) -> list[Node]:
 
 def _same_place(node: Node, softmax: Node) -> bool:
     """Return whether a node ran in the module of a softmax, or around it: the softmax may be a module."""
-    return f"{softmax.module}.".startswith(f"{node.module}.") or f"{node.module}.".startswith(f"{softmax.module}.")
+    inner, outer = (f".{module}".rstrip(".") + "." for module in (softmax.module, node.module))
+    return inner.startswith(outer) or outer.startswith(inner)
 
 
 def _index(node: Node) -> int:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def kept(model: nn.Module) -> Iterator[None]:
     """Undo at the end, also after an exception, whatever a run of a model may change but its parameters' values.
 
-    That is what `preserved` restores, what the modules keep as attributes, in lists and dictionaries too, and the random
-    states of PyTorch, Python and NumPy. PyTorch's is seeded inside, so that what is found is the same each time.
+    That is what `preserved` restores, what the modules keep as attributes, in lists and dictionaries too, and the
+    random states of PyTorch, Python and NumPy. PyTorch's is seeded inside, so that what is found is the same each time.
     """
     states = random.getstate(), np.random.get_state()  # noqa: NPY002  # the state that models share
     with ExitStack() as stack:
@@ -77,5 +77,4 @@ class _Attributes:
                 (container.update if isinstance(container, set) else container.extend)(before)
         with torch.no_grad():
             for tensor, before in self._tensors:
-                if not torch.equal(tensor, before) if tensor.device.type != "meta" else False:
-                    tensor.copy_(before)
+                tensor.copy_(before)

@@ -91,14 +91,19 @@ class _Recorder(TorchFunctionMode):
         self._stack.append(("", [tensor for tensor, node in self._given.values() if node.function == "input"]))
         graph.outputs = [self._giver(tensor) for tensor in tensors_in(tensor_of(output))]
         graph.unused = tuple(names[0] for names in self._weights.names.values() if names[0] not in self._read)
+        # A parameter may be read, and its values then go where nothing shows itself.
+        users = [node for node in graph.nodes if node.from_input or node.layers]
+        seen = {name for node in users for source in node.sources for name in source.parameters}
         for module in self._unseen_in:
             within = f"{module}." if module else ""
-            hidden = [n for n in graph.unused if n.startswith(within) and self._weights.is_matrix(n)]
+            names = [every[0] for every in self._weights.names.values()]
+            hidden = [n for n in names if n.startswith(within) and n not in seen and self._weights.is_matrix(n)]
             if hidden:
                 graph.unseen[module] = tuple(hidden)
         return graph
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG002
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function, and note it where it gives or changes a tensor."""
         kwargs = kwargs or {}
         placed = list(placed_tensors(args)) + list(placed_tensors(kwargs))
         versions = [_version(tensor) for _, tensor in placed]

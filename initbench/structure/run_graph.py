@@ -110,8 +110,8 @@ class RunGraph:
         outputs: the nodes of the tensors that the model returned.
         calls: how often each module was called, in the order of their first calls.
         returned: the modules whose whole result was a node's tensor, inner ones first.
-        unseen: module → the parameters with two or more dimensions in it that no visible function has read, of modules
-            in which something ran that does not show itself.
+        unseen: module → its parameters with two or more dimensions that no visible function has used, of modules in
+            which something ran that does not show itself.
         unused: parameters that no function has read.
         passes: forward passes that it took.
     """

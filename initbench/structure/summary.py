@@ -16,10 +16,8 @@ _SHOWN = 2
 def summary(structure: Structure) -> str:
     """Return the numbers of a structure's parts, the first of each, and what is unknown."""
     kinds = Counter(layer.kind for layer in structure.layers)
-    lines = [
-        f"layers: {len(structure.layers)} ({', '.join(f'{number} {kind}' for kind, number in kinds.items())}), "
-        f"at most {structure.depth} one after another"
-    ]
+    counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    lines = [f"layers: {len(structure.layers)} ({counts}), at most {structure.depth} one after another"]
     branches = [
         f"{branch.block or 'the model'} ({' → '.join([*branch.inner, *branch.ends])}"
         f"{f'; gate {branch.gates[0]}' if branch.gates else ''})"
