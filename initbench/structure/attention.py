@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initbench.structure.functions import MATRIX_PRODUCTS
+from initbench.structure.relative_positions import factors
 from initbench.structure.weights import ATTENTION
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _Finder:
     def __init__(self, graph: RunGraph, shortcuts: Mapping[Node, Node]) -> None:
         self._graph, self._shortcuts = graph, shortcuts
         self._consumers = graph.consumers()
-        self._products = [node for node in graph.nodes if node.from_input and len(_factors(node)) == 2]
+        self._products = [node for node in graph.nodes if node.from_input and factors(node)]
         self._explained: set[Node] = set()
         self._found: dict[Node, Attention] = {}
 
@@ -115,9 +115,9 @@ class _Finder:
             return
         scores, mixed = min(before, key=_index), min(behind, key=_index)
         weighted = self._upwards(softmax, mixed)
-        values = [factor for factor in _factors(mixed) if factor not in weighted]
+        values = [factor for factor in factors(mixed) if factor not in weighted]
         self._explained |= {*before, *behind}
-        self._add(mixed, *[[factor] for factor in _factors(scores)], values)
+        self._add(mixed, *[[factor] for factor in factors(scores)], values)
 
     def _upwards(self, start: Node, end: Node) -> set[Node]:
         """Return what depends on a node, up to another one."""
@@ -174,13 +174,6 @@ class _Finder:
             elif not node.steps or through_layers:
                 pending += following(node)
         return list(found)
-
-
-def _factors(node: Node) -> list[Node]:
-    """Return the matrices that a product of two results has."""
-    if node.layers:
-        return []
-    return [n for n in node.at(MATRIX_PRODUCTS.get(node.function.lstrip("_"), ())) if n.from_input]
 
 
 def _same_place(node: Node, softmax: Node) -> bool:

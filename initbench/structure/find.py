@@ -10,6 +10,7 @@ from initbench.structure.heads import find_heads
 from initbench.structure.layer import Layer, find_layers
 from initbench.structure.norms import find_norms
 from initbench.structure.recording import record_run
+from initbench.structure.relative_positions import set_aside_relative_positions
 from initbench.structure.residual import ResidualBranch, residual_branches
 from initbench.structure.summary import summary
 
@@ -77,6 +78,7 @@ def find_structure(model: nn.Module, inputs: Any) -> Structure:
 
 def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
     """Return the structure of a model, given the graph of its run."""
+    set_aside_relative_positions(graph)
     norms = find_norms(graph, model)
     branches = residual_branches(graph, frozenset(norms))
     heads, no_heads = find_heads(graph, branches.shortcuts)

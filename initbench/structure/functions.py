@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+Place = int | str | tuple[int | str, ...]
+"""Where an argument of a function stands: its position or name, and its place in a list or dictionary there."""
+
 ADDITIONS = {"add"}
 # Where the functions that multiply have their factors; a scalar or a tensor may stand there.
-FACTORS: dict[str, tuple[int | str, ...]] = {"mul": (0, 1, "other"), "addcmul": (1, 2, "tensor1", "tensor2")}
+FACTORS: dict[str, tuple[Place, ...]] = {"mul": (0, 1, "other"), "addcmul": (1, 2, "tensor1", "tensor2")}
 
 # What only moves entries: the multiple of an input gives the multiple of the output.
 MOVES = {
     *["transpose", "permute", "reshape", "view", "flatten", "unflatten", "contiguous", "roll", "squeeze", "unsqueeze"],
-    *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "getitem", "expand", "get", "item"],
+    *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "expand", "get"],
 }
 
 # Where the functions of layers have their weight, and what kind of layer they are.
 _CONVOLUTIONS = [f"{kind}{dims}d" for kind in ("conv", "conv_transpose") for dims in (1, 2, 3)]
-WEIGHTS: dict[str, tuple[str, tuple[int | str, ...]]] = {
+WEIGHTS: dict[str, tuple[str, tuple[Place, ...]]] = {
     "linear": ("linear", (1, "weight")),
     "bilinear": ("bilinear", (2, "weight")),
     "embedding": ("embedding", (1, "weight")),
@@ -26,7 +29,7 @@ WEIGHTS: dict[str, tuple[str, tuple[int | str, ...]]] = {
 RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 
 # Products of two matrices, by where these stand. One that is made from parameters alone is a weight.
-MATRIX_PRODUCTS: dict[str, tuple[int | str, ...]] = {
+MATRIX_PRODUCTS: dict[str, tuple[Place, ...]] = {
     **dict.fromkeys(["matmul", "mm", "bmm", "mv"], (0, 1, "other", "mat2")),
     **dict.fromkeys(["addmm", "baddbmm", "addbmm", "addmv"], (1, 2, "mat1", "mat2", "batch1", "batch2")),
     "tensordot": (0, 1, "a", "b"),
@@ -47,7 +50,22 @@ LINEAR = {
     *NORMS,
     *ADDITIONS,
     *WEIGHTS,
-    *["sub", "cat", "stack", "split", "chunk", "unbind", "narrow", "pad", "mean", "sum", "avg_pool1d", "avg_pool2d"],
+    *[
+        "item",
+        "getitem",
+        "sub",
+        "cat",
+        "stack",
+        "split",
+        "chunk",
+        "unbind",
+        "narrow",
+        "pad",
+        "mean",
+        "sum",
+        "avg_pool1d",
+        "avg_pool2d",
+    ],
     *["adaptive_avg_pool1d", "adaptive_avg_pool2d", "dropout", "interpolate", "pixel_unshuffle", "pixel_shuffle"],
 }
 

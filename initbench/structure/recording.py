@@ -25,7 +25,7 @@ from initbench.user_code import explained
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initbench.structure.run_graph import Place
+    from initbench.structure.functions import Place
 
 
 def record_run(model: nn.Module, inputs: Any) -> RunGraph:

@@ -84,17 +84,27 @@ class _Side:
 
     Attributes:
         operand: the tensor.
+        start: where both come from.
         nodes: in the order in which they run.
         depths: weight layers one after another, up to and with each node.
     """
 
     operand: Node
+    start: Node
     nodes: list[Node]
     depths: dict[Node, int] = field(default_factory=dict)
 
     @property
     def depth(self) -> int:
         return self.depths.get(self.operand, 0)
+
+    def behind(self, start: Node) -> set[Node]:
+        """Return the nodes of the side that depend on a node."""
+        found = {start}
+        for node in self.nodes:
+            if found & set(node.sources):
+                found.add(node)
+        return found - {start}
 
 
 class _Finder:
@@ -116,7 +126,9 @@ class _Finder:
             return
         shortcut, branch = sorted(sides, key=lambda side: side.depth)
         deeper = branch.depth > shortcut.depth and branch.operand.from_input
-        if deeper and (shortcut.depth <= 1 or self._is_projection(shortcut, branch)):
+        # Where the layers come from elsewhere, as keys do that queries are multiplied by, nothing goes through them.
+        through = any(node.steps for node in branch.behind(branch.start))
+        if deeper and through and (shortcut.depth <= 1 or self._is_projection(shortcut, branch)):
             self.shortcuts[addition] = shortcut.operand
             self.branches.append(self._branch(addition, branch, shortcut))
 
@@ -131,11 +143,8 @@ class _Finder:
     def _is_projection(self, shortcut: _Side, branch: _Side) -> bool:
         """Return whether a deeper shortcut is one linear map, and at most half as deep as the branch."""
         first = next(node for node in shortcut.nodes if node.steps)
-        behind = {first}
-        for node in shortcut.nodes:
-            if behind & set(node.sources):
-                behind.add(node)
-        return 2 * shortcut.depth <= branch.depth and all(node.function in LINEAR for node in behind)
+        is_linear = all(node.function in LINEAR for node in shortcut.behind(first))
+        return is_linear and 2 * shortcut.depth <= branch.depth
 
     def _sides(self, first: Node, second: Node) -> tuple[_Side, _Side] | None:
         """Return both sides, None where they come from no common tensor.
@@ -150,7 +159,7 @@ class _Finder:
             if leads[node] == 3:
                 if node.results > 1:
                     return None
-                sides = _Side(first, nodes[1][::-1]), _Side(second, nodes[2][::-1])
+                sides = _Side(first, node, nodes[1][::-1]), _Side(second, node, nodes[2][::-1])
                 for side in sides:
                     self._count(side)
                 return sides

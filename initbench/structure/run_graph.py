@@ -11,8 +11,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Place = int | str | tuple[int | str, ...]
-"""Where an argument of a function stands: its position or name, and its place in a list or dictionary there."""
+    from initbench.structure.functions import Place
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,8 @@ def placed_tensors(value: Any, place: tuple[int | str, ...] = ()) -> Iterator[tu
     elif isinstance(value, dict):
         for key, part in value.items():
             yield from placed_tensors(part, (*place, str(key)))
-    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        for name in value.__dataclass_fields__:
+    elif hasattr(type(value), "__dataclass_fields__"):
+        for name in type(value).__dataclass_fields__:
             yield from placed_tensors(getattr(value, name, None), (*place, name))
 
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from initbench.structure.run_graph import Node, Place
+    from initbench.structure.functions import Place
+    from initbench.structure.run_graph import Node
 
 ATTENTION = "multi_head_attention_forward"
 _IN_PROJECTIONS: tuple[Place, ...] = (5, "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")

@@ -175,6 +175,21 @@ def test_ghostnet():
     assert found.heads == ("classifier",)
 
 
+def test_a_network_with_relative_positions():
+    """Queries are multiplied by vectors of positions, which are added to the scores."""
+    found = of_timm("botnet26t_256", 256)
+    blocks = [f"stages.{stage}.{index}" for stage, index in residual_blocks((2, 2, 2, 2))]
+    assert [(branch.block, branch.ends, branch.depth) for branch in found.branches] == [
+        (block, (f"{block}.conv3_1x1.conv",), 3) for block in blocks
+    ]
+    attending = ["stages.2.1", "stages.3.0", "stages.3.1"]
+    expected = [fused(f"{block}.self_attn", output="qkv") for block in attending]
+    assert [a.module for a in found.attention] == [a.module for a in expected]
+    assert [a.query for a in found.attention] == [a.query for a in expected]
+    assert [a.output for a in found.attention] == [(f"{block}.conv3_1x1.conv",) for block in attending]
+    assert found.unknown == {}
+
+
 def test_mobilenet():
     """Blocks without a skip connection have no branch."""
     found = of_timm("mobilenetv3_small_050", 64)

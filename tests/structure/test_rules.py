@@ -268,3 +268,22 @@ def test_what_does_not_show_itself():
 def test_a_model_that_fails():
     with pytest.raises(InitializationError, match=r"^the model fails on inputs of shape \(1, 3\): RuntimeError: "):
         find_structure(layers(1), torch.ones(1, 3))
+
+
+class PooledQueries(nn.Module):
+    """Adds the queries to the attention's result, as MViTv2 does (Li et al., CVPR 2022): no layer is between."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.out = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        q = self.q(x)
+        k = self.k(x)
+        return self.out(functional.scaled_dot_product_attention(q, k, k) + q)
+
+
+def test_a_branch_goes_through_its_layers():
+    found = find_structure(PooledQueries(), torch.ones(1, 3, 4))
+    assert found.branches == ()
+    assert found.attention == (Attention("", ("q",), ("k",), ("k",), ("out",)),)
