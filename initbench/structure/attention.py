@@ -71,8 +71,7 @@ class _Finder:
             if node.function == ATTENTION:
                 self._add_whole(node)
             elif node.function == _FUSED_FUNCTION:
-                roles = [node.at((place, name)) for place, name in enumerate(("query", "key", "value"))]
-                self._add(node, *roles)
+                self._add(node, node.at((0, "query")), node.at((1, "key")), node.at((2, "value")))
             elif node.function == "softmax" and node.from_input:
                 self._look_around(node)
         found = [self._found[node] for node in sorted(self._found, key=_index)]
@@ -95,8 +94,9 @@ class _Finder:
         # One weight for all three, or one for each, in this order.
         roles = [(use.name,) for use in (inputs * 3 if len(inputs) == 1 else inputs)]
         if len(roles) == 3:
+            query, key, value = roles
             output = tuple(use.name for use in node.layers if use.step == 1)
-            self._found[node] = Attention(node.module, *roles, output)
+            self._found[node] = Attention(node.module, query, key, value, output)
 
     def _look_around(self, softmax: Node) -> None:
         """Add an attention whose softmax is this: the product before it, and that of its result with the values."""
@@ -117,7 +117,8 @@ class _Finder:
         weighted = self._upwards(softmax, mixed)
         values = [factor for factor in factors(mixed) if factor not in weighted]
         self._explained |= {*before, *behind}
-        self._add(mixed, *[[factor] for factor in factors(scores)], values)
+        query, key = factors(scores)
+        self._add(mixed, [query], [key], values)
 
     def _upwards(self, start: Node, end: Node) -> set[Node]:
         """Return what depends on a node, up to another one."""
@@ -128,9 +129,13 @@ class _Finder:
         return found
 
     def _add(self, core: Node, query: list[Node], key: list[Node], value: list[Node]) -> None:
-        roles = [self._layers(nodes, lambda node: node.sources) for nodes in (query, key, value)]
-        output = self._layers(self._consumers.get(core, []), lambda node: self._consumers.get(node, []), forwards=True)
-        self._found[core] = Attention(core.module, *roles, output)
+        self._found[core] = Attention(
+            core.module,
+            self._layers(query, lambda node: node.sources),
+            self._layers(key, lambda node: node.sources),
+            self._layers(value, lambda node: node.sources),
+            self._layers(self._consumers.get(core, []), lambda node: self._consumers.get(node, []), forwards=True),
+        )
 
     def _layers(
         self, start: list[Node], following: Callable[[Node], list[Node]], *, forwards: bool = False

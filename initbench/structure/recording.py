@@ -234,6 +234,6 @@ def _version(tensor: Tensor) -> int:
 def _memory(tensor: Tensor) -> int | None:
     """Return what stands for the memory of a tensor; None of one that has none of its own."""
     try:
-        return tensor.untyped_storage()._cdata  # noqa: SLF001  # addresses are 0 on the meta device
+        return int(tensor.untyped_storage()._cdata)  # noqa: SLF001  # addresses are 0 on the meta device
     except (NotImplementedError, RuntimeError):
         return None

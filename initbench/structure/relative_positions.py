@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from initbench.structure.run_graph import Node, RunGraph
 
-_PASSED = {
-    *MOVES,
-    *FACTORS,
-    *ADDITIONS,
+_SELECTING = {
     "getitem",
+    "setitem",
+    "item",
     "pad",
     "cat",
     "stack",
-    "div",
     "gather",
     "index_select",
     "as_strided",
+    "masked_fill",
 }
+_PASSED = {*MOVES, *FACTORS, *ADDITIONS, *_SELECTING, "div"}
 
 
 def set_aside_relative_positions(graph: RunGraph) -> None:
@@ -51,25 +51,33 @@ def factors(node: Node) -> list[Node]:
 
 
 def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> bool:
-    """Return whether a product is added to one of two results, on a way on which nothing else is computed."""
+    """Return whether a product is added to one of two results and goes to a softmax, with nothing else computed."""
     reached = {product}
     pending = list(consumers.get(product, []))
+    added = False
     while pending:
         node = pending.pop()
-        if node in reached or node.function not in _PASSED:
+        if node in reached:
             continue
-        others = [source for source in node.signals if source not in reached]
-        if node.function in ADDITIONS and any(_is_score(source) for source in others):
+        if added and node.function == "softmax":
             return True
+        if node.function not in _PASSED:
+            continue
+        if node.function in ADDITIONS:
+            added = added or any(_is_score(source) for source in node.signals if source not in reached)
         reached.add(node)
         pending += consumers.get(node, [])
     return False
 
 
 def _is_score(node: Node) -> bool:
-    """Return whether a node is a product of two results, or a multiple of one."""
-    while not factors(node):
-        if node.function not in {*MOVES, *FACTORS, "div"} or len(node.signals) != 1:
-            return False
-        node = node.signals[0]
-    return True
+    """Return whether a node is a product of two results, or computed from one as scores are."""
+    pending, seen = [node], {node}
+    while pending:
+        current = pending.pop()
+        if factors(current):
+            return True
+        if current.function in _PASSED:
+            pending += [source for source in current.signals if source not in seen]
+            seen.update(current.signals)
+    return False

@@ -4,7 +4,7 @@ Where two tensors are added that come from one, the side with more weight layers
 other one its shortcut: the identity, one weight layer, or several that are one linear map, a projection, and at most
 half as many as the branch has (GhostNet's shortcut is a depthwise and a pointwise convolution). Two sides alike, as in
 parallel convolutions, are no residual branch; nor are two networks of which one is deeper, whose activations make both
-of them more than a shortcut.
+of them more than a shortcut, or two attentions.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from initbench.structure.functions import ADDITIONS, FACTORS, LINEAR, MOVES
+from initbench.structure.relative_positions import factors
 from initbench.structure.signal_path import signals
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class _Finder:
         deeper = branch.depth > shortcut.depth and branch.operand.from_input
         # Where the layers come from elsewhere, as keys do that queries are multiplied by, nothing goes through them.
         through = any(node.steps for node in branch.behind(branch.start))
-        if deeper and through and (shortcut.depth <= 1 or self._is_projection(shortcut, branch)):
+        if deeper and through and self._is_shortcut(shortcut, branch):
             self.shortcuts[addition] = shortcut.operand
             self.branches.append(self._branch(addition, branch, shortcut))
 
@@ -140,8 +141,12 @@ class _Finder:
         additions = [node for node in self._consumers.get(operand, []) if node.function in ADDITIONS]
         return operand.from_input or len(additions) == 1
 
-    def _is_projection(self, shortcut: _Side, branch: _Side) -> bool:
-        """Return whether a deeper shortcut is one linear map, and at most half as deep as the branch."""
+    def _is_shortcut(self, shortcut: _Side, branch: _Side) -> bool:
+        """Return whether a side is the identity or a projection: no attention, and no second network."""
+        if any(_mixes(node) for node in shortcut.behind(shortcut.start)):
+            return False
+        if shortcut.depth <= 1:
+            return True
         first = next(node for node in shortcut.nodes if node.steps)
         is_linear = all(node.function in LINEAR for node in shortcut.behind(first))
         return is_linear and 2 * shortcut.depth <= branch.depth
@@ -239,6 +244,11 @@ class _Finder:
         """Return the last weight layer, if it is one, called once, and what is behind it scales with its output."""
         scales = all(node.function in MOVES or node.function in FACTORS for node in behind)
         return ends[0] if scales and len(ends) == 1 and self._graph.calls.get(ends[0]) == 1 else None
+
+
+def _mixes(node: Node) -> bool:
+    """Return whether a node is a product of two results, as attention is."""
+    return bool(factors(node)) or node.function == "scaled_dot_product_attention"
 
 
 def _index(node: Node) -> int:
