@@ -36,6 +36,10 @@ if TYPE_CHECKING:
         register_task,
     )
     from initbench.reporting.frame import load_results
+    from initbench.structure.attention import Attention
+    from initbench.structure.find import Structure, find_structure
+    from initbench.structure.layer import Layer
+    from initbench.structure.residual import ResidualBranch
     from initbench.tasks.task import Task
 
 __version__ = "0.2.0"
@@ -43,6 +47,7 @@ __version__ = "0.2.0"
 _PUBLIC = {
     "Apply": "initbench.initializers.context",
     "ArgumentError": "initbench.errors",
+    "Attention": "initbench.structure.attention",
     "Batch": "initbench.batches",
     "Curve": "initbench.probes.measurement",
     "DataError": "initbench.errors",
@@ -54,18 +59,22 @@ _PUBLIC = {
     "Initializer": "initbench.registry",
     "Inputs": "initbench.inputs",
     "Law": "initbench.initializers.events",
+    "Layer": "initbench.structure.layer",
     "Measure": "initbench.probes.context",
     "Measurement": "initbench.probes.measurement",
     "Metric": "initbench.metric",
     "PerLayer": "initbench.probes.measurement",
     "ProbeContext": "initbench.probes.context",
+    "ResidualBranch": "initbench.structure.residual",
     "Scalar": "initbench.probes.measurement",
     "Split": "initbench.data.dataset",
     "Splits": "initbench.data.dataset",
+    "Structure": "initbench.structure.find",
     "Task": "initbench.tasks.task",
     "WeightLayer": "initbench.initializers.distribution",
     "create_model": "initbench.architectures.create",
     "data_root": "initbench.data.load",
+    "find_structure": "initbench.structure.find",
     "forked_rng": "initbench.preservation",
     "gradient_quotient": "initbench.probes.gradient_quotient",
     "initialize": "initbench.initializers.initialize",
@@ -85,6 +94,7 @@ _PUBLIC = {
 __all__ = [
     "Apply",
     "ArgumentError",
+    "Attention",
     "Batch",
     "Curve",
     "DataError",
@@ -96,18 +106,22 @@ __all__ = [
     "Initializer",
     "Inputs",
     "Law",
+    "Layer",
     "Measure",
     "Measurement",
     "Metric",
     "PerLayer",
     "ProbeContext",
+    "ResidualBranch",
     "Scalar",
     "Split",
     "Splits",
+    "Structure",
     "Task",
     "WeightLayer",
     "create_model",
     "data_root",
+    "find_structure",
     "forked_rng",
     "gradient_quotient",
     "initialize",

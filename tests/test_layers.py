@@ -18,7 +18,7 @@ LAYERS = [
         *["batches", "inputs", "metric", "outputs", "preservation", "user_code"],
     },
     {"architectures", "data", "tasks"},
-    {"differentiation"},
+    {"differentiation", "structure"},
     {"probes"},
     {"training", "initializers"},
     {"suite"},

@@ -1,0 +1,191 @@
+"""Attention: which layers give its queries, keys, values and output.
+
+Looked for are torch's `scaled_dot_product_attention` and `multi_head_attention_forward`, and a softmax of a product of
+two tensors that multiplies a third one (Vaswani et al., Attention Is All You Need, 2017, equation 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initbench.structure.relative_positions import factors
+from initbench.structure.weights import ATTENTION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from initbench.structure.run_graph import Node, RunGraph
+
+_FUSED_FUNCTION = "scaled_dot_product_attention"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """An attention, by the names of its layers; one whose weight is no layer's own has the parameter's name.
+
+    Attributes:
+        module: the module in which it runs.
+        query: the layers that the queries come from; none where no layer is between them and the block's input.
+        key: those of the keys.
+        value: those of the values.
+        output: the layers that its result goes to, but for those behind a residual sum.
+    """
+
+    module: str
+    query: tuple[str, ...]
+    key: tuple[str, ...]
+    value: tuple[str, ...]
+    output: tuple[str, ...]
+
+    @property
+    def fused(self) -> bool:
+        """Whether one layer gives queries, keys and values."""
+        return len(self.query) == 1 and self.query == self.key == self.value
+
+
+def find_attention(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[list[Attention], str | None]:
+    """Return the attentions in the order in which they run.
+
+    Args:
+        graph: of a run.
+        shortcuts: the sums of residual blocks, at which the looking for layers ends.
+
+    Returns:
+        The attentions, and what is not known of them: products of two results that are no attention of the kinds above
+        may be one of another kind, such as linear attention; and projections that are not found.
+    """
+    return _Finder(graph, shortcuts).result()
+
+
+class _Finder:
+    def __init__(self, graph: RunGraph, shortcuts: Mapping[Node, Node]) -> None:
+        self._graph, self._shortcuts = graph, shortcuts
+        self._consumers = graph.consumers()
+        self._products = [node for node in graph.nodes if node.from_input and factors(node)]
+        self._explained: set[Node] = set()
+        self._found: dict[Node, Attention] = {}
+
+    def result(self) -> tuple[list[Attention], str | None]:
+        for node in self._graph.nodes:
+            if node.function == ATTENTION:
+                self._add_whole(node)
+            elif node.function == _FUSED_FUNCTION:
+                self._add(node, node.at((0, "query")), node.at((1, "key")), node.at((2, "value")))
+            elif node.function == "softmax" and node.from_input:
+                self._look_around(node)
+        found = [self._found[node] for node in sorted(self._found, key=_index)]
+        return found, self._unknown(found)
+
+    def _unknown(self, found: list[Attention]) -> str | None:
+        others = [node for node in self._products if node not in self._explained]
+        if others:
+            where = others[0].module or "the model"
+            return f"{where} multiplies two results, which may be an attention without a softmax"
+        for one in found:
+            lacking = [role for role in ("query", "key", "value", "output") if not getattr(one, role)]
+            if lacking:
+                return f"no weight layer is found for the {' and '.join(lacking)} of {one.module or 'the model'}"
+        return None
+
+    def _add_whole(self, node: Node) -> None:
+        """Add a call of torch's function for all of an attention, which has its projections within."""
+        inputs = [use for use in node.layers if use.step == 0]
+        # One weight for all three, or one for each, in this order.
+        roles = [(use.name,) for use in (inputs * 3 if len(inputs) == 1 else inputs)]
+        if len(roles) == 3:
+            query, key, value = roles
+            output = tuple(use.name for use in node.layers if use.step == 1)
+            self._found[node] = Attention(node.module, query, key, value, output)
+
+    def _look_around(self, softmax: Node) -> None:
+        """Add an attention whose softmax is this: the product before it, and that of its result with the values."""
+
+        def is_score(node: Node) -> bool:
+            return node in self._products and node.index < softmax.index and _same_place(node, softmax)
+
+        before = self._reached([softmax], lambda node: node.signals, is_score, through_layers=True)
+        behind = self._reached(
+            [softmax],
+            lambda node: self._consumers.get(node, []),
+            lambda node: node in self._products and _same_place(node, softmax),
+            through_layers=True,
+        )
+        if not before or not behind:
+            return
+        scores, mixed = min(before, key=_index), min(behind, key=_index)
+        weighted = self._upwards(softmax, mixed)
+        values = [factor for factor in factors(mixed) if factor not in weighted]
+        self._explained |= {*before, *behind}
+        query, key = factors(scores)
+        self._add(mixed, [query], [key], values)
+
+    def _upwards(self, start: Node, end: Node) -> set[Node]:
+        """Return what depends on a node, up to another one."""
+        found = {start}
+        for node in self._graph.nodes[start.index + 1 : end.index + 1]:
+            if found & set(node.sources):
+                found.add(node)
+        return found
+
+    def _add(self, core: Node, query: list[Node], key: list[Node], value: list[Node]) -> None:
+        self._found[core] = Attention(
+            core.module,
+            self._layers(query, lambda node: node.sources),
+            self._layers(key, lambda node: node.sources),
+            self._layers(value, lambda node: node.sources),
+            self._layers(self._consumers.get(core, []), lambda node: self._consumers.get(node, []), forwards=True),
+        )
+
+    def _layers(
+        self, start: list[Node], following: Callable[[Node], list[Node]], *, forwards: bool = False
+    ) -> tuple[str, ...]:
+        reached = self._reached(start, following, lambda node: node.steps > 0, start_counts=True)
+        names = [
+            name
+            for node in sorted(reached, key=_index)
+            for name in ([use.name for use in node.layers if use.step == 0] if forwards else node.last_layers)
+        ]
+        return tuple(dict.fromkeys(names))
+
+    def _reached(
+        self,
+        start: list[Node],
+        following: Callable[[Node], Iterable[Node]],
+        wanted: Callable[[Node], bool],
+        *,
+        start_counts: bool = False,
+        through_layers: bool = False,
+    ) -> list[Node]:
+        """Return the first wanted nodes on each way from some nodes, which ends at a residual sum.
+
+        Args:
+            start: where the ways begin.
+            following: the next nodes.
+            wanted: which ones are looked for.
+            start_counts: whether a node of `start` may be one of them.
+            through_layers: whether ways go on behind a weight layer.
+        """
+        found: dict[Node, None] = {}
+        seen: set[Node] = set()
+        pending = list(start) if start_counts else [node for first in start for node in following(first)]
+        while pending:
+            node = pending.pop()
+            if node in seen or node in self._shortcuts:
+                continue
+            seen.add(node)
+            if wanted(node):
+                found[node] = None
+            elif not node.steps or through_layers:
+                pending += following(node)
+        return list(found)
+
+
+def _same_place(node: Node, softmax: Node) -> bool:
+    """Return whether a node ran in the module of a softmax, or around it: the softmax may be a module."""
+    inner, outer = (f".{module}".rstrip(".") + "." for module in (softmax.module, node.module))
+    return inner.startswith(outer) or outer.startswith(inner)
+
+
+def _index(node: Node) -> int:
+    return node.index

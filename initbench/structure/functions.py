@@ -1,0 +1,90 @@
+"""Torch's functions by what they do, under one name each: ``x + y``, ``x.add_(y)`` and ``torch.add`` are ``add``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Place = int | str | tuple[int | str, ...]
+"""Where an argument of a function stands: its position or name, and its place in a list or dictionary there."""
+
+ADDITIONS = {"add"}
+# Where the functions that multiply have their factors; a scalar or a tensor may stand there.
+FACTORS: dict[str, tuple[Place, ...]] = {"mul": (0, 1, "other"), "addcmul": (1, 2, "tensor1", "tensor2")}
+
+# What only moves entries: the multiple of an input gives the multiple of the output.
+MOVES = {
+    *["transpose", "permute", "reshape", "view", "flatten", "unflatten", "contiguous", "roll", "squeeze", "unsqueeze"],
+    *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "expand", "get"],
+}
+
+# Where the functions of layers have their weight, and what kind of layer they are.
+_CONVOLUTIONS = [f"{kind}{dims}d" for kind in ("conv", "conv_transpose") for dims in (1, 2, 3)]
+WEIGHTS: dict[str, tuple[str, tuple[Place, ...]]] = {
+    "linear": ("linear", (1, "weight")),
+    "bilinear": ("bilinear", (2, "weight")),
+    "embedding": ("embedding", (1, "weight")),
+    "embedding_bag": ("embedding", (1, "weight")),
+    **dict.fromkeys(_CONVOLUTIONS, ("convolution", (1, "weight"))),
+}
+RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"}
+
+# Products of two matrices, by where these stand. One that is made from parameters alone is a weight.
+MATRIX_PRODUCTS: dict[str, tuple[Place, ...]] = {
+    **dict.fromkeys(["matmul", "mm", "bmm", "mv"], (0, 1, "other", "mat2")),
+    **dict.fromkeys(["addmm", "baddbmm", "addbmm", "addmv"], (1, 2, "mat1", "mat2", "batch1", "batch2")),
+    "tensordot": (0, 1, "a", "b"),
+    "einsum": (1, 2, (1, 0), (1, 1)),
+    "grouped_mm": (0, 1, "mat2"),
+}
+
+NORMS = {
+    *["layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm", "native_layer_norm", "native_batch_norm"],
+    *["fused_rms_norm", "local_response_norm"],
+}
+# What a norm that is written out divides by, or multiplies with.
+DEVIATIONS = {"rsqrt", "sqrt", "std", "var", "var_mean", "std_mean", "norm", "vector_norm"}
+
+# Without an activation among them, weight layers and these are one linear map (a norm's statistics set aside).
+LINEAR = {
+    *MOVES,
+    *NORMS,
+    *ADDITIONS,
+    *WEIGHTS,
+    *[
+        "item",
+        "getitem",
+        "sub",
+        "cat",
+        "stack",
+        "split",
+        "chunk",
+        "unbind",
+        "narrow",
+        "pad",
+        "mean",
+        "sum",
+        "avg_pool1d",
+        "avg_pool2d",
+    ],
+    *["adaptive_avg_pool1d", "adaptive_avg_pool2d", "dropout", "interpolate", "pixel_unshuffle", "pixel_shuffle"],
+}
+
+# Their result has the shape or type of a tensor, and none of its values.
+FACTORIES = {
+    *["zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones"],
+    *["new_empty", "new_full", "new_tensor"],
+}
+
+_OTHER_NAMES = {"multiply": "mul", "iadd": "add", "radd": "add", "imul": "mul", "rmul": "mul", "rmatmul": "matmul"}
+
+
+def name_of(function: Any) -> str:
+    """Return the name of one of torch's functions or methods: without underscores, in-place or not."""
+    name = str(getattr(function, "__name__", type(function).__name__)).strip("_")
+    return _OTHER_NAMES.get(name, name)
+
+
+def writes(function: Any) -> bool:
+    """Return whether a function may write into its first argument: ``add_``, ``__iadd__``, ``__setitem__``, ``set``."""
+    name = str(getattr(function, "__name__", ""))
+    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")

@@ -1,0 +1,239 @@
+"""Running a model once to see what it computes from what.
+
+A `TorchFunctionMode` sees every call of a function of torch, and hooks on the modules say which of them is running. So
+models can be read that `torch.fx` cannot trace, because they depend on values or return objects. What neither sees is
+taken to be computed from all inputs of the innermost module that runs: code in TorchScript, or other libraries.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from initbench.outputs import tensor_of
+from initbench.structure.functions import FACTORIES, name_of, writes
+from initbench.structure.kept import kept
+from initbench.structure.run_graph import Node, Return, RunGraph, placed_tensors, tensors_in
+from initbench.structure.weights import Weights
+from initbench.user_code import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initbench.structure.functions import Place
+
+
+def record_run(model: nn.Module, inputs: Any) -> RunGraph:
+    """Run a model once, in eval mode and without gradients, and return what it computed from what.
+
+    Every tensor of the run is in memory until its end: a batch of one sample is enough. The model is left as it was.
+
+    Args:
+        model: any module; on the meta device it computes nothing, if inputs are there too.
+        inputs: a tensor, a tuple of positional arguments, or a dictionary of arguments by name. They are left as they
+            are.
+
+    Raises:
+        InitializationError: the model fails on the inputs.
+    """
+    arguments = inputs if isinstance(inputs, tuple) else () if isinstance(inputs, dict) else (inputs,)
+    named = inputs if isinstance(inputs, dict) else {}
+    arguments, named = (_copied(arguments), _copied(named))
+    shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors_in((arguments, named)))
+    recorder = _Recorder(model)
+    with kept(model), recorder.parameters_kept(), recorder.hooks(), torch.no_grad():
+        model.eval()
+        recorder.start((arguments, named))
+        with explained(f"the model fails on inputs of shape {shapes}"), recorder:
+            output = model(*arguments, **named)
+        return recorder.finish(output)
+
+
+def _copied(value: Any) -> Any:
+    """Return an argument whose tensors are copies: a model may write into them."""
+    if torch.is_tensor(value):
+        return value.detach().clone()
+    if isinstance(value, list | tuple):
+        return type(value)(_copied(part) for part in value)
+    return {key: _copied(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+
+class _Recorder(TorchFunctionMode):
+    """Builds the graph of a run while the model runs within it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._model, self._weights = model, Weights(model)
+        self._graph = RunGraph()
+        self._stack: list[tuple[str, list[Tensor]]] = []
+        # Tensors by their ids, with the nodes that gave them; kept, so that no id is used twice.
+        self._given: dict[int, tuple[Tensor, Node]] = {}
+        self._sharing: dict[int, list[int]] = {}  # by memory, the tensors that are in it
+        self._there = _tensors_of(model)
+        self._memory = {key: p for p in model.parameters() if (key := _memory(p)) is not None}
+        self._before: list[tuple[Tensor, Tensor]] = []
+        self._read: set[str] = set()
+        self._unseen_in: dict[str, None] = {}
+
+    def start(self, inputs: Any) -> None:
+        """Note the model's inputs."""
+        for tensor in tensors_in(inputs):
+            self._give(tensor, self._node("input", {}, from_input=True, dims=tuple(tensor.shape)))
+
+    def finish(self, output: Any) -> RunGraph:
+        """Return the graph, given what the model returned."""
+        graph = self._graph
+        self._stack.append(("", [tensor for tensor, node in self._given.values() if node.function == "input"]))
+        graph.outputs = [self._giver(tensor) for tensor in tensors_in(tensor_of(output))]
+        graph.unused = tuple(names[0] for names in self._weights.names.values() if names[0] not in self._read)
+        # A parameter may be read, and its values then go where nothing shows itself.
+        users = [node for node in graph.nodes if node.from_input or node.layers]
+        seen = {name for node in users for source in node.sources for name in source.parameters}
+        for module in self._unseen_in:
+            within = f"{module}." if module else ""
+            names = [every[0] for every in self._weights.names.values()]
+            hidden = [n for n in names if n.startswith(within) and n not in seen and self._weights.is_matrix(n)]
+            if hidden:
+                graph.unseen[module] = tuple(hidden)
+        return graph
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function, and note it where it gives or changes a tensor."""
+        kwargs = kwargs or {}
+        placed = list(placed_tensors(args)) + list(placed_tensors(kwargs))
+        versions = [_version(tensor) for _, tensor in placed]
+        if placed and (writes(func) or "out" in kwargs):
+            self._keep_parameter(tensors_in(kwargs.get("out", placed[0][1])))
+        result = func(*args, **kwargs)
+        written = [t for (_, t), version in zip(placed, versions, strict=True) if _version(t) != version]
+        there = {id(tensor) for _, tensor in placed} - {id(tensor) for tensor in written}
+        new = [tensor for tensor in tensors_in(result) if id(tensor) not in there]
+        if new or written:
+            arguments = {_place(place): self._giver(tensor) for place, tensor in placed}
+            self._note(name_of(func), arguments, new, written)
+        return result
+
+    def _note(self, function: str, arguments: dict[Place, Node], new: list[Tensor], written: list[Tensor]) -> None:
+        results = list({id(tensor): tensor for tensor in [*new, *written]}.values())
+        stack = [name for name, _ in self._stack]
+        node = self._node(
+            function,
+            arguments,
+            from_input=function not in FACTORIES and any(source.from_input for source in arguments.values()),
+            layers=self._weights.used(function, arguments, stack),
+            results=len(new),
+            dims=tuple(results[0].shape),
+        )
+        self._read.update(name for use in arguments.values() for name in use.parameters)
+        if not node.from_input and not node.layers:
+            node.parameters = tuple(dict.fromkeys(name for use in arguments.values() for name in use.parameters))
+        for tensor in written:
+            for shared in self._sharing.get(_memory(tensor) or 0, []):
+                other, giver = self._given[shared]
+                if other is not tensor:
+                    self._give(other, self._item({0: giver, 1: node}, other))
+        for tensor in results:
+            self._give(tensor, node if len(results) == 1 else self._item({0: node}, tensor))
+
+    def _item(self, arguments: dict[Place, Node], tensor: Tensor) -> Node:
+        given = any(source.from_input for source in arguments.values())
+        item = self._node("item", arguments, from_input=given, dims=tuple(tensor.shape))
+        if not given:
+            item.parameters = tuple(dict.fromkeys(n for source in arguments.values() for n in source.parameters))
+        return item
+
+    def _node(self, function: str, arguments: dict[Place, Node], **attributes: Any) -> Node:
+        module = self._stack[-1][0] if self._stack else ""
+        self._graph.nodes.append(Node(len(self._graph.nodes), function, module, arguments, **attributes))
+        return self._graph.nodes[-1]
+
+    def _give(self, tensor: Tensor, node: Node) -> None:
+        if id(tensor) not in self._given:
+            self._sharing.setdefault(_memory(tensor) or id(tensor), []).append(id(tensor))
+        self._given[id(tensor)] = tensor, node
+
+    def _giver(self, tensor: Tensor) -> Node:
+        """Return the node that gave a tensor."""
+        if id(tensor) in self._given:
+            return self._given[id(tensor)][1]
+        names = self._weights.names.get(id(tensor))
+        if names:
+            node = self._node("parameter", {}, parameters=(names[0],), dims=tuple(tensor.shape))
+        elif id(tensor) in self._there:
+            node = self._node("constant", {}, dims=tuple(tensor.shape))
+        else:
+            module, inputs = next(((m, i) for m, i in reversed(self._stack) if i), ("", []))
+            sources: dict[Place, Node] = {index: self._giver(source) for index, source in enumerate(inputs)}
+            given = any(source.from_input for source in sources.values())
+            node = self._node("unseen", sources, from_input=given, dims=tuple(tensor.shape))
+            self._unseen_in[module] = None
+        self._give(tensor, node)
+        return node
+
+    @contextmanager
+    def hooks(self) -> Iterator[None]:
+        """Note which modules run, and what they return."""
+        with ExitStack() as stack:
+            for name, module in self._model.named_modules():
+                enter = module.register_forward_pre_hook(partial(self._enter, name), with_kwargs=True)
+                stack.callback(enter.remove)
+                stack.callback(module.register_forward_hook(partial(self._leave, name)).remove)
+            yield
+
+    def _enter(self, name: str, _module: nn.Module, args: Any, kwargs: Any) -> None:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001  # what the recorder does is none of the run
+            self._stack.append((name, tensors_in((args, kwargs))))
+            self._graph.calls[name] = self._graph.calls.get(name, 0) + 1
+
+    def _leave(self, name: str, module: nn.Module, _inputs: Any, output: Any) -> None:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001  # as above
+            given = [self._giver(tensor) for tensor in tensors_in(output)]
+            _, inputs = self._stack.pop()
+            if torch.is_tensor(output):
+                passed = not any(module.children()) and any(tensor is output for tensor in inputs)
+                found = Return(name, len(self._graph.nodes), passed)
+                self._graph.returned.setdefault(given[0], []).append(found)
+
+    @contextmanager
+    def parameters_kept(self) -> Iterator[None]:
+        """Undo what the run writes into parameters."""
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for parameter, before in reversed(self._before):
+                    parameter.data.copy_(before)
+
+    def _keep_parameter(self, targets: list[Tensor]) -> None:
+        for target in targets:
+            parameter = self._memory.pop(_memory(target) or 0, None)
+            if parameter is not None:
+                self._before.append((parameter, parameter.detach().clone()))
+
+
+def _tensors_of(model: nn.Module) -> dict[int, Tensor]:
+    """Return the tensors that a model holds: buffers, and those among its modules' attributes."""
+    held = [tensor for module in model.modules() for tensor in tensors_in(vars(module))]
+    return {id(tensor): tensor for tensor in [*model.buffers(), *held]}
+
+
+def _place(place: tuple[int | str, ...]) -> Place:
+    return place[0] if len(place) == 1 else place
+
+
+def _version(tensor: Tensor) -> int:
+    """Return how often was written into a tensor; 0 of one that does not count it."""
+    return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  # there is no public name
+
+
+def _memory(tensor: Tensor) -> int | None:
+    """Return what stands for the memory of a tensor; None of one that has none of its own."""
+    try:
+        return int(tensor.untyped_storage()._cdata)  # noqa: SLF001  # addresses are 0 on the meta device
+    except (NotImplementedError, RuntimeError):
+        return None

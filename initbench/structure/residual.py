@@ -1,0 +1,255 @@
+"""Residual branches in the graph of a run.
+
+Where two tensors are added that come from one, the side with more weight layers one after another is the branch, the
+other one its shortcut: the identity, one weight layer, or several that are one linear map, a projection, and at most
+half as many as the branch has (GhostNet's shortcut is a depthwise and a pointwise convolution). Two sides alike, as in
+parallel convolutions, are no residual branch; nor are two networks of which one is deeper, whose activations make both
+of them more than a shortcut, or two attentions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from initbench.structure.functions import ADDITIONS, FACTORS, LINEAR, MOVES
+from initbench.structure.relative_positions import factors
+from initbench.structure.signal_path import signals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initbench.structure.run_graph import Node, RunGraph
+
+
+@dataclass(frozen=True)
+class ResidualBranch:
+    """A residual branch; modules and parameters are given by their names in the model.
+
+    Attributes:
+        block: the module whose forward pass adds the branch to its shortcut.
+        inner: the branch's weight layers but for its last, in the order in which they run. Layers that only compute a
+            gate, as in squeeze and excitation, are none of the branch's.
+        ends: the last ones; one, but where a branch adds or stacks the outputs of several.
+        depth: the number m of weight layers on the longest way through the branch.
+        gates: parameters by which the branch is multiplied behind its last weight layer, such as a LayerScale's; a
+            norm's are none.
+        output: the outermost module that gives the branch's result and is called once; None where there is none.
+        shortcut: the weight layers of the shortcut, none of the identity.
+    """
+
+    block: str
+    inner: tuple[str, ...]
+    ends: tuple[str, ...]
+    depth: int
+    gates: tuple[str, ...] = ()
+    output: str | None = None
+    shortcut: tuple[str, ...] = ()
+
+    @property
+    def stage(self) -> str:
+        """The module that holds the block."""
+        return self.block.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The residual branches of a graph.
+
+    Attributes:
+        branches: in the order in which they are added.
+        shortcuts: the additions, with what each adds its branch to.
+    """
+
+    branches: list[ResidualBranch]
+    shortcuts: dict[Node, Node]
+
+
+def residual_branches(graph: RunGraph, norms: frozenset[str] = frozenset()) -> Branches:
+    """Return the residual branches.
+
+    A global skip over several blocks is one more branch if there are weight layers beside the blocks' own.
+
+    Args:
+        graph: of a run.
+        norms: the names of the modules that normalize, which have no gates.
+    """
+    finder = _Finder(graph, norms)
+    return Branches(finder.branches, finder.shortcuts)
+
+
+@dataclass
+class _Side:
+    """One of the two tensors of an addition, and what lies between it and where both come from.
+
+    Attributes:
+        operand: the tensor.
+        start: where both come from.
+        nodes: in the order in which they run.
+        depths: weight layers one after another, up to and with each node.
+    """
+
+    operand: Node
+    start: Node
+    nodes: list[Node]
+    depths: dict[Node, int] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        return self.depths.get(self.operand, 0)
+
+    def behind(self, start: Node) -> set[Node]:
+        """Return the nodes of the side that depend on a node."""
+        found = {start}
+        for node in self.nodes:
+            if found & set(node.sources):
+                found.add(node)
+        return found - {start}
+
+
+class _Finder:
+    def __init__(self, graph: RunGraph, norms: frozenset[str]) -> None:
+        self._graph, self._norms = graph, norms
+        self._consumers = graph.consumers()
+        self.shortcuts: dict[Node, Node] = {}
+        self.branches: list[ResidualBranch] = []
+        for node in graph.nodes:
+            if node.function in ADDITIONS:
+                self._look_at(node)
+
+    def _look_at(self, addition: Node) -> None:
+        operands = [operand for operand in addition.at((0, 1, "input", "other")) if self._may_be_shortcut(operand)]
+        if len(operands) != 2 or operands[0] is operands[1] or not any(operand.from_input for operand in operands):
+            return
+        sides = self._sides(*operands)
+        if sides is None:
+            return
+        shortcut, branch = sorted(sides, key=lambda side: side.depth)
+        deeper = branch.depth > shortcut.depth and branch.operand.from_input
+        # Where the layers come from elsewhere, as keys do that queries are multiplied by, nothing goes through them.
+        through = any(node.steps for node in branch.behind(branch.start))
+        if deeper and through and self._is_shortcut(shortcut, branch):
+            self.shortcuts[addition] = shortcut.operand
+            self.branches.append(self._branch(addition, branch, shortcut))
+
+    def _may_be_shortcut(self, operand: Node) -> bool:
+        """Return whether a tensor depends on the input, or starts a stream as a token of class attention does.
+
+        Such a token is added to once. Positions that are added again and again are none.
+        """
+        additions = [node for node in self._consumers.get(operand, []) if node.function in ADDITIONS]
+        return operand.from_input or len(additions) == 1
+
+    def _is_shortcut(self, shortcut: _Side, branch: _Side) -> bool:
+        """Return whether a side is the identity or a projection: no attention, and no second network."""
+        if any(_mixes(node) for node in shortcut.behind(shortcut.start)):
+            return False
+        if shortcut.depth <= 1:
+            return True
+        first = next(node for node in shortcut.nodes if node.steps)
+        is_linear = all(node.function in LINEAR for node in shortcut.behind(first))
+        return is_linear and 2 * shortcut.depth <= branch.depth
+
+    def _sides(self, first: Node, second: Node) -> tuple[_Side, _Side] | None:
+        """Return both sides, None where they come from no common tensor.
+
+        Nodes are visited from the last to the first, so that what leads to a node is known when it is visited.
+        """
+        leads = {first: 1, second: 2}
+        heap = sorted((-node.index, node.index) for node in leads)
+        nodes: dict[int, list[Node]] = {1: [], 2: []}
+        while heap:
+            node = self._graph.nodes[heappop(heap)[1]]
+            if leads[node] == 3:
+                if node.results > 1:
+                    return None
+                sides = _Side(first, node, nodes[1][::-1]), _Side(second, node, nodes[2][::-1])
+                for side in sides:
+                    self._count(side)
+                return sides
+            nodes[leads[node]].append(node)
+            for source in node.sources:
+                if not source.from_input and source not in (first, second):
+                    continue
+                if source not in leads:
+                    heappush(heap, (-source.index, source.index))
+                leads[source] = leads.get(source, 0) | leads[node]
+        return None
+
+    def _count(self, side: _Side) -> None:
+        for node in side.nodes:
+            before = max((side.depths.get(source, 0) for source in self._signals(side, node)), default=0)
+            side.depths[node] = before + node.steps
+
+    def _signals(self, side: _Side, node: Node) -> list[Node]:
+        return signals(node, side.depths, self.shortcuts)
+
+    def _branch(self, addition: Node, side: _Side, other: _Side) -> ResidualBranch:
+        ends, behind = self._walk(side, [side.operand])
+        last = list(dict.fromkeys(n for node in sorted(ends, key=_index) for n in node.last_layers))
+        return ResidualBranch(
+            addition.module,
+            tuple(name for name in self._layers(side, ends) if name not in last),
+            tuple(last),
+            side.depth,
+            tuple(dict.fromkeys(self._gates(behind))),
+            self._output(addition, side.operand) or self._end(last, behind),
+            self._layers(other, self._walk(other, [other.operand])[0]),
+        )
+
+    def _layers(self, side: _Side, ends: list[Node]) -> tuple[str, ...]:
+        """Return the weight layers of a side, those that only compute a gate aside, in the order in which they run."""
+        layers, pending = list(ends), ends
+        while pending:
+            pending = self._walk(side, [source for node in pending for source in self._signals(side, node)])[0]
+            pending = [node for node in pending if node not in layers]
+            layers += pending
+        return tuple(use.name for node in sorted(layers, key=_index) for use in node.layers)
+
+    def _walk(self, side: _Side, start: list[Node]) -> tuple[list[Node], list[Node]]:
+        """Return the first nodes with weight layers back from some nodes, and what lies before them."""
+        found: list[Node] = []
+        passed: list[Node] = []
+        pending = [node for node in start if node in side.depths]
+        while pending:
+            node = pending.pop()
+            if node in passed or node in found:
+                continue
+            if node.steps:
+                found.append(node)
+                continue
+            passed.append(node)
+            pending += [source for source in self._signals(side, node) if source in side.depths]
+        return found, passed
+
+    def _gates(self, behind: list[Node]) -> Iterator[str]:
+        """Yield the parameters by which nodes multiply, but for those of norms."""
+        for node in behind:
+            if node.module not in self._norms:
+                yield from (name for factor in node.at(FACTORS.get(node.function, ())) for name in factor.parameters)
+
+    def _output(self, addition: Node, operand: Node) -> str | None:
+        """Return the outermost module within the block that gave the branch's result and is called once."""
+        within = f"{addition.module}." if addition.module else ""
+        for found in reversed(self._graph.returned.get(operand, [])):
+            once = self._graph.calls[found.module] == 1
+            if found.module.startswith(within) and found.module and found.nodes <= addition.index and once:
+                return found.module
+            if found.passed:  # such as a dropping of paths that two branches share: what is before it is not its result
+                return None
+        return None
+
+    def _end(self, ends: list[str], behind: list[Node]) -> str | None:
+        """Return the last weight layer, if it is one, called once, and what is behind it scales with its output."""
+        scales = all(node.function in MOVES or node.function in FACTORS for node in behind)
+        return ends[0] if scales and len(ends) == 1 and self._graph.calls.get(ends[0]) == 1 else None
+
+
+def _mixes(node: Node) -> bool:
+    """Return whether a node is a product of two results, as attention is."""
+    return bool(factors(node)) or node.function == "scaled_dot_product_attention"
+
+
+def _index(node: Node) -> int:
+    return node.index

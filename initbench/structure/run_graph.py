@@ -1,0 +1,152 @@
+"""The graph of a model's run: which tensor was computed from which, in which module, with which parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from initbench.structure.functions import Place
+
+
+@dataclass(frozen=True)
+class LayerUse:
+    """A weight that a function used.
+
+    Attributes:
+        name: the layer: the module that owns the weight where the weight is all that it has of its kind, else the
+            weight's own name.
+        kind: linear, bilinear, convolution, embedding, attention or recurrent.
+        weight: the parameter's name; of a parametrized weight that of the largest parameter that it is made from.
+        step: 0, and 1 for the output projection of `multi_head_attention_forward`, which runs behind the others.
+    """
+
+    name: str
+    kind: str
+    weight: str
+    step: int = 0
+
+
+@dataclass(eq=False)
+class Node:
+    """A call of a function of torch, or a tensor that none gave.
+
+    Attributes:
+        index: nodes are numbered in the order in which they run.
+        function: what ran (see `functions.name_of`); ``input``, ``parameter`` or ``constant`` for a tensor that was
+            there before; ``item`` for one of several results, or for a tensor into whose memory was written; ``unseen``
+            for what is computed from a module's inputs by code that does not show itself, such as scripted functions.
+        module: the innermost module that ran.
+        arguments: the tensors among the arguments, by place.
+        from_input: whether it depends on the values of the model's inputs.
+        parameters: the parameters that a node is computed from, where these and constants are all; else none.
+        layers: the weights that the function used, without those of position and token embeddings' sums.
+        results: how many tensors it gave.
+        dims: sizes of its result.
+    """
+
+    index: int
+    function: str
+    module: str
+    arguments: dict[Place, Node] = field(default_factory=dict)
+    from_input: bool = False
+    parameters: tuple[str, ...] = ()
+    layers: tuple[LayerUse, ...] = ()
+    results: int = 1
+    dims: tuple[int, ...] = ()
+
+    @property
+    def sources(self) -> list[Node]:
+        """The nodes that gave its arguments, each once."""
+        return list(dict.fromkeys(self.arguments.values()))
+
+    @property
+    def signals(self) -> list[Node]:
+        """Those of its sources that depend on the values of the model's inputs."""
+        return [source for source in self.sources if source.from_input]
+
+    @property
+    def steps(self) -> int:
+        """The number of weight layers of the node, one after another; embeddings, which look up, are none."""
+        return max((use.step + 1 for use in self.layers if use.kind != "embedding"), default=0)
+
+    @property
+    def last_layers(self) -> list[str]:
+        """The names of the layers whose results are the node's, embeddings aside."""
+        return [use.name for use in self.layers if use.kind != "embedding" and use.step + 1 == self.steps]
+
+    def at(self, places: Iterable[Place]) -> list[Node]:
+        """Return the arguments at some places."""
+        return [self.arguments[place] for place in places if place in self.arguments]
+
+
+@dataclass(frozen=True)
+class Return:
+    """A module that returned a node's tensor.
+
+    Attributes:
+        module: its name.
+        nodes: the number of nodes that there were then.
+        passed: whether the module holds no other and was given the tensor, as the identity is.
+    """
+
+    module: str
+    nodes: int
+    passed: bool
+
+
+@dataclass
+class RunGraph:
+    """What a run of a model has shown.
+
+    Attributes:
+        nodes: in the order in which they ran.
+        outputs: the nodes of the tensors that the model returned.
+        calls: how often each module was called, in the order of their first calls.
+        returned: the modules whose whole result was a node's tensor, inner ones first.
+        unseen: module → its parameters with two or more dimensions that no visible function has used, of modules in
+            which something ran that does not show itself.
+        unused: parameters that no function has read.
+        passes: forward passes that it took.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Node] = field(default_factory=list)
+    calls: dict[str, int] = field(default_factory=dict)
+    returned: dict[Node, list[Return]] = field(default_factory=dict)
+    unseen: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
+    passes: int = 1
+
+    def consumers(self) -> dict[Node, list[Node]]:
+        """Return the nodes that used each node's result."""
+        found: dict[Node, list[Node]] = {}
+        for node in self.nodes:
+            for source in node.sources:
+                found.setdefault(source, []).append(node)
+        return found
+
+
+def placed_tensors(value: Any, place: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Tensor]]:
+    """Yield the tensors in an argument or result, with where they stand: in lists, dictionaries and dataclasses."""
+    if torch.is_tensor(value):
+        yield place, value
+    elif isinstance(value, list | tuple):
+        for index, part in enumerate(value):
+            yield from placed_tensors(part, (*place, index))
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from placed_tensors(part, (*place, str(key)))
+    elif hasattr(type(value), "__dataclass_fields__"):
+        for name in type(value).__dataclass_fields__:
+            yield from placed_tensors(getattr(value, name, None), (*place, name))
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """Return the tensors in an argument or result."""
+    return [tensor for _, tensor in placed_tensors(value)]
