@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from initbench.architectures.create import create_model
-    from initbench.architectures.rewrite import remove_normalization, rewrite
+    from initbench.architectures.rewrite import rewrite
+    from initbench.architectures.scalars import ScalarMultiplier
+    from initbench.architectures.structure import Structure
+    from initbench.architectures.under_scheme import BranchEnd
     from initbench.batches import Batch, move, reference_parameter
     from initbench.data.dataset import Split, Splits
     from initbench.data.load import data_root
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
         register_dataset,
         register_initializer,
         register_probe,
+        register_scheme,
         register_task,
     )
     from initbench.reporting.frame import load_results
+    from initbench.schemes.branch_ends import end_branches
+    from initbench.schemes.channel_bias import remove_normalization
     from initbench.tasks.task import Task
 
 __version__ = "0.2.0"
@@ -44,6 +50,7 @@ _PUBLIC = {
     "Apply": "initbench.initializers.context",
     "ArgumentError": "initbench.errors",
     "Batch": "initbench.batches",
+    "BranchEnd": "initbench.architectures.under_scheme",
     "Curve": "initbench.probes.measurement",
     "DataError": "initbench.errors",
     "Description": "initbench.registry",
@@ -60,12 +67,15 @@ _PUBLIC = {
     "PerLayer": "initbench.probes.measurement",
     "ProbeContext": "initbench.probes.context",
     "Scalar": "initbench.probes.measurement",
+    "ScalarMultiplier": "initbench.architectures.scalars",
     "Split": "initbench.data.dataset",
     "Splits": "initbench.data.dataset",
+    "Structure": "initbench.architectures.structure",
     "Task": "initbench.tasks.task",
     "WeightLayer": "initbench.initializers.distribution",
     "create_model": "initbench.architectures.create",
     "data_root": "initbench.data.load",
+    "end_branches": "initbench.schemes.branch_ends",
     "forked_rng": "initbench.preservation",
     "gradient_quotient": "initbench.probes.gradient_quotient",
     "initialize": "initbench.initializers.initialize",
@@ -77,8 +87,9 @@ _PUBLIC = {
     "register_dataset": "initbench.registry",
     "register_initializer": "initbench.registry",
     "register_probe": "initbench.registry",
+    "register_scheme": "initbench.registry",
     "register_task": "initbench.registry",
-    "remove_normalization": "initbench.architectures.rewrite",
+    "remove_normalization": "initbench.schemes.channel_bias",
     "rewrite": "initbench.architectures.rewrite",
 }
 
@@ -86,6 +97,7 @@ __all__ = [
     "Apply",
     "ArgumentError",
     "Batch",
+    "BranchEnd",
     "Curve",
     "DataError",
     "Description",
@@ -102,12 +114,15 @@ __all__ = [
     "PerLayer",
     "ProbeContext",
     "Scalar",
+    "ScalarMultiplier",
     "Split",
     "Splits",
+    "Structure",
     "Task",
     "WeightLayer",
     "create_model",
     "data_root",
+    "end_branches",
     "forked_rng",
     "gradient_quotient",
     "initialize",
@@ -119,6 +134,7 @@ __all__ = [
     "register_dataset",
     "register_initializer",
     "register_probe",
+    "register_scheme",
     "register_task",
     "remove_normalization",
     "rewrite",

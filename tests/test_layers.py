@@ -18,6 +18,7 @@ LAYERS = [
         *["batches", "inputs", "metric", "outputs", "preservation", "user_code"],
     },
     {"architectures", "data", "tasks"},
+    {"schemes"},
     {"differentiation"},
     {"probes"},
     {"training", "initializers"},

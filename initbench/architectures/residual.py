@@ -235,7 +235,9 @@ class _Finder:
 
     def _drops(self, node: fx.Node) -> bool:
         module = self._modules[str(node.target)] if node.op == "call_module" else None
-        return type(module).__name__.startswith(("Identity", "Drop", "StochasticDepth"))
+        return isinstance(module, nn.Identity) or type(module).__name__.startswith(
+            ("Identity", "Drop", "StochasticDepth")
+        )
 
 
 def _is_size(node: fx.Node) -> bool:

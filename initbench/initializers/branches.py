@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.architectures.residual import residual_branches
-from initbench.architectures.schemes import branch_multiplier
+from initbench.architectures.scalars import branch_multiplier
 from initbench.errors import InitializationError
 from initbench.initializers.distribution import weight_layers
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from initbench.architectures.residual import ResidualBranch
-    from initbench.architectures.schemes import ScalarMultiplier
+    from initbench.architectures.scalars import ScalarMultiplier
     from initbench.initializers.context import InitializationContext
 
 

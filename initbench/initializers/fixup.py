@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from initbench.architectures.layers import NORM_LAYERS, classifier_name
-from initbench.architectures.schemes import ScalarBias, ScalarMultiplier
+from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import required_branches, required_multipliers, weights_of

@@ -17,9 +17,9 @@ from torch.nn.utils.parametrize import is_parametrized
 import initbench
 from initbench.architectures.create import create_model
 from initbench.architectures.residual import residual_branches
-from initbench.architectures.rewrite import ChannelBias
-from initbench.architectures.schemes import ScalarBias, ScalarMultiplier, branch_multiplier
+from initbench.architectures.scalars import ScalarBias, ScalarMultiplier, branch_multiplier
 from initbench.errors import ArgumentError, InitbenchError
+from initbench.schemes.channel_bias import ChannelBias
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
@@ -211,7 +211,7 @@ class Stacked(nn.Module):
         return x + torch.cat([self.left(hidden), self.right(hidden)], 1)
 
 
-OTHER_NORM = "blocks.0.norm1 is a RmsNorm, which is none of the normalizations that can be taken out"
+OTHER_NORM = "skipinit: blocks.0.norm1 is a RmsNorm, which is none of the normalizations that can be taken out"
 
 
 def zero_row():

@@ -9,9 +9,8 @@ from typing import get_args
 import pytest
 from pages import DOCS
 
-from initbench.architectures.schemes import SCHEMES
 from initbench.ledger import Status
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, REGISTRIES, TASKS
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, REGISTRIES, SCHEMES, TASKS
 
 SECTIONS = {
     section.partition("\n")[0]: dict(re.findall(r"^\| (?!word \|)([^|-][^|]*) \| (.+) \|$", section, re.MULTILINE))
@@ -38,7 +37,7 @@ def test_a_word_stands_once_and_what_a_trial_can_come_to_stands_there():
 
 def test_a_name_is_that_of_one_thing():
     initializers, probes = set(INITIALIZERS.names()), set(PROBES.names())
-    assert not probes & (initializers | {*SCHEMES, *ARCHITECTURES.names(), *DATASETS.names(), *TASKS.names()})
+    assert not probes & (initializers | {*SCHEMES.names(), *ARCHITECTURES.names(), *DATASETS.names(), *TASKS.names()})
     assert not initializers & {*ARCHITECTURES.names(), *TASKS.names()}
 
 

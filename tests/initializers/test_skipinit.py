@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from initbench.architectures.create import create_model
 from initbench.architectures.residual import residual_branches
-from initbench.architectures.schemes import ScalarMultiplier, branch_multiplier
+from initbench.architectures.scalars import ScalarMultiplier, branch_multiplier
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 
