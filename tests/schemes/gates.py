@@ -33,7 +33,7 @@ def half_gates(model: nn.Module, structure: initbench.Structure, start: float = 
 
 
 @initbench.register_initializer("small_gates", scheme="half_gates")
-def small_gates(base: Initializer | None = Initializer("kaiming"), value: float = 0.1):  # noqa: B008  # a value
+def small_gates(base: Initializer | None = Initializer("kaiming"), value: float = 0.1):  # a value
     """Another initializer, and one value for all gates.
 
     Args:

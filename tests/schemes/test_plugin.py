@@ -132,7 +132,7 @@ def test_what_it_refuses():
     with pytest.raises(ArgumentError) as refused:
         initbench.rewrite(model, "half_gates", begin=0.1)
     assert refused.value.argument == "begin"
-    with pytest.raises(SuiteError, match="must be one of standard, .*half_gates.*; got 'half_gate'"):
+    with pytest.raises(SuiteError, match=r"must be one of standard, .*half_gates.*; got 'half_gate'"):
         planned(architectures=[NETWORK | {"scheme": "half_gate"}])
 
 
@@ -141,11 +141,11 @@ def test_what_is_no_scheme():
     with pytest.raises(InitbenchError, match="'standard': the name says that there is no scheme"):
         initbench.register_scheme("standard")
     initbench.register_scheme("forgets")(lambda model: None)  # noqa: ARG005
-    with pytest.raises(InitbenchError, match="^scheme forgets must return a model, returned NoneType$"):
+    with pytest.raises(InitbenchError, match=r"^scheme forgets must return a model, returned NoneType$"):
         create_model(**NETWORK, scheme="forgets")
 
     @initbench.register_scheme("breaks")
-    def breaks(model):
+    def breaks(model):  # noqa: ARG001
         raise IndexError("no such layer")
 
     result = planned(architectures=[NETWORK | {"scheme": "breaks"}])

@@ -43,8 +43,7 @@ def test_schemes_that_keep_the_function_say_so():
 
 
 # Parameters, and the first 12 digits of the SHA-256 of their names and sizes, before schemes were transforms.
-PARAMETERS = {
-}
+PARAMETERS = {}
 
 
 def names_and_sizes(model):
@@ -70,7 +69,7 @@ def test_weight_norm_is_on_the_hidden_layers_of_a_perceptron():
         "linear1",
         "linear2",
     ]
-    with pytest.raises(ArgumentError, match="^norm must be none for scheme weight_norm, got batch$"):
+    with pytest.raises(ArgumentError, match=r"^norm must be none for scheme weight_norm, got batch$"):
         create_model("mlp", norm="batch", scheme="weight_norm")
 
 
@@ -81,7 +80,7 @@ def test_channel_biases_stand_where_the_norms_were(name, norms):
     model = create_model(name, norm="batch", scheme="channel_bias", input_shape=(3, 8, 8), **sizes)
     assert sum(isinstance(module, ChannelBias) for module in model.modules()) == norms
     assert not any(isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d) for module in model.modules())
-    with pytest.raises(ArgumentError, match="^channel_bias: .* has no BatchNorm, "):
+    with pytest.raises(ArgumentError, match=r"^channel_bias: .* has no BatchNorm, "):
         create_model(name, norm="none", scheme="channel_bias", input_shape=(3, 8, 8), **sizes)
 
 
