@@ -42,6 +42,6 @@ def replace_modules(model: nn.Module, replacements: Mapping[nn.Module, nn.Module
 
 def _convert(module: nn.Module, like: torch.Tensor) -> None:
     """Do as `nn.Module.to`, without the modules within, which may have been there before."""
-    module._apply(  # noqa: SLF001  # PyTorch has no other way that leaves out what is within
+    module._apply(  # type: ignore[no-untyped-call]  # noqa: SLF001  # no other way leaves out what is within
         lambda held: held.to(like if held.is_floating_point() else like.device), recurse=False
     )

@@ -43,7 +43,23 @@ def test_schemes_that_keep_the_function_say_so():
 
 
 # Parameters, and the first 12 digits of the SHA-256 of their names and sizes, before schemes were transforms.
-PARAMETERS = {}
+PARAMETERS = {
+    ("wrn", "standard"): (77373, "e7adc46fba15"),
+    ("wrn", "fixup"): (77387, "b391a0da7e02"),
+    ("wrn", "skipinit"): (77709, "449f2615e955"),
+    ("wrn", "weight_norm"): (78042, "cfd9d66e7fe0"),
+    ("resnet", "standard"): (74810, "dca9c89c0e31"),
+    ("resnet", "fixup"): (74827, "b9891443f480"),
+    ("resnet", "skipinit"): (75053, "585fbbb5e08b"),
+    ("resnet", "weight_norm"): (75290, "e3640603086c"),
+    ("gpt", "standard"): (1904, "93fb5cbe0749"),
+    ("gpt", "fixup"): (1919, "399033e8e1eb"),
+    ("gpt", "skipinit"): (1908, "2c3f22415f10"),
+    ("gpt", "weight_norm"): (2048, "eba041e2610a"),
+    ("plain", "standard"): (74813, "ae7570f3e903"),
+    ("plain", "weight_norm"): (75290, "fe977c6b3f8c"),
+    ("mlp", "standard"): (1706, "fd53b760e438"),
+}
 
 
 def names_and_sizes(model):
