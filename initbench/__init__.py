@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from initbench.architectures.create import create_model
-    from initbench.architectures.rewrite import remove_normalization, rewrite
+    from initbench.architectures.rewrite import rewrite
+    from initbench.architectures.scalars import ScalarMultiplier
+    from initbench.architectures.under_scheme import BranchEnd
     from initbench.batches import Batch, move, reference_parameter
     from initbench.data.dataset import Split, Splits
     from initbench.data.load import data_root
@@ -33,9 +35,12 @@ if TYPE_CHECKING:
         register_dataset,
         register_initializer,
         register_probe,
+        register_scheme,
         register_task,
     )
     from initbench.reporting.frame import load_results
+    from initbench.schemes.branch_ends import end_branches
+    from initbench.schemes.channel_bias import remove_normalization
     from initbench.structure.attention import Attention
     from initbench.structure.find import Structure, find_structure
     from initbench.structure.layer import Layer
@@ -49,6 +54,7 @@ _PUBLIC = {
     "ArgumentError": "initbench.errors",
     "Attention": "initbench.structure.attention",
     "Batch": "initbench.batches",
+    "BranchEnd": "initbench.architectures.under_scheme",
     "Curve": "initbench.probes.measurement",
     "DataError": "initbench.errors",
     "Description": "initbench.registry",
@@ -67,6 +73,7 @@ _PUBLIC = {
     "ProbeContext": "initbench.probes.context",
     "ResidualBranch": "initbench.structure.residual",
     "Scalar": "initbench.probes.measurement",
+    "ScalarMultiplier": "initbench.architectures.scalars",
     "Split": "initbench.data.dataset",
     "Splits": "initbench.data.dataset",
     "Structure": "initbench.structure.find",
@@ -74,6 +81,7 @@ _PUBLIC = {
     "WeightLayer": "initbench.initializers.distribution",
     "create_model": "initbench.architectures.create",
     "data_root": "initbench.data.load",
+    "end_branches": "initbench.schemes.branch_ends",
     "find_structure": "initbench.structure.find",
     "forked_rng": "initbench.preservation",
     "gradient_quotient": "initbench.probes.gradient_quotient",
@@ -86,8 +94,9 @@ _PUBLIC = {
     "register_dataset": "initbench.registry",
     "register_initializer": "initbench.registry",
     "register_probe": "initbench.registry",
+    "register_scheme": "initbench.registry",
     "register_task": "initbench.registry",
-    "remove_normalization": "initbench.architectures.rewrite",
+    "remove_normalization": "initbench.schemes.channel_bias",
     "rewrite": "initbench.architectures.rewrite",
 }
 
@@ -96,6 +105,7 @@ __all__ = [
     "ArgumentError",
     "Attention",
     "Batch",
+    "BranchEnd",
     "Curve",
     "DataError",
     "Description",
@@ -114,6 +124,7 @@ __all__ = [
     "ProbeContext",
     "ResidualBranch",
     "Scalar",
+    "ScalarMultiplier",
     "Split",
     "Splits",
     "Structure",
@@ -121,6 +132,7 @@ __all__ = [
     "WeightLayer",
     "create_model",
     "data_root",
+    "end_branches",
     "find_structure",
     "forked_rng",
     "gradient_quotient",
@@ -133,6 +145,7 @@ __all__ = [
     "register_dataset",
     "register_initializer",
     "register_probe",
+    "register_scheme",
     "register_task",
     "remove_normalization",
     "rewrite",

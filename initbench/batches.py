@@ -25,6 +25,7 @@ __all__ = [
     "move",
     "random_batches",
     "reference_parameter",
+    "zero_inputs",
 ]
 
 Batch = tuple[Tensor, Tensor]
@@ -59,6 +60,19 @@ def reference_parameter(model: nn.Module) -> nn.Parameter:
         if parameter.is_floating_point():
             return parameter
     raise InitializationError(f"the model ({type(model).__name__}) has no floating-point parameters")
+
+
+def zero_inputs(inputs: Inputs, model: nn.Module, samples: int = 1) -> Tensor:
+    """Return samples of zeros, (samples, *shape), of the type and on the device of a model's parameters.
+
+    Args:
+        inputs: one sample.
+        model: which gets them; where it has no floating-point parameters, they are float32 on the CPU.
+        samples: how many.
+    """
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    kind = like.dtype if inputs.vocabulary is None else torch.int64
+    return torch.zeros(samples, *inputs.shape, dtype=kind, device=like.device)
 
 
 def move(batch: Batch, like: Tensor) -> Batch:

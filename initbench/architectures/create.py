@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from initbench.errors import InitbenchError
+from initbench.architectures.rewrite import put_in
+from initbench.batches import zero_inputs
+from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
+from initbench.plugins import first_line
 from initbench.randomness import derive_seed
-from initbench.registry import ARCHITECTURES
+from initbench.registry import ARCHITECTURES, STANDARD, scheme_names
+from initbench.validation import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initbench.registry import Component
+
+_SAMPLES = 2
 
 
 def create_model(
     name: str,
     *,
-    scheme: str = "standard",
+    scheme: str = STANDARD,
     input_shape: tuple[int, ...] = (3, 32, 32),
     num_classes: int = 10,
     inputs: Inputs | None = None,
@@ -29,7 +40,7 @@ def create_model(
 
     Args:
         name: the architecture, such as ``wrn`` or ``timm/resnet18``.
-        scheme: ``standard``, or another scheme that the architecture declares.
+        scheme: ``standard``, or the name of a registered scheme.
         input_shape: of one sample: channels, height, width.
         num_classes: the model's outputs: classes, or tokens of a vocabulary.
         inputs: what one sample is, in place of `input_shape`: tokens need it.
@@ -41,17 +52,43 @@ def create_model(
 
     Raises:
         UnknownNameError: no architecture has this name.
-        ArgumentError: an argument is unknown, of the wrong type or refused.
-        InitbenchError: the architecture does not have the scheme.
+        ArgumentError: an argument is unknown, of the wrong type or refused, or the scheme does not go with the
+            architecture.
+        InitbenchError: there is no such scheme.
     """
     component = ARCHITECTURES.get(name)
-    if scheme not in component.traits.schemes:
-        has = ", ".join(component.traits.schemes)
-        raise InitbenchError(f"scheme: architecture {name} has no scheme {scheme!r} (it has: {has})")
+    known = scheme_names(component)
+    if scheme not in known:
+        raise InitbenchError(f"scheme: unknown scheme {scheme!r}{nearest(scheme, known)}")
     # The CPU generator alone is seeded and restored: to touch those of GPUs would start a context on each.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(derive_seed(seed, "weights", "construction"))
-        model: nn.Module = component.build(
-            arguments, inputs=inputs or Inputs(tuple(input_shape)), outputs=num_classes, scheme=scheme
-        )
-    return model
+        return build_model(component, arguments, inputs or Inputs(tuple(input_shape)), num_classes, scheme)
+
+
+def build_model(
+    architecture: Component[Any], arguments: Mapping[str, Any], inputs: Inputs, outputs: int, scheme: str
+) -> nn.Module:
+    """Build an architecture under a scheme: as it states that network itself, else by the scheme's transform.
+
+    What a transform has made runs once on two samples of zeros.
+
+    Args:
+        architecture: what is registered.
+        arguments: its own.
+        inputs: one sample.
+        outputs: how many the model must have.
+        scheme: one of `scheme_names`.
+
+    Raises:
+        ArgumentError: the architecture refuses an argument, or the scheme the model.
+    """
+    model: nn.Module = architecture.build(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
+    if scheme in {STANDARD, *architecture.traits.schemes}:
+        return model
+    try:
+        return put_in(model, scheme, zero_inputs(inputs, model, _SAMPLES))
+    except ArgumentError:
+        raise
+    except ValueError as error:
+        raise ArgumentError(first_line(error)) from error

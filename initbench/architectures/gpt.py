@@ -16,10 +16,10 @@ from initbench.architectures.gpt_blocks import (
     Positions,
     make_norm,
 )
-from initbench.architectures.schemes import SCHEMES, Scheme, make_scalar_bias
+from initbench.architectures.under_scheme import STATED, check_norm, make_scalar_bias
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import register_architecture
+from initbench.registry import STANDARD, register_architecture
 
 _DEEPEST = 10_000
 
@@ -40,7 +40,7 @@ class GPT(nn.Module):
         bias: whether linear layers but for the head, and LayerNorms, have biases.
         tied: whether the head's weight is that of the embedding of tokens.
         dropout: of embeddings, attention and the ends of branches.
-        scheme: see `initbench.architectures.schemes`.
+        scheme: see `initbench.architectures.under_scheme`.
         inputs: tokens.
         outputs: number of logits at each position.
     """
@@ -58,7 +58,7 @@ class GPT(nn.Module):
         bias: bool,
         tied: bool,
         dropout: float,
-        scheme: Scheme,
+        scheme: str,
         inputs: Inputs,
         outputs: int,
     ) -> None:
@@ -101,7 +101,7 @@ class GPT(nn.Module):
 @register_architecture(
     "gpt",
     tasks=("language_modelling",),
-    schemes=SCHEMES,
+    schemes=STATED,
     reference="Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), 2019",
 )
 def gpt(
@@ -118,7 +118,7 @@ def gpt(
     *,
     inputs: Inputs = Inputs((1024,), 50257),
     outputs: int = 50257,
-    scheme: Scheme = "standard",
+    scheme: str = STANDARD,
 ) -> nn.Module:
     """Decoder-only Transformer, by default GPT-2 with 124 million parameters but for its dropout of 0.1.
 
@@ -144,8 +144,8 @@ def gpt(
         dropout: rate of the dropout of embeddings, attention and the ends of branches; GPT-2 has 0.1.
         inputs: tokens.
         outputs: number of logits at each position: the size of the vocabulary.
-        scheme: standard, fixup, skipinit or weight_norm, the last three with norm none, and fixup with a head that is
-            not tied.
+        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none, and fixup with a
+            head that is not tied.
 
     Raises:
         ArgumentError: depth, width, heads or dropout is impossible, the inputs are no tokens, a tied head has not as
@@ -164,9 +164,8 @@ def gpt(
         raise ArgumentError(f"must be (positions,) of tokens, got {inputs}", "inputs")
     if tied and outputs != inputs.vocabulary:
         raise ArgumentError(f"must be false for {inputs.vocabulary} tokens and {outputs} outputs, got true", "tied")
-    if scheme != "standard" and norm != "none":
-        raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")
-    if scheme == "fixup" and tied:
+    check_norm(scheme, norm)
+    if scheme in STATED and tied:
         raise ArgumentError("must be false for scheme fixup, whose first rule sets the head to 0, got true", "tied")
     return GPT(
         depth,

@@ -7,12 +7,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.parametrizations import weight_norm
 
 from initbench.architectures.blocks import check_rate, make_dropout
 from initbench.architectures.gelu import TanhGELU
 from initbench.architectures.layer_norm import LayerNorm
-from initbench.architectures.schemes import Scheme, make_multiplier, make_scalar_bias
+from initbench.architectures.under_scheme import make_branch_end, make_scalar_bias
 from initbench.errors import InitbenchError
 
 NormPlace = Literal["pre", "post", "none"]
@@ -100,7 +99,7 @@ class Attention(nn.Module):
         dropout: rate within the attention, and of the output.
         context: the number of positions.
         positions: whether queries and keys are turned.
-        scheme: see `initbench.architectures.schemes`.
+        scheme: see `initbench.architectures.under_scheme`.
     """
 
     def __init__(
@@ -112,20 +111,20 @@ class Attention(nn.Module):
         dropout: float,
         context: int,
         positions: Positions,
-        scheme: Scheme,
+        scheme: str,
     ) -> None:
         super().__init__()
         check_rate("dropout", dropout)
         self.heads, self.attn_dropout = heads, dropout
         self.bias_a = make_scalar_bias(scheme)
-        self.c_q = make_linear(scheme, width, width, bias=bias)
-        self.c_k = make_linear(scheme, width, width, bias=bias)
-        self.c_v = make_linear(scheme, width, width, bias=bias)
+        self.c_q = nn.Linear(width, width, bias=bias)
+        self.c_k = nn.Linear(width, width, bias=bias)
+        self.c_v = nn.Linear(width, width, bias=bias)
         self.rotary = Rotary(width // heads, context) if positions == "rotary" else nn.Identity()
         self.bias_b = make_scalar_bias(scheme)
-        self.c_proj = make_linear(scheme, width, width, bias=bias)
+        self.c_proj = nn.Linear(width, width, bias=bias)
         self.resid_dropout = make_dropout(dropout)
-        self.multiplier = make_multiplier(scheme)
+        self.multiplier = make_branch_end(scheme)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, T, width) to (N, T, width)."""
@@ -150,23 +149,23 @@ class FeedForward(nn.Module):
         activation: gelu, relu or swiglu.
         bias: whether the layers have biases.
         dropout: rate, of the output.
-        scheme: see `initbench.architectures.schemes`.
+        scheme: see `initbench.architectures.under_scheme`.
     """
 
-    def __init__(self, width: int, activation: Activation, *, bias: bool, dropout: float, scheme: Scheme) -> None:
+    def __init__(self, width: int, activation: Activation, *, bias: bool, dropout: float, scheme: str) -> None:
         super().__init__()
         hidden = 4 * width
         if activation == "swiglu":
             hidden = -(-8 * width // (3 * _HIDDEN_MULTIPLE)) * _HIDDEN_MULTIPLE
         self.bias_a = make_scalar_bias(scheme)
-        self.c_gate = make_linear(scheme, width, hidden, bias=bias) if activation == "swiglu" else None
-        self.c_fc = make_linear(scheme, width, hidden, bias=bias)
+        self.c_gate = nn.Linear(width, hidden, bias=bias) if activation == "swiglu" else None
+        self.c_fc = nn.Linear(width, hidden, bias=bias)
         self.bias_b = make_scalar_bias(scheme)
         self.act = {"gelu": TanhGELU(), "relu": nn.ReLU(), "swiglu": nn.SiLU()}[activation]
         self.bias_c = make_scalar_bias(scheme)
-        self.c_proj = make_linear(scheme, hidden, width, bias=bias)
+        self.c_proj = nn.Linear(hidden, width, bias=bias)
         self.dropout = make_dropout(dropout)
-        self.multiplier = make_multiplier(scheme)
+        self.multiplier = make_branch_end(scheme)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, T, width) to (N, T, width)."""
@@ -222,9 +221,3 @@ def make_norm(kind: NormType, width: int, *, bias: bool) -> nn.Module:
         bias: whether a LayerNorm has one.
     """
     return LayerNorm(width, _EPSILON, bias=bias) if kind == "layer" else nn.RMSNorm(width, _EPSILON)
-
-
-def make_linear(scheme: Scheme, inputs: int, outputs: int, *, bias: bool) -> nn.Module:
-    """Return a linear layer, weight-normalized where the scheme says so."""
-    linear = nn.Linear(inputs, outputs, bias=bias)
-    return weight_norm(linear) if scheme == "weight_norm" else linear

@@ -7,9 +7,10 @@ import math
 from torch import nn
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_dropout, make_norm
+from initbench.architectures.under_scheme import check_norm
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import register_architecture
+from initbench.registry import STANDARD, register_architecture
 
 
 @register_architecture("mlp")
@@ -22,6 +23,7 @@ def mlp(
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
+    scheme: str = STANDARD,
 ) -> nn.Module:
     """Linear layers on the flattened input, each but the last followed by norm, activation and dropout.
 
@@ -35,10 +37,12 @@ def mlp(
         dropout: rate of the dropout after each activation.
         inputs: images.
         outputs: number of classes.
+        scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth, width or dropout is impossible.
+        ArgumentError: depth, width or dropout is impossible, or a norm stands beside a scheme.
     """
+    check_norm(scheme, norm)
     if depth < 1:
         raise ArgumentError(f"must be at least 1, got {depth}", "depth")
     if width < 1:

@@ -8,17 +8,16 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_norm
-from initbench.architectures.schemes import (
-    SCHEMES,
-    Scheme,
-    check_scheme,
+from initbench.architectures.under_scheme import (
+    STATED,
+    check_norm,
+    make_branch_end,
     make_convolution,
-    make_multiplier,
     make_scalar_bias,
 )
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import register_architecture
+from initbench.registry import STANDARD, register_architecture
 
 _PAPER = "He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016, section 4.2"
 _DEEPEST = 100_000
@@ -43,7 +42,7 @@ class Layer(nn.Module):
         *,
         norm: Norm,
         activation: Activation | None,
-        scheme: Scheme,
+        scheme: str,
     ) -> None:
         super().__init__()
         self.bias_a = make_scalar_bias(scheme)
@@ -74,7 +73,7 @@ class Block(nn.Module):
         kind: ``basic`` or ``bottleneck``.
         norm: after each convolution.
         activation: after each convolution but the last, and after the addition.
-        scheme: see `initbench.architectures.schemes`.
+        scheme: see `initbench.architectures.under_scheme`.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Block(nn.Module):
         kind: BlockKind,
         norm: Norm,
         activation: Activation,
-        scheme: Scheme,
+        scheme: str,
     ) -> None:
         super().__init__()
         kernels, out_channels = _KERNELS[kind], channels * _EXPANSION[kind]
@@ -105,7 +104,7 @@ class Block(nn.Module):
                     scheme=scheme,
                 )
             )
-        self.multiplier = make_multiplier(scheme)
+        self.multiplier = make_branch_end(scheme)
         self.bias = make_scalar_bias(scheme)
         self.activation = make_activation(activation)
         self.stride, self.added_channels = stride, out_channels - in_channels
@@ -130,7 +129,7 @@ class ResNet(nn.Module):
         block: ``basic`` or ``bottleneck``.
         norm: after each convolution.
         activation: the activation's name.
-        scheme: see `initbench.architectures.schemes`.
+        scheme: see `initbench.architectures.under_scheme`.
         inputs: images.
         outputs: number of classes.
 
@@ -146,7 +145,7 @@ class ResNet(nn.Module):
         block: BlockKind,
         norm: Norm,
         activation: Activation,
-        scheme: Scheme,
+        scheme: str,
         inputs: Inputs,
         outputs: int,
     ) -> None:
@@ -159,7 +158,7 @@ class ResNet(nn.Module):
             raise ArgumentError(f"must be {per_block}n + 2 with {block} blocks ({example}, ...), got {depth}", "depth")
         if width < 1:
             raise ArgumentError(f"must be at least 1, got {width}", "width")
-        check_scheme(scheme, norm)
+        check_norm(scheme, norm)
         self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, padding=1)
         self.norm = make_norm(norm, 16, 2)
         self.bias1 = make_scalar_bias(scheme)
@@ -186,7 +185,7 @@ class ResNet(nn.Module):
         return logits
 
 
-@register_architecture("resnet", schemes=SCHEMES, reference=_PAPER)
+@register_architecture("resnet", schemes=STATED, reference=_PAPER)
 def resnet(
     depth: int = 20,
     width: int = 1,
@@ -196,7 +195,7 @@ def resnet(
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
-    scheme: Scheme = "standard",
+    scheme: str = STANDARD,
 ) -> nn.Module:
     """Residual network for small images, ResNet-20 to ResNet-1202, with shortcuts that have no parameters (option A).
 
@@ -211,7 +210,7 @@ def resnet(
         activation: relu, swish, beta_swish, tanh or linear.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: standard, fixup, skipinit or weight_norm, the last three with norm none.
+        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
         ArgumentError: depth or width is impossible, or a norm stands beside a scheme.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
 
 from initbench.architectures.blocks import check_rate
-from initbench.architectures.rewrite import remove_normalization, rewrite
-from initbench.architectures.schemes import SCHEMES, Scheme
+from initbench.architectures.rewrite import put_in
+from initbench.batches import zero_inputs
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import register_architecture
@@ -25,7 +25,7 @@ def _members() -> Iterable[str]:
 
 
 @register_architecture(
-    "timm/*", members=_members, example="resnet18", schemes=SCHEMES, reference="Wightman, PyTorch Image Models (timm)"
+    "timm/*", members=_members, example="resnet18", reference="Wightman, PyTorch Image Models (timm)"
 )
 def timm_model(
     model: str,
@@ -36,7 +36,6 @@ def timm_model(
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
-    scheme: Scheme = "standard",
 ) -> nn.Module:
     """A model of the timm library, untrained; a scheme takes its normalization out (see `initbench.rewrite`).
 
@@ -50,11 +49,10 @@ def timm_model(
             `initbench.remove_normalization`); null for the model's own.
         inputs: images.
         outputs: number of classes.
-        scheme: standard, fixup, skipinit or weight_norm.
 
     Raises:
         ArgumentError: the model has no such option, or cannot be built with its value.
-        ValueError: it has no normalization to take out, or no residual branches for the scheme.
+        ValueError: it has no normalization to take out.
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
         check_rate(name, rate)
@@ -79,8 +77,8 @@ def timm_model(
         argument, value = ("norm_layer", f"{norm_layer} with img_size ") if norm_layer else ("img_size", "")
         raise ArgumentError(f"{value}{options['img_size']} does not fit timm/{model}: {reason}", argument) from error
     if norm_layer == "none":
-        built = remove_normalization(built)
-    return built if scheme == "standard" else rewrite(built, scheme)
+        built = put_in(built, "channel_bias", zero_inputs(inputs, built, 2))
+    return built
 
 
 def _check_norm_layer(name: str) -> None:

@@ -13,18 +13,17 @@ from initbench.architectures.blocks import (
     make_dropout,
     make_norm,
 )
-from initbench.architectures.schemes import (
-    SCHEMES,
-    ScalarMultiplier,
-    Scheme,
-    check_scheme,
+from initbench.architectures.scalars import ScalarMultiplier
+from initbench.architectures.under_scheme import (
+    STATED,
+    check_norm,
+    make_branch_end,
     make_convolution,
-    make_multiplier,
     make_scalar_bias,
 )
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import register_architecture
+from initbench.registry import STANDARD, register_architecture
 
 _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
 
@@ -49,7 +48,7 @@ class Block(nn.Module):
         activation: the activation's name.
         dropout: rate of the dropout between the convolutions.
         drop_path: rate at which the branch is dropped; 0 where there is no skip.
-        scheme: see `initbench.architectures.schemes`.
+        scheme: see `initbench.architectures.under_scheme`.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Block(nn.Module):
         activation: Activation,
         dropout: float,
         drop_path: float = 0.0,
-        scheme: Scheme = "standard",
+        scheme: str = STANDARD,
     ) -> None:
         super().__init__()
         self.norm1 = make_norm(norm, in_channels, 2)
@@ -77,9 +76,8 @@ class Block(nn.Module):
         self.dropout = make_dropout(dropout)
         self.bias2b = make_scalar_bias(scheme)
         self.conv2 = make_convolution(scheme, out_channels, out_channels, 3, padding=1)
-        self.multiplier = make_multiplier(scheme)
-        if scheme == "standard" and norm == "none":
-            self.multiplier = ScalarMultiplier()
+        alone = scheme == STANDARD and norm == "none"
+        self.multiplier = ScalarMultiplier() if alone else make_branch_end(scheme)
         self.drop_path = make_drop_path(drop_path)
         self.residual = residual
         self.projection: nn.Module | None = None
@@ -108,7 +106,7 @@ class WideResNet(nn.Module):
         activation: the activation's name.
         dropout: rate of the dropout within the blocks.
         drop_path: rate at which the last block's branch is dropped; block l of L has l / L of it.
-        scheme: see `initbench.architectures.schemes`.
+        scheme: see `initbench.architectures.under_scheme`.
         inputs: images.
         outputs: number of classes.
 
@@ -126,7 +124,7 @@ class WideResNet(nn.Module):
         activation: Activation,
         dropout: float,
         drop_path: float = 0.0,
-        scheme: Scheme = "standard",
+        scheme: str = STANDARD,
         inputs: Inputs,
         outputs: int,
     ) -> None:
@@ -138,7 +136,7 @@ class WideResNet(nn.Module):
         if width < 1:
             raise ArgumentError(f"must be at least 1, got {width}", "width")
         check_rate("drop_path", drop_path)
-        check_scheme(scheme, norm)
+        check_norm(scheme, norm)
         blocks_per_group = (depth - 4) // 6
         self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, padding=1)
         self.groups = nn.Sequential()
@@ -174,7 +172,7 @@ class WideResNet(nn.Module):
         return logits
 
 
-@register_architecture("wrn", schemes=SCHEMES, reference=_PAPER)
+@register_architecture("wrn", schemes=STATED, reference=_PAPER)
 def wrn(
     depth: int = 28,
     width: int = 10,
@@ -185,7 +183,7 @@ def wrn(
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
-    scheme: Scheme = "standard",
+    scheme: str = STANDARD,
 ) -> nn.Module:
     """Wide residual network with pre-activation blocks, WRN-depth-width.
 
@@ -205,7 +203,7 @@ def wrn(
         drop_path: rate at which the last block's branch is dropped in training.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: standard, fixup, skipinit or weight_norm, the last three with norm none.
+        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
         ArgumentError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
@@ -226,7 +224,6 @@ def wrn(
 
 @register_architecture(
     "plain",
-    schemes=("standard", "weight_norm"),
     reference=f"{_PAPER}, without skips as in Dauphin & Schoenholz, NeurIPS 2019, section 4",
 )
 def plain(
@@ -238,7 +235,7 @@ def plain(
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
-    scheme: Scheme = "standard",
+    scheme: str = STANDARD,
 ) -> nn.Module:
     """The wide residual network without its skips, and so without projections and `drop_path`.
 
@@ -250,7 +247,7 @@ def plain(
         dropout: rate of the dropout between a block's two convolutions.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: standard, or weight_norm with norm none.
+        scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
 
     Raises:
         ArgumentError: depth, width or dropout is impossible, or a norm stands beside a scheme.

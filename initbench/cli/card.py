@@ -21,6 +21,7 @@ _SECTIONS = {
     "architecture": "architectures:\n  - {}",
     "dataset": "dataset: {}",
     "probe": "probes:\n  - {}",
+    "scheme": "architectures:\n  - {}",
 }
 # A plain word that YAML 1.1 or 1.2 reads as something else than a text.
 _NOT_A_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -74,9 +75,11 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
     if component.kind == "architecture":
         return {
             "tasks": list(traits.tasks),
-            "schemes": list(traits.schemes),
+            "builds_schemes": list(traits.schemes),
             "input": docstring.arguments.get("inputs", ""),
         }
+    if component.kind == "scheme":
+        return {"instead_of_norm": traits.instead_of_norm, "keeps_function": traits.keeps_function}
     if component.kind == "task":
         task: Any = component.definition
         return {
@@ -114,6 +117,8 @@ def _suite_lines(component: Component[Any], arguments: list[dict[str, Any]]) -> 
     if component.kind not in _SECTIONS:
         return ""
     name = component.name
+    if component.kind == "scheme":  # of a model that has whatever a scheme may look for
+        return _SECTIONS["scheme"].format(_yaml({"name": "timm/resnet18", "scheme": name}))
     if name.endswith("/*"):
         name = name.removesuffix("*") + (component.traits.example or "NAME")
     values = {a["name"]: f"<{a['type']}>" if a["required"] else a["default"] for a in arguments}

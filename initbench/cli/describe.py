@@ -20,7 +20,9 @@ _WIDTH = 80
 
 
 def describe(
-    name: Annotated[str, typer.Argument(help="An initializer, architecture, task, dataset or probe.", metavar="NAME")],
+    name: Annotated[
+        str, typer.Argument(help="An initializer, architecture, scheme, task, dataset or probe.", metavar="NAME")
+    ],
     plugin: Plugins = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
@@ -116,7 +118,11 @@ def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
         return [_what_it_does(declared), f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]
     if kind == "architecture":
         taken = [f"Input: {declared['input']}"] if declared["input"] else []
-        return [f"Tasks: {', '.join(declared['tasks'])}.", f"Schemes: {', '.join(declared['schemes'])}.", *taken]
+        own = declared["builds_schemes"]
+        built = [f"Builds {' and '.join(own)} itself; other schemes are put in."] if own else []
+        return [f"Tasks: {', '.join(declared['tasks'])}.", *built, *taken]
+    if kind == "scheme":
+        return _where_it_stands(declared)
     if kind == "task":
         return [_metric_sentence(Metric.from_json(metric)) for metric in declared["metrics"]]
     if kind == "dataset":
@@ -135,6 +141,12 @@ def _what_it_does(declared: dict[str, Any]) -> str:
     if declared["data"]:
         return f"It sets the parameters by {data}.{optimizer}"
     return "A distribution: it draws the parameters, takes no data and costs no forward or backward pass."
+
+
+def _where_it_stands(declared: dict[str, Any]) -> list[str]:
+    norm = "It stands in the place of a normalization."
+    kept = "A model without normalization computes the same after it."
+    return [norm] * declared["instead_of_norm"] + [kept] * declared["keeps_function"]
 
 
 def _metric_sentence(metric: Metric) -> str:

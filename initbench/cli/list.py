@@ -1,4 +1,4 @@
-"""`initbench list`: every initializer, architecture, task, dataset and probe with its arguments."""
+"""`initbench list`: every initializer, architecture, scheme, task, dataset and probe with its arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def list_components(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
-    """List the initializers, architectures, tasks, datasets and probes with their arguments and defaults."""
+    """List the initializers, architectures, schemes, tasks, datasets and probes with their arguments and defaults."""
     from initbench.registry import REGISTRIES
 
     load_plugins(plugin)

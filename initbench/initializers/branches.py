@@ -4,68 +4,67 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.architectures.residual import residual_branches
-from initbench.architectures.schemes import branch_multiplier
 from initbench.errors import InitializationError
-from initbench.initializers.distribution import weight_layers
+from initbench.structure.gates import scalar_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from torch import nn
 
-    from initbench.architectures.residual import ResidualBranch
-    from initbench.architectures.schemes import ScalarMultiplier
     from initbench.initializers.context import InitializationContext
+    from initbench.structure.find import Structure
+    from initbench.structure.residual import ResidualBranch
 
 
-def required_branches(model: nn.Module, context: InitializationContext, initializer: str) -> list[ResidualBranch]:
+def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
+    """Return the model's residual branches, of which there may be none, and record how many they are.
+
+    Raises:
+        InitializationError: they cannot be told, or the model does not run on its inputs.
+    """
+    structure = context.structure
+    if "branches" in structure.unknown:
+        reason = structure.unknown["branches"]
+        raise InitializationError(f"{context.record.initializer}: the residual branches cannot be told: {reason}")
+    context.record.conditions["residual_branches"] = len(structure.branches)
+    return structure.branches
+
+
+def required_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
     """Return the model's residual branches, and record how many they are.
 
     Raises:
-        InitializationError: there are none, or they cannot be looked for.
+        InitializationError: there are none, they cannot be told, or the model does not run on its inputs.
     """
-    try:
-        branches = residual_branches(model)
-    except ValueError as error:
-        raise InitializationError(f"{initializer}: {error}") from error
+    branches = known_branches(context)
     if not branches:
-        raise InitializationError(f"{initializer}: no residual branches are found in {type(model).__name__}")
-    context.record.conditions["residual_branches"] = len(branches)
+        kind = type(context.model).__name__
+        raise InitializationError(f"{context.record.initializer}: no residual branches are found in {kind}")
     return branches
 
 
-def branches_if_any(model: nn.Module, context: InitializationContext) -> list[ResidualBranch]:
-    """Return the model's residual branches, none where they cannot be looked for; record their number, or why."""
-    try:
-        branches = residual_branches(model)
-    except ValueError as error:
-        context.record.conditions["residual_branches"] = str(error)
-        return []
-    context.record.conditions["residual_branches"] = len(branches)
-    return branches
-
-
-def required_multipliers(model: nn.Module, branches: list[ResidualBranch], scheme: str) -> list[ScalarMultiplier]:
-    """Return the scalar multiplier of each branch.
+def required_gates(model: nn.Module, branches: Iterable[ResidualBranch], scheme: str) -> list[str]:
+    """Return the scalar gate of each branch, by the parameter's name.
 
     Raises:
         InitializationError: a branch has none.
     """
-    found: list[ScalarMultiplier] = []
+    found: list[str] = []
     for branch in branches:
-        multiplier = branch_multiplier(model, branch)
-        if multiplier is None:
+        gate = scalar_gate(model, branch)
+        if gate is None:
             raise InitializationError(
-                f"{scheme}: the residual branch of {branch.block} ends in no scalar multiplier; "
-                f"initbench.rewrite(model, '{scheme}') puts one there"
+                f"{scheme}: the residual branch of {branch.block or type(model).__name__} ends in no scalar "
+                f"multiplier; initbench.rewrite(model, '{scheme}') puts one there"
             )
-        found.append(multiplier)
+        found.append(gate)
     return found
 
 
-def weights_of(model: nn.Module, layers: Iterable[str]) -> Iterator[nn.Parameter]:
-    """Yield the weights of layers given by their names, as `weight_layers` gives them."""
-    for name in layers:
-        for layer in weight_layers(model.get_submodule(name)):
-            yield layer.weight
+def weights_of(model: nn.Module, structure: Structure, layers: Iterable[str]) -> Iterator[nn.Parameter]:
+    """Yield the weights of layers given by their names; of a parametrized one the largest parameter it is made from."""
+    names = set(layers)
+    for layer in structure.layers:
+        if layer.name in names:
+            yield model.get_parameter(layer.weight)

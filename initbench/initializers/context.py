@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from initbench import randomness
-from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter
+from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter, zero_inputs
 from initbench.errors import InitializationError
 from initbench.initializers.stage import Stage
+from initbench.structure.find import Structure, find_structure
 from initbench.tasks import Task, find_task
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class InitializationContext:
         seed: the trial's seed.
         task: what is learned.
         inputs: one sample of the model's inputs; None where that is not known.
+        example: a batch of inputs, of which `structure` takes the first sample; None for zeros.
         outputs: how many outputs the model has: classes, or tokens of a vocabulary; None where that is not known.
         loss_fn: mean loss of a batch from (outputs, targets); by default the task's.
         optimizer: what the model will be trained with.
@@ -60,12 +62,28 @@ class InitializationContext:
     seed: int = 0
     task: Task = field(default_factory=partial(find_task, "classification"))
     inputs: Inputs | None = None
+    example: Tensor | None = None
     outputs: int | None = None
     loss_fn: LossFunction | None = None
     optimizer: Optimizer = field(default_factory=Optimizer)
     given_batches: Iterable[Batch] | None = None
     real_batches: RealBatches | None = None
     _stages: list[Stage] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What is known of the model from one run with one sample; looked for when it is first asked for.
+
+        Raises:
+            InitializationError: the model fails on its inputs, or these are not known and cannot be told from it.
+        """
+        if self.example is None and self.inputs is None:
+            return find_structure(self.model)
+        if self.example is not None:
+            batch, _ = move((self.example[:1], self.example[:1]), reference_parameter(self.model))
+            return find_structure(self.model, batch)
+        assert self.inputs is not None
+        return find_structure(self.model, zero_inputs(self.inputs, self.model))
 
     def generator(self, key: str) -> torch.Generator:
         """Return a CPU generator at the start of the stream (seed, ``weights``, key).

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from initbench.architectures.layers import NORM_LAYERS
 from initbench.checks import check_positive
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
+from initbench.structure.kinds import NORM_LAYERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

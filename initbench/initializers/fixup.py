@@ -6,23 +6,23 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from initbench.architectures.layers import NORM_LAYERS, classifier_name
-from initbench.architectures.schemes import ScalarBias, ScalarMultiplier
+from initbench.architectures.scalars import ScalarBias
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.branches import required_branches, required_multipliers, weights_of
+from initbench.initializers.branches import required_branches, required_gates, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.registry import register_initializer
+from initbench.structure.kinds import NORM_LAYERS
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
     from initbench.initializers.events import Law
+    from initbench.structure.find import Structure
 
 
 @register_initializer(
@@ -37,8 +37,9 @@ def fixup(
     """Kaiming's law, times L^(-1/(2m-2)) within residual branches, and 0 for the last layer of each and the classifier.
 
     L is the number of residual branches and m the number of layers one after another in the branch. Scalar multipliers
-    start at 1, scalar and other biases at 0. These are rules 1 to 3 of the paper; the classifier is the model's last
-    linear layer. `initbench.rewrite(model, "fixup")` puts the multipliers and biases into any residual network.
+    start at 1, scalar and other biases at 0. These are rules 1 to 3 of the paper; all layers that give an output are
+    classifiers. `initbench.rewrite(model, "fixup")` puts multipliers and biases into any residual network;
+    gates of more than a scalar, such as LayerScale's, are 1.
 
     Where the paper and the authors' code differ, the weights follow the paper: their code leaves PyTorch's default in
     the first convolution. The learning rate of biases and multipliers follows the code: a tenth of that of the weights.
@@ -57,9 +58,9 @@ def fixup(
     check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        branches = required_branches(model, context, "fixup")
-        required_multipliers(model, branches, "fixup")
-        factors = _factors(model, branches, nonzero)
+        branches = required_branches(context)
+        required_gates(model, branches, "fixup")
+        factors = _factors(model, context.structure, nonzero)
         writer = ParameterWriter(model, context)
         writer.draw_embeddings(model, embedding_std)
         for module in model.modules():
@@ -72,36 +73,36 @@ def fixup(
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
-            elif isinstance(module, ScalarMultiplier):
-                writer.fill(module.scale, 1.0)
             elif isinstance(module, ScalarBias):
                 writer.fill(module.bias, 0.0)
+        gates = [gate for branch in branches for gate in branch.gates]
+        for gate in gates:
+            writer.fill(model.get_parameter(gate), 1.0)
         context.record.learning_rate_multipliers |= {
             name: scalar_learning_rate
             for name, _ in model.named_parameters()
-            if name.rpartition(".")[2] in {"bias", "scale"}
+            if name.rpartition(".")[2] == "bias" or name in gates
         }
 
     return apply
 
 
-def _factors(model: nn.Module, branches: list[ResidualBranch], nonzero: bool) -> dict[int, float]:
-    """Return by what Kaiming's law is multiplied for the weights of branches and classifier, by the weights' ids.
+def _factors(model: nn.Module, structure: Structure, nonzero: bool) -> dict[int, float]:
+    """Return by what Kaiming's law is multiplied for the weights of branches and heads, by the weights' ids.
 
     Raises:
-        InitializationError: the model has no linear layer.
+        InitializationError: which layers give the output cannot be told.
     """
-    classifier = classifier_name(model)
-    if classifier is None:
-        raise InitializationError("fixup: the model has no linear layer to take for its classifier")
+    if "heads" in structure.unknown:
+        raise InitializationError(f"fixup: the classifier cannot be told: {structure.unknown['heads']}")
+    branches = structure.branches
     factors: dict[int, float] = {}
     for branch in branches:
-        for weight in weights_of(model, branch.inner):
+        for weight in weights_of(model, structure, branch.inner):
             factors[id(weight)] = len(branches) ** (-1 / (2 * branch.depth - 2))
     last = 1.0 if nonzero else 0.0
-    for branch in branches:
-        factors |= {id(weight): last for weight in weights_of(model, branch.ends)}
-    return factors | {id(weight): last for weight in weights_of(model, [classifier])}
+    ends = [end for branch in branches for end in branch.ends]
+    return factors | {id(weight): last for weight in weights_of(model, structure, [*ends, *structure.heads])}
 
 
 def _draw(

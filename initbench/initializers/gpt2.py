@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from initbench.architectures.layers import NORM_LAYERS
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, normal, normal_embedding, own_parameter
 from initbench.registry import register_initializer
+from initbench.structure.kinds import NORM_LAYERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -90,6 +90,7 @@ def initialize(
         seed=seed,
         task=learned,
         inputs=inputs if isinstance(inputs, Inputs) else sample,
+        example=example,
         outputs=num_classes,
         loss_fn=loss_fn,
         optimizer=Optimizer(*training_optimizer),

@@ -42,7 +42,7 @@ def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: fl
     rest = truncated_normal(std, embedding_std=embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        branches = required_branches(model, context, "layer_scale")
+        branches = required_branches(context)
         gates = [gate for branch in branches for gate in branch.gates]
         if not gates:
             raise InitializationError(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from initbench.architectures.layers import NORM_LAYERS
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
@@ -16,6 +15,7 @@ from initbench.initializers.distribution import WeightLayer, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings
 from initbench.registry import register_initializer
+from initbench.structure.kinds import NORM_LAYERS
 
 if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from initbench.architectures.layers import NORM_LAYERS
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.parameter_writer import ParameterWriter, normal, own_parameter
 from initbench.registry import register_initializer
+from initbench.structure.kinds import NORM_LAYERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

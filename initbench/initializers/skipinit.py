@@ -6,14 +6,14 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from initbench.architectures.layers import NORM_LAYERS
 from initbench.checks import check_positive
 from initbench.errors import ArgumentError
-from initbench.initializers.branches import required_branches, required_multipliers
+from initbench.initializers.branches import required_branches, required_gates
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.registry import register_initializer
+from initbench.structure.kinds import NORM_LAYERS
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +35,7 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0, embedding_std: float = 0
     At α = 0 every residual block is its shortcut at first, and of a branch the gate alone has a gradient. With
     α = 1/√d, d being the number of residual branches, the variance of the signal grows over all of them by a factor of
     at most e: (1 + 1/d)^d. ReZero (Bachlechner et al., 2021) is α = 0. `initbench.rewrite(model, "skipinit")` puts the
-    gates into any residual network.
+    gates into any residual network; gates of more than a scalar, such as LayerScale's, are 1.
 
     Args:
         alpha: the gates' value: 0 as in the paper, which also takes constants up to 1/√d: a number, or ``1/sqrt(d)``.
@@ -49,13 +49,13 @@ def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0, embedding_std: float = 0
     check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        branches = required_branches(model, context, "skipinit")
-        gates = required_multipliers(model, branches, "skipinit")
+        branches = required_branches(context)
+        gates = required_gates(model, branches, "skipinit")
         value = 1 / math.sqrt(len(branches)) if isinstance(alpha, str) else alpha
         writer = ParameterWriter(model, context)
         writer.draw_embeddings(model, embedding_std)
-        for gate in gates:
-            writer.fill(gate.scale, value)
+        for gate in [gate for branch in branches for gate in branch.gates]:
+            writer.fill(model.get_parameter(gate), value if gate in gates else 1.0)
         for module in model.modules():
             for layer in weight_layers(module):
                 writer.draw(layer.weight, partial(_draw, layer))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.branches import branches_if_any
+from initbench.initializers.branches import known_branches
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
@@ -21,9 +21,9 @@ from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
-    from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
     from initbench.initializers.events import Law
+    from initbench.structure.residual import ResidualBranch
 
 Gain = Literal["forward", "backward", "hanin", "pytorch"]
 
@@ -67,7 +67,7 @@ def weight_norm(
         layers = [module for module in model.modules() if is_weight_normalized(module)]
         if not layers:
             raise InitializationError("weight_norm: the model has no weight-normalized layers")
-        branches = branches_if_any(model, context)
+        branches = known_branches(context)
         squares = _squared_gains(model, branches, gain)
         outside = 1.0 if branches else 2.0
         writer = ParameterWriter(model, context)
@@ -101,7 +101,7 @@ def is_weight_normalized(module: nn.Module) -> bool:
     return weight is not None and weight.dim == 0
 
 
-def _squared_gains(model: nn.Module, branches: list[ResidualBranch], gain: Gain) -> dict[int, float]:
+def _squared_gains(model: nn.Module, branches: tuple[ResidualBranch, ...], gain: Gain) -> dict[int, float]:
     """Return κ of the layers of residual branches, by the layers' ids."""
     sizes, seen = Counter(branch.stage for branch in branches), Counter[str]()
     squares: dict[int, float] = {}

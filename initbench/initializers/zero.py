@@ -9,17 +9,16 @@ import torch
 from scipy.linalg import hadamard
 from torch import Tensor, nn
 
-from initbench.architectures.layers import classifier_name
 from initbench.checks import check_positive
-from initbench.initializers.branches import branches_if_any, weights_of
+from initbench.initializers.branches import known_branches, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
-    from initbench.architectures.residual import ResidualBranch
     from initbench.initializers.context import InitializationContext
     from initbench.initializers.events import Law
+    from initbench.structure.find import Structure
 
 
 @register_initializer(
@@ -41,8 +40,7 @@ def zero(embedding_std: float = 0.02) -> Apply:
 
     The scale is that of the authors' notebook; algorithm 1 as printed has √2 times as much where m > n. In networks
     with residual branches the last weight of every branch and the classifier are 0, as in the authors' residual
-    networks. Branches are found where `torch.fx` can trace the model; the record says how many, or why not. Norm layers
-    are set to 1 and 0, biases to 0.
+    networks; the record says how many branches there are. Norm layers are set to 1 and 0, biases to 0.
 
     Args:
         embedding_std: standard deviation of embeddings.
@@ -53,7 +51,8 @@ def zero(embedding_std: float = 0.02) -> Apply:
     check_positive("embedding_std", embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
-        ends = _ends(model, branches_if_any(model, context))
+        known_branches(context)
+        ends = _ends(model, context.structure)
 
         def draw(layer: WeightLayer, _: torch.Generator) -> tuple[Tensor, Law]:
             if id(layer.weight) in ends:
@@ -65,13 +64,11 @@ def zero(embedding_std: float = 0.02) -> Apply:
     return apply
 
 
-def _ends(model: nn.Module, branches: list[ResidualBranch]) -> set[int]:
-    """Return the ids of the last weights of each residual branch and, where there is one, the classifier's."""
-    names = [end for branch in branches for end in branch.ends]
-    classifier = classifier_name(model)
-    if branches and classifier is not None:
-        names.append(classifier)
-    return {id(weight) for weight in weights_of(model, names)}
+def _ends(model: nn.Module, structure: Structure) -> set[int]:
+    """Return the ids of the last weights of each residual branch and, where there is one, those of the heads."""
+    names = [end for branch in structure.branches for end in branch.ends]
+    heads = structure.heads if structure.branches else ()
+    return {id(weight) for weight in weights_of(model, structure, [*names, *heads])}
 
 
 def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:

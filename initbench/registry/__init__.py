@@ -1,6 +1,6 @@
-"""Components by name: initializers, architectures, tasks, datasets and probes.
+"""Components by name: initializers, architectures, schemes, tasks, datasets and probes.
 
-One generic registry serves all five. What the library brings stands in a static table of name and module, so that
+One generic registry serves all six. What the library brings stands in a static table of name and module, so that
 a name can be looked up, listed or misspelled without importing torch; a module is imported when its component is used,
 and its decorator then registers the factory with what it declares (`traits`).
 """
@@ -14,12 +14,14 @@ from initbench.errors import InitbenchError
 from initbench.registry.component import Argument, Component
 from initbench.registry.generic import Factory, Registry
 from initbench.registry.initializer import Initializer
+from initbench.registry.scheme import SCHEMES, STANDARD, register_scheme, scheme_names
 from initbench.registry.traits import (
     ArchitectureTraits,
     DatasetTraits,
     Description,
     InitializerTraits,
     ProbeTraits,
+    SchemeTraits,
     TaskTraits,
 )
 from initbench.validation import nearest
@@ -36,6 +38,8 @@ __all__ = [
     "INITIALIZERS",
     "PROBES",
     "REGISTRIES",
+    "SCHEMES",
+    "STANDARD",
     "TASKS",
     "ArchitectureTraits",
     "Argument",
@@ -46,12 +50,15 @@ __all__ = [
     "InitializerTraits",
     "ProbeTraits",
     "Registry",
+    "SchemeTraits",
     "TaskTraits",
     "register_architecture",
     "register_dataset",
     "register_initializer",
     "register_probe",
+    "register_scheme",
     "register_task",
+    "scheme_names",
 ]
 
 TaskClass = TypeVar("TaskClass", bound=type)
@@ -124,7 +131,7 @@ PROBES: Registry[ProbeTraits] = Registry(
         "parameter_norm": "initbench.probes.parameter_norm",
     },
 )
-REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, TASKS, DATASETS, PROBES)
+REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, SCHEMES, TASKS, DATASETS, PROBES)
 
 
 def register_initializer(
@@ -167,7 +174,7 @@ def register_architecture(
     version: int = 1,
     *,
     tasks: tuple[str, ...] = ("classification",),
-    schemes: tuple[str, ...] = ("standard",),
+    schemes: tuple[str, ...] = (),
     members: Callable[[], Iterable[str]] = tuple,
     example: str = "",
     reference: str = "",
@@ -177,11 +184,15 @@ def register_architecture(
     The factory may take ``inputs`` (an `initbench.Inputs`), ``outputs`` (how many: classes, or tokens of a vocabulary)
     and ``scheme``, which the library passes; its other arguments are the user's.
 
+    An architecture is built under every registered scheme, unless it or the scheme refuses. What the factory returns
+    for a scheme of `schemes` is the whole network; for another one the scheme then puts its parts into it, with what
+    ends a residual branch in the place of an `initbench.BranchEnd` where there is one.
+
     Args:
         name: how suites name it.
         version: raise it when the numbers change.
         tasks: the tasks that it serves.
-        schemes: the schemes that it can be built with.
+        schemes: the schemes whose network it builds itself.
         members: for a family ``prefix/*``, its members' names.
         example: for a family, the member that is shown where one has to be.
         reference: the paper.

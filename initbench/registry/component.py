@@ -39,7 +39,7 @@ class Argument:
         return self.default is inspect.Parameter.empty
 
 
-# What suites, `create_model` and `initialize` take beside a component's own arguments.
+# What suites, `create_model`, `rewrite` and `initialize` take beside a component's own arguments.
 _RESERVED = {
     "architecture": {"input_shape", "num_classes", "seed"},
     "initializer": {
@@ -53,6 +53,7 @@ _RESERVED = {
         "task",
         "training_optimizer",
     },
+    "scheme": {"inputs", "scheme"},
 }
 
 
@@ -61,7 +62,7 @@ class Component(Generic[TraitsT]):
     """A registered factory with its typed arguments.
 
     Attributes:
-        kind: ``initializer``, ``architecture``, ``task``, ``dataset`` or ``probe``.
+        kind: ``initializer``, ``architecture``, ``scheme``, ``task``, ``dataset`` or ``probe``.
         name: the registered name.
         factory: called with the resolved arguments.
         version: raised when the component's numbers change; part of every trial's id.

@@ -67,16 +67,32 @@ class ArchitectureTraits:
 
     Attributes:
         tasks: the tasks that it serves.
-        schemes: the schemes that it can be built with.
+        schemes: the schemes that it builds itself; for all others see `SchemeTraits`.
         members: the names of a family's members.
         example: one of them, for `initbench describe`.
         reference: the paper, for `initbench describe`.
     """
 
     tasks: tuple[str, ...] = ("classification",)
-    schemes: tuple[str, ...] = ("standard",)
+    schemes: tuple[str, ...] = ()
     members: Callable[[], Iterable[str]] = tuple
     example: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True)
+class SchemeTraits:
+    """What a scheme declares.
+
+    Attributes:
+        instead_of_norm: whether it stands in the place of a normalization: an architecture with a choice is built
+            without one.
+        keeps_function: whether a model without normalization computes the same after it.
+        reference: the paper, for `initbench describe`.
+    """
+
+    instead_of_norm: bool = False
+    keeps_function: bool = False
     reference: str = ""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from initbench.structure.attention import Attention, find_attention
+from initbench.structure.example import record_run_on_any_input
 from initbench.structure.heads import find_heads
 from initbench.structure.layer import Layer, find_layers
 from initbench.structure.norms import find_norms
@@ -59,7 +60,7 @@ class Structure:
         return summary(self)
 
 
-def find_structure(model: nn.Module, inputs: Any) -> Structure:
+def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
     """Run a model once, in eval mode and without gradients, and return its structure.
 
     The structure is that of this run: layers that other inputs, or training, would use are not in it. All tensors of
@@ -68,12 +69,14 @@ def find_structure(model: nn.Module, inputs: Any) -> Structure:
     Args:
         model: any module. It is left as it was: values, modes, buffers, attributes and random states.
         inputs: an example batch, of which one sample is enough: a tensor, a tuple of positional arguments, or a
-            dictionary of arguments by name.
+            dictionary of arguments by name. None for zeros of a shape that the first layer takes, see
+            `record_run_on_any_input`.
 
     Raises:
         InitializationError: the model fails on the inputs.
     """
-    return structure_of(record_run(model, inputs), model)
+    graph = record_run_on_any_input(model) if inputs is None else record_run(model, inputs)
+    return structure_of(graph, model)
 
 
 def structure_of(graph: RunGraph, model: nn.Module) -> Structure:

@@ -23,6 +23,8 @@ class Layer:
         runs: how often it ran.
         depth: the number of weight layers on the longest way from an input, up to and with this one; embeddings, which
             look up, and layers that only compute a gate of what comes before are none of them.
+        gains: the other parameters of the module that the weight is made from, as those of standardized weights.
+        called: whether its module ran, and not only a function that was given the weight, as in some attentions.
     """
 
     name: str
@@ -30,6 +32,8 @@ class Layer:
     weight: str
     runs: int
     depth: int
+    gains: tuple[str, ...] = ()
+    called: bool = True
 
 
 def find_layers(graph: RunGraph) -> list[Layer]:
@@ -42,5 +46,5 @@ def find_layers(graph: RunGraph) -> list[Layer]:
                 found[use.name] = replace(found[use.name], runs=found[use.name].runs + 1)
             else:
                 depth = depths[node] - max(node.steps - use.step - 1, 0)
-                found[use.name] = Layer(use.name, use.kind, use.weight, 1, depth)
+                found[use.name] = Layer(use.name, use.kind, use.weight, 1, depth, use.gains, use.name in graph.calls)
     return list(found.values())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.architectures.layers import NORM_LAYERS, WEIGHT_LAYERS
 from initbench.structure.functions import DEVIATIONS, NORMS
+from initbench.structure.kinds import NORM_LAYERS, WEIGHT_LAYERS
 from initbench.structure.weights import layer_of
 
 if TYPE_CHECKING:

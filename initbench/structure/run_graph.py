@@ -24,12 +24,14 @@ class LayerUse:
         kind: linear, bilinear, convolution, embedding, attention or recurrent.
         weight: the parameter's name; of a parametrized weight that of the largest parameter that it is made from.
         step: 0, and 1 for the output projection of `multi_head_attention_forward`, which runs behind the others.
+        gains: the other parameters of its module that the weight is made from, such as those of a standardized weight.
     """
 
     name: str
     kind: str
     weight: str
     step: int = 0
+    gains: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)

@@ -86,7 +86,13 @@ class Weights:
         running = [owner for owner in owners if owner in stack]
         chosen = [max(running, key=len)] if running else list(owners)
         # A parametrized weight, such as g·v/‖v‖, is made from several parameters, of which v is the largest.
-        return [LayerUse(o, kind, max(owners[o], key=lambda name: self._sizes[name][1]), step) for o in chosen]
+        uses = []
+        for owner in chosen:
+            weight = max(owners[owner], key=lambda name: self._sizes[name][1])
+            module = weight.rpartition(".")[0]
+            gains = tuple(n for n in node.parameters if n != weight and n.rpartition(".")[0] == module)
+            uses.append(LayerUse(owner, kind, weight, step, gains))
+        return uses
 
     def _name_in(self, name: str, stack: Sequence[str]) -> str:
         """Return the name of a parameter in the innermost of the running modules."""

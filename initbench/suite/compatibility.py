@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from initbench.errors import ArgumentError
 from initbench.outputs import tensor_of
 from initbench.plugins import first_line
-from initbench.registry import INITIALIZERS
+from initbench.registry import INITIALIZERS, STANDARD, scheme_names
 from initbench.suite.spec import ComponentSpec
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from initbench.inputs import Inputs
     from initbench.suite.document import Document
@@ -72,9 +72,11 @@ class Compatibility:
         initializer, scheme, recipe = trial.initializer, trial.scheme, trial.recipe
         if needed is not None and scheme != needed:
             return f"{initializer.name} needs scheme {needed}, the suite says {scheme}"
-        offered = architecture.component.traits.schemes
-        if scheme not in offered:
-            return f"{architecture.spec.name} has no scheme {scheme} (it has {', '.join(offered)})"
+        known = scheme_names(architecture.component)
+        if scheme not in known:
+            return (
+                f"{architecture.spec.name} has no scheme {scheme}, nor is one registered (there are {', '.join(known)})"
+            )
         key = (initializer.model_dump_json(), recipe.optimizer, recipe.lr)
         if key not in self._refused:
             self._refused[key] = _refusal(initializer, recipe.optimizer, recipe.lr)
@@ -114,6 +116,7 @@ class Compatibility:
         """
         import torch
 
+        from initbench.architectures.create import build_model
         from initbench.tasks import find_task
         from initbench.training.refusals import ModelTraits
 
@@ -121,23 +124,28 @@ class Compatibility:
         expected = (_SAMPLES, *find_task(dataset.task).output_shape(inputs, outputs))
         try:
             with torch.random.fork_rng(devices=[]), torch.inference_mode():
-                model: nn.Module = architecture.component.build(
-                    architecture.spec.arguments, inputs=inputs, outputs=outputs, scheme=scheme
-                )
+                model = build_model(architecture.component, architecture.spec.arguments, inputs, outputs, scheme)
                 result = tensor_of(model.eval()(_zeros(inputs)))
         except ArgumentError as error:
             # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
-            if scheme != "standard" and not isinstance(self._try(dataset, architecture, "standard"), Refusal):
+            if self._is_of_the_scheme(dataset, architecture, scheme):
                 return Refusal(f"{name}: {error}", None)
             if self._given(architecture, error.argument):
                 raise self.document.argument_error(architecture.key, error) from error
             return Refusal(f"{name} cannot be built for inputs of {inputs}: {error}", "dataset")
         except Exception as error:  # noqa: BLE001  # a model may raise anything at a shape that it is not made for
-            return Refusal(f"{name} refuses inputs of {inputs}: {first_line(error) or type(error).__name__}", "dataset")
+            reason = first_line(error) or type(error).__name__
+            if self._is_of_the_scheme(dataset, architecture, scheme):
+                return Refusal(f"{name} fails in scheme {scheme}: {reason}", None)
+            return Refusal(f"{name} refuses inputs of {inputs}: {reason}", "dataset")
         if not isinstance(result, torch.Tensor) or result.shape != expected:
             got = tuple(result.shape) if isinstance(result, torch.Tensor) else type(result).__name__
             return Refusal(f"{name} must give outputs of {expected} for two samples, gives {got}", "dataset")
         return ModelTraits.of(model)
+
+    def _is_of_the_scheme(self, dataset: DatasetSpec, architecture: Choice, scheme: str) -> bool:
+        """Return whether what is refused in a scheme runs without one."""
+        return scheme != STANDARD and not isinstance(self._try(dataset, architecture, STANDARD), Refusal)
 
     def _given(self, architecture: Choice, argument: str | None) -> bool:
         """Return whether the suite gives an argument; for an error that names none, whether it gives any."""

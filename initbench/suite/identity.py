@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, TASKS
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, SCHEMES, TASKS
 from initbench.training.recipe import RECIPE_VERSION, Recipe
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def identity(spec: TrialSpec) -> dict[str, Any]:
     """
     return {
         "architecture": _component(ARCHITECTURES, spec.architecture),
-        "scheme": spec.scheme,
+        "scheme": _scheme(spec.scheme),
         "initializer": _component(INITIALIZERS, spec.initializer),
         "dataset": _dataset(spec.dataset),
         "task": _task(spec.dataset.task),
@@ -68,6 +68,16 @@ def _dataset(spec: DatasetSpec) -> dict[str, Any]:
 def _task(name: str) -> dict[str, Any]:
     task = TASKS.get(name)
     return {"name": name, "version": task.version} | ({} if task.source is None else {"source": task.source})
+
+
+def _scheme(name: str) -> str | dict[str, Any]:
+    """Return a scheme by its name alone, where that is the library's first version; so is one of an architecture."""
+    if name not in SCHEMES.names():
+        return name
+    scheme = SCHEMES.get(name)
+    if scheme.source is None and scheme.version == 1:
+        return name
+    return {"name": name, "version": scheme.version} | ({} if scheme.source is None else {"source": scheme.source})
 
 
 def _recipe(recipe: Recipe) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import ArgumentError, UnknownNameError
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, scheme_names
 from initbench.suite.crossing import cross, cross_arguments
 from initbench.suite.document import Document, Key, read
 from initbench.suite.overrides import override
@@ -219,11 +219,9 @@ def _check_factors(document: Document, compare: Sequence[str], components: Mappi
 
 def _asked_scheme(document: Document, component: Component[Any], arguments: dict[str, Any], key: Key) -> str | None:
     """Take the scheme that a suite asks for out of an architecture's arguments."""
-    from initbench.architectures.schemes import SCHEMES
-
     scheme: str | None = arguments.pop("scheme", None)
-    # One of the library's that this architecture lacks is no mistake: the pair is incompatible.
-    known = dict.fromkeys((*SCHEMES, *component.traits.schemes))
+    # One that this architecture or the scheme refuses is no mistake: the pair is incompatible.
+    known = scheme_names(component)
     if scheme is not None and scheme not in known:
         hint = nearest(scheme, known, list_all=False) if isinstance(scheme, str) else ""
         raise document.error((*key, "scheme"), f"must be one of {', '.join(known)}; got {show(scheme)}{hint}")

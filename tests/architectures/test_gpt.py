@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
+from branches import residual_branches
 from cases import randomize
 from small_gpt import CONTEXT, VOCABULARY, gpt, next_token_loss, tokens
 from torch import nn
 
 from initbench.architectures.create import create_model
 from initbench.architectures.gpt_blocks import Rotary
-from initbench.architectures.residual import residual_branches
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs
@@ -242,7 +242,7 @@ def test_rotary_adds_no_parameter_and_learned_positions_are_one():
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("activation", ["gelu", "swiglu"])
 def test_its_residual_branches(norm, activation):
-    branches = residual_branches(gpt(norm=norm, activation=activation, dropout=0.1))
+    branches = residual_branches(gpt(norm=norm, activation=activation, dropout=0.1), (CONTEXT,), vocabulary=1)
     gated = ("c_gate", "c_fc") if activation == "swiglu" else ("c_fc",)
     expected = [("attn", ("c_q", "c_k", "c_v")), ("mlp", gated)] * 2
     assert len(branches) == 4

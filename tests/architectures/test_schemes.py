@@ -6,14 +6,14 @@ import math
 
 import pytest
 import torch
+from branches import residual_branches
 from cases import batch
 from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from initbench.architectures.create import create_model
-from initbench.architectures.residual import residual_branches
-from initbench.architectures.schemes import ScalarBias, ScalarMultiplier
-from initbench.errors import ArgumentError, InitbenchError
+from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
+from initbench.errors import ArgumentError
 
 NETWORKS = [("resnet", 14), ("wrn", 16)]
 
@@ -89,8 +89,9 @@ def test_the_layers_of_a_branch_are_in_the_order_in_which_they_run(name, layers)
 
 def test_a_plain_network_has_no_branches():
     assert residual_branches(create_model("plain", depth=16, width=1)) == []
-    with pytest.raises(InitbenchError, match="architecture plain has no scheme 'fixup'"):
-        create_model("plain", depth=16, scheme="fixup")
+    for scheme in ("fixup", "skipinit"):
+        with pytest.raises(ArgumentError, match=f"^{scheme}: no residual branches are found in WideResNet$"):
+            create_model("plain", depth=10, width=1, norm="none", scheme=scheme)
 
 
 @pytest.mark.parametrize("scheme", ["fixup", "skipinit", "weight_norm"])

@@ -12,7 +12,7 @@ import pytest
 from initbench.cli import main
 from initbench.cli.card import card
 from initbench.cli.docstring import Docstring, parse
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, REGISTRIES
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, REGISTRIES, SCHEMES
 from initbench.suite.load import load_suite
 
 pytestmark = pytest.mark.usefixtures("scratch_registry")
@@ -151,9 +151,9 @@ def test_what_each_kind_declares():
     assert declared["task"]["recipe_fields"] == ["label_smoothing", "mixup"]
     assert declared["probe"] == {}
     assert card(INITIALIZERS.get("kaiming"))["declared"]["starts_from"] == []
-    mlp = ARCHITECTURES.get("mlp")
-    found = card(mlp)["declared"]
-    assert (found["schemes"], found["tasks"]) == (list(mlp.traits.schemes), ["classification"])
+    found = card(ARCHITECTURES.get("wrn"))["declared"]
+    assert (found["builds_schemes"], found["tasks"]) == (["fixup"], ["classification"])
+    assert card(SCHEMES.get("weight_norm"))["declared"] == {"instead_of_norm": True, "keeps_function": True}
 
 
 def test_a_name_of_two_kinds(capsys, monkeypatch):

@@ -74,7 +74,7 @@ def test_every_name_stands_on_a_line_of_its_own(capsys, monkeypatch):
 @pytest.mark.usefixtures("scratch")
 def test_json(capsys, monkeypatch):
     data = json.loads(run(capsys, monkeypatch, "--json"))
-    assert list(data) == ["initializer", "architecture", "task", "dataset", "probe"]
+    assert list(data) == ["initializer", "architecture", "scheme", "task", "dataset", "probe"]
     assert {card["name"] for card in data["architecture"]} == set(ARCHITECTURES.builtins)
     assert {card["name"] for card in data["probe"]} == set(PROBES.builtins)
     cards = {card["name"]: card for card in data["initializer"]}

@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
+from branches import residual_branches
 from cases import batch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from initbench.architectures.create import create_model
-from initbench.architectures.residual import residual_branches
-from initbench.architectures.schemes import ScalarBias, ScalarMultiplier
+from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.initialize import initialize
 

@@ -18,7 +18,7 @@ def test_the_value_is_that_of_the_paper_for_the_depth():
         model = timm.create_model(
             "vit_tiny_patch16_224", img_size=16, depth=depth, embed_dim=24, num_heads=2, init_values=0.7
         )
-        record = initbench.initialize(model, "layer_scale")
+        record = initbench.initialize(model, "layer_scale", input_shape=(1, 3, 16, 16))
         gates = [p for name, p in model.named_parameters() if name.endswith("gamma")]
         assert len(gates) == 2 * depth == record.conditions["gates"]
         assert all(torch.equal(gate, torch.full((24,), value)) for gate in gates)

@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
+from branches import residual_branches
 from cases import batch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from initbench.architectures.create import create_model
-from initbench.architectures.residual import residual_branches
-from initbench.architectures.schemes import ScalarMultiplier, branch_multiplier
+from initbench.architectures.scalars import ScalarMultiplier
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 
@@ -37,7 +37,7 @@ def test_of_a_branch_the_gate_alone_has_a_gradient(name, depth):
     inputs, targets = batch((8, 3, 8, 8), dtype=torch.float32)
     cross_entropy(model(inputs), targets).backward()
     for branch in residual_branches(model):
-        assert branch_multiplier(model, branch).scale.grad.abs() > 0
+        assert model.get_parameter(branch.gates[0]).grad.abs() > 0
         for layer in map(model.get_submodule, (*branch.inner, *branch.ends)):
             assert layer.weight.grad.eq(0).all()
             assert layer.bias.grad.eq(0).all()
@@ -80,7 +80,7 @@ def test_the_gates_of_a_deep_network_keep_the_variance_of_its_features():
     for alpha in (0.0, "1/sqrt(d)"):
         model = network(depth=6 * 100 + 4, input_shape=(3, 4, 4)).double()
         initialize(model, "skipinit", alpha=alpha)
-        assert len(residual_branches(model)) == 300
+        assert len(residual_branches(model, (3, 4, 4))) == 300
         group, x = model.groups[0][1:], batch((4, 16, 4, 4))[0]
         with torch.no_grad():
             features[alpha] = (group(x).var() / x.var()).item()

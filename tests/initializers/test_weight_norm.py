@@ -7,13 +7,13 @@ import math
 
 import pytest
 import torch
+from branches import residual_branches
 from cases import batch
 from recorded import drawn
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from initbench.architectures.create import create_model
-from initbench.architectures.residual import residual_branches
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 

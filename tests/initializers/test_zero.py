@@ -6,12 +6,12 @@ import math
 
 import pytest
 import torch
+from branches import residual_branches
 from cases import batch
 from recorded import ONES, ZEROED, drawn
 from torch import nn
 
 from initbench.architectures.create import create_model
-from initbench.architectures.residual import residual_branches
 from initbench.initializers.initialize import initialize
 
 
@@ -76,7 +76,9 @@ def test_the_seed_and_the_random_state_change_nothing():
         return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8, 4))
 
     first, second = build(1), build(2)
-    records = [initialize(model, "zero", seed=seed) for seed, model in enumerate((first, second))]
+    records = [
+        initialize(model, "zero", seed=seed, input_shape=(1, 3, 3, 3)) for seed, model in enumerate((first, second))
+    ]
     for name, parameter in first.named_parameters():
         assert torch.equal(parameter, second.get_parameter(name)), name
     assert records[0].tensors == records[1].tensors
@@ -117,8 +119,17 @@ def test_transposed_convolutions_and_groups():
 
 
 def test_stacked_attention_projections_are_three_identities():
-    attention = nn.MultiheadAttention(8, 2).double()
-    initialize(attention, "zero")
+    class SelfAttention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2)
+
+        def forward(self, x):
+            return self.attention(x, x, x)[0]
+
+    model = SelfAttention().double()
+    initialize(model, "zero")
+    attention = model.attention
     assert torch.equal(attention.in_proj_weight.detach(), torch.eye(8, dtype=torch.float64).repeat(3, 1))
     assert torch.equal(attention.out_proj.weight.detach(), torch.eye(8, dtype=torch.float64))
     assert not attention.in_proj_bias.any()

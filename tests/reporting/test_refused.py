@@ -263,7 +263,7 @@ def test_a_run_writes_the_pairs_and_a_report_from_mlflow_has_them(tmp_path):
     }
     suite = suite_of(Document("suite.yaml", "", copy.deepcopy(BASE | keys)))
     folder = tmp_path / "real"
-    expected = {("fixup", "mlp[depth=3, width=8]"): "mlp has no scheme fixup (it has standard)"}
+    expected = {("fixup", "mlp[depth=3, width=8]"): "mlp: fixup: no residual branches are found in Sequential"}
     for only, refused in ((["initializer=kaiming"], {}), ([], expected)):
         run_suite(suite, plan_of(suite, only), folder, run_in_process)
         sources = [read_folder(folder), read_experiment("real", default_tracking_uri(folder))]

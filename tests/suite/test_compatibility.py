@@ -45,13 +45,19 @@ class Model(nn.Module):
 def test_an_architecture_lacks_the_scheme_that_an_initializer_needs():
     register_initializer("needs_fixup", scheme="fixup")
     reason = only_reason(architectures=["mlp"], initializers=["needs_fixup"])
-    assert reason == "mlp has no scheme fixup (it has standard)"
+    assert reason == "mlp: fixup: no residual branches are found in Sequential"
+
+
+def test_a_scheme_that_an_initializer_needs_and_nothing_registers():
+    register_initializer("needs_more", scheme="fixupp")
+    reason = only_reason(initializers=["needs_more"])
+    assert reason.startswith("mlp has no scheme fixupp, nor is one registered (there are standard, ")
 
 
 def test_a_suite_asks_for_a_scheme_that_the_architecture_lacks():
     assert (
         only_reason(architectures=[{"name": "mlp", "scheme": "skipinit"}])
-        == "mlp has no scheme skipinit (it has standard)"
+        == "mlp: skipinit: no residual branches are found in Sequential"
     )
 
 

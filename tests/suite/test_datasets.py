@@ -97,8 +97,9 @@ def test_trials_on_absent_data_are_counted_and_have_no_ids(absent):
 def test_only_and_incompatible_pairs_are_known_without_the_data():
     result = planned(**TWO, only=["dataset=absent", "initializer=kaiming"])
     assert (result.trials, [len(found.trials) for found in result.undescribed]) == ((), [3, 3])
-    schemes = planned(dataset="absent", architectures=[{"name": "mlp", "scheme": "fixup"}, "mlp"])
-    assert [pair.reason for pair in schemes.incompatible] == ["mlp has no scheme fixup (it has standard)"]
+    asked = {"name": "mlp", "scheme": "standard"}
+    schemes = planned(dataset="absent", architectures=[asked], initializers=["xavier", "fixup"])
+    assert [pair.reason for pair in schemes.incompatible] == ["fixup needs scheme fixup, the suite says standard"]
     assert [len(found.trials) for found in schemes.undescribed] == [1]
 
 

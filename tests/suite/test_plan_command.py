@@ -73,7 +73,7 @@ def test_crossed_recipes_and_data_tell_cells_apart(show):
 
 def test_incompatible_pairs(show):
     text = edited(("{name: mlp, width: 8}", "{name: mlp, width: 8, scheme: [standard, fixup]}"))
-    assert "incompatible: mlp[depth=3, width=8] + fixup with kaiming: mlp has no scheme fixup" in show(text)
+    assert "incompatible: mlp[depth=3, width=8] + fixup : mlp: fixup: no residual branches" in show(text)
 
 
 def test_each_reason_stands_once(show):
@@ -82,7 +82,7 @@ def test_each_reason_stands_once(show):
         ("epochs: 1, lr: 0.1", "epochs: 1, lr: [0.1, 0.2]"),
     )
     out = show(text)
-    assert out.count("mlp has no scheme fixup") == 1
+    assert out.count("mlp: fixup: no residual branches") == 1
     assert "mlp[depth=3, width=8] + fixup with kaiming; mlp[depth=3, width=9] + fixup with kaiming: mlp" in out
     assert len(json.loads(show(text, "--json"))["incompatible"]) == 2
 
@@ -106,7 +106,7 @@ def test_a_suite_in_which_nothing_can_run(show, capsys):
             found = json.loads(out)
             assert (found["trials"], len(found["incompatible"])) == (0, 6)
         else:
-            assert [out.count(f"mlp has no scheme {scheme}") for scheme in ("skipinit", "fixup")] == [1, 1]
+            assert [out.count(f"mlp: {scheme}: no residual branches") for scheme in ("skipinit", "fixup")] == [1, 1]
 
 
 def test_run_says_why_nothing_can_run(refused):
@@ -114,8 +114,8 @@ def test_run_says_why_nothing_can_run(refused):
     options = ("--executor", "in-process", "--set", "architectures.scheme=[fixup, skipinit]")
     message = refused("run", "suite.yaml", *options, "--only", "architecture=mlp", suite_yaml=VALID)
     assert message == (
-        "suite.yaml: no trial can run: mlp has no scheme fixup (it has standard); "
-        "mlp has no scheme skipinit (it has standard)"
+        "suite.yaml: no trial can run: mlp: fixup: no residual branches are found in Sequential; "
+        "mlp: skipinit: no residual branches are found in Sequential"
     )
 
 

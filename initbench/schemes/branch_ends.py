@@ -1,0 +1,91 @@
+"""The ends of residual branches, where most schemes have a part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.architectures.under_scheme import BranchEnd
+from initbench.schemes.replacing import in_order, replace_modules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from torch import nn
+
+    from initbench.structure.find import Structure
+    from initbench.structure.residual import ResidualBranch
+
+
+def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.Module], name: str = "end") -> None:
+    """Put a new module at the end of each residual branch, before the branch is added to its shortcut.
+
+    It takes the place of a `BranchEnd` where the architecture has one, and else follows the module that gives the
+    branch's result: both then stand in an `nn.Sequential` at that place, as ``branch`` and under the name given.
+
+    Args:
+        model: is changed.
+        structure: of the model.
+        make: returns the new module.
+        name: of the new module.
+
+    Raises:
+        ValueError: there are no residual branches, they cannot be looked for, or one ends in no module that another
+            one could follow.
+    """
+    put_behind: dict[nn.Module, nn.Module] = {}
+    for end in branch_ends(model, required_branches(model, structure)):
+        put_behind[end] = ended(end, end, make(), name)
+    replace_modules(model, put_behind)
+
+
+def required_branches(model: nn.Module, structure: Structure) -> tuple[ResidualBranch, ...]:
+    """Return the model's residual branches.
+
+    Raises:
+        ValueError: there are none, or they cannot be looked for.
+    """
+    if "branches" in structure.unknown:
+        raise ValueError(f"the residual branches cannot be told: {structure.unknown['branches']}")
+    if not structure.branches:
+        raise ValueError(f"no residual branches are found in {type(model).__name__}")
+    return structure.branches
+
+
+def branch_ends(model: nn.Module, branches: Iterable[ResidualBranch]) -> list[nn.Module]:
+    """Return the modules that a part is put behind; a `BranchEnd` gives its place up for it.
+
+    Raises:
+        ValueError: a branch ends in no module that another one could follow.
+    """
+    found = []
+    for branch in branches:
+        end = _branch_end(model, branch)
+        if end is None and branch.output is None:
+            block = branch.block or type(model).__name__
+            raise ValueError(f"a branch of {block} ends in no module that a multiplier could follow")
+        found.append(model.get_submodule(branch.output or "") if end is None else end)
+    return found
+
+
+def ended(end: nn.Module, now: nn.Module, part: nn.Module, name: str) -> nn.Module:
+    """Return what stands at the end of a branch from now on.
+
+    Args:
+        end: what stands there, as `branch_ends` gives it.
+        now: what takes its place for another reason; else itself.
+        part: what is put there.
+        name: of that part where it is put behind.
+    """
+    return part if isinstance(end, BranchEnd) else in_order(branch=now, **{name: part})
+
+
+def _branch_end(model: nn.Module, branch: ResidualBranch) -> BranchEnd | None:
+    """Return the place that an architecture keeps: the one next to the branch's last layer, going outwards."""
+    within = f"{branch.block}." if branch.block else ""
+    inside = branch.ends[0] if branch.ends else branch.block
+    while inside != branch.block and inside.startswith(within):
+        inside = inside.rpartition(".")[0]
+        for child in model.get_submodule(inside).children():
+            if isinstance(child, BranchEnd):
+                return child
+    return None

@@ -1,0 +1,82 @@
+"""A bias for each channel in the place of each normalization."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from initbench.registry import register_scheme
+from initbench.schemes.norms import norm_replacements
+from initbench.schemes.replacing import replace_modules
+
+
+class ChannelBias(nn.Module):
+    """Adds a learnable bias of its own to each channel.
+
+    Source: Zhu et al., GradInit, NeurIPS 2021, appendix A.1, whose networks without BatchNorm have one in its place.
+
+    Args:
+        bias: initial values, of shape (C,) for inputs (N, C, ...), or of the last dimensions of the input.
+        last: whether the bias is of the input's last dimensions.
+    """
+
+    def __init__(self, bias: Tensor, *, last: bool = False) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(bias)
+        self._last = last
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor of the shape of `x`."""
+        return x + (self.bias if self._last else self.bias.view(-1, *[1] * (x.dim() - 2)))
+
+
+@register_scheme(
+    "channel_bias",
+    reference="Zhu et al., GradInit, NeurIPS 2021, appendix A.1, the networks without BatchNorm",
+)
+def channel_bias(model: nn.Module) -> nn.Module:
+    """A learnable bias for each channel in the place of each norm; it starts at the norm's own bias, 0 without one.
+
+    Architectures with a choice of norms are built with the norm whose place it takes.
+
+    Raises:
+        ValueError: the model has no normalization, has one of another kind, or is one.
+    """
+    replacements = norm_replacements(model, _bias_of)
+    if not replacements:
+        raise ValueError(f"{type(model).__name__} has no BatchNorm, InstanceNorm, GroupNorm, LayerNorm or RMSNorm")
+    replace_modules(model, replacements, convert=False)
+    return model
+
+
+def remove_normalization(model: nn.Module) -> nn.Module:
+    """Return a copy of a model with a learnable bias in the place of each normalization: scheme ``channel_bias``.
+
+    BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm are replaced by a bias of the same channels, which starts
+    at the normalization's own bias, 0 if it has none. What timm's classes do after the normalization, such as an
+    activation, stays. All other values are those of the model.
+
+    Args:
+        model: any module; it stays as it is.
+
+    Raises:
+        ValueError: the model has no normalization, has one of another kind, or is one.
+    """
+    return channel_bias(deepcopy(model))
+
+
+def _bias_of(norm: Any) -> nn.Module:
+    if isinstance(norm, nn.LayerNorm | nn.RMSNorm):
+        shape = tuple(norm.normalized_shape)
+    else:
+        shape = (norm.num_features,) if isinstance(norm, _NormBase) else (norm.num_channels,)
+    own = getattr(norm, "bias", None)
+    like = next((p for p in norm.parameters(recurse=False)), torch.empty(0))
+    values = torch.zeros(shape, device=like.device, dtype=like.dtype) if own is None else own.detach().clone()
+    # timm's and torchvision's LayerNorm2d are LayerNorms over the channels of images.
+    last = isinstance(norm, nn.LayerNorm | nn.RMSNorm) and not type(norm).__name__.endswith("2d")
+    return ChannelBias(values, last=last)

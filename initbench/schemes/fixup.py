@@ -1,0 +1,46 @@
+"""Fixup's scalars: a multiplier at the end of each residual branch, biases before layers."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.modules.conv import _ConvNd
+
+from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
+from initbench.registry import register_scheme
+from initbench.schemes.branch_ends import branch_ends, ended, required_branches
+from initbench.schemes.gates import take_over_gates
+from initbench.schemes.norms import norm_replacements
+from initbench.schemes.replacing import in_order, replace_modules
+from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+
+
+@register_scheme(
+    "fixup",
+    instead_of_norm=True,
+    keeps_function=True,
+    reference="Zhang, Dauphin & Ma, Fixup Initialization, ICLR 2019, section 3.2, rule 3",
+)
+def fixup(model: nn.Module, structure: Structure) -> nn.Module:
+    """A scalar bias in the place of each norm and before each layer but the first, a multiplier behind each branch.
+
+    The multiplier comes before the bias where a branch ends in a normalization, as in the authors' code. Multipliers
+    start at 1, biases at 0. A scalar that a branch is multiplied by already is its multiplier, and other gates, such as
+    LayerScale's, are set to 1. Layers whose weight is used without calling them, as in some attentions, have no bias.
+
+    Raises:
+        ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no
+            module that a multiplier could follow.
+    """
+    ends = branch_ends(model, take_over_gates(model, structure, required_branches(model, structure), 1.0))
+    replacements = norm_replacements(model, lambda _: ScalarBias())
+    layers = [model.get_submodule(layer.name) for layer in structure.layers if layer.called]
+    for layer in [layer for layer in layers if isinstance(layer, nn.Linear | _ConvNd)][1:]:
+        replacements[layer] = in_order(bias=ScalarBias(), layer=layer)
+    for end in ends:
+        now = replacements.get(end, end)
+        if isinstance(now, ScalarBias):  # as in the authors' code, whose last bias follows the multiplier
+            replacements[end] = in_order(multiplier=ScalarMultiplier(), bias=now)
+        else:
+            replacements[end] = ended(end, now, ScalarMultiplier(), "multiplier")
+    replace_modules(model, replacements)
+    return model

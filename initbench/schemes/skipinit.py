@@ -1,0 +1,39 @@
+"""SkipInit's gates: a scalar at the end of each residual branch."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from initbench.architectures.scalars import ScalarMultiplier
+from initbench.registry import register_scheme
+from initbench.schemes.biases import add_biases
+from initbench.schemes.branch_ends import branch_ends, ended, required_branches
+from initbench.schemes.gates import take_over_gates
+from initbench.schemes.norms import norm_replacements
+from initbench.schemes.replacing import replace_modules
+from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+
+
+@register_scheme(
+    "skipinit",
+    instead_of_norm=True,
+    reference="De & Smith, Batch Normalization Biases Residual Blocks Towards the Identity Function, NeurIPS 2020, "
+    "section 4",
+)
+def skipinit(model: nn.Module, structure: Structure) -> nn.Module:
+    """Norms are left out, convolutions have biases, and a scalar gate α, 0 at first, ends each residual branch.
+
+    ReZero (Bachlechner et al., 2021) has the same gate. A scalar that a branch is multiplied by already, as in NFNets,
+    is α; other gates, such as LayerScale's, are set to 1.
+
+    Raises:
+        ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no
+            module that a gate could follow.
+    """
+    ends = branch_ends(model, take_over_gates(model, structure, required_branches(model, structure), 0.0))
+    replacements = norm_replacements(model, lambda _: nn.Identity())
+    for end in ends:
+        replacements[end] = ended(end, replacements.get(end, end), ScalarMultiplier(0.0), "multiplier")
+    add_biases(model)
+    replace_modules(model, replacements)
+    return model

@@ -1,0 +1,48 @@
+"""Weight normalization: every weight as a gain times a direction."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from torch import nn
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.utils.parametrizations import weight_norm as normalize
+from torch.nn.utils.parametrize import is_parametrized
+
+from initbench.registry import register_scheme
+from initbench.schemes.attention import attention_layers
+from initbench.schemes.biases import add_biases
+from initbench.schemes.norms import norm_replacements
+from initbench.schemes.replacing import replace_modules
+from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+
+
+@register_scheme(
+    "weight_norm",
+    instead_of_norm=True,
+    keeps_function=True,
+    reference="Salimans & Kingma, Weight Normalization, NeurIPS 2016, section 2; the classifier is linear as in Arpit, "
+    "Campos & Bengio, How to Initialize your Network?, NeurIPS 2019",
+)
+def weight_norm(model: nn.Module, structure: Structure) -> nn.Module:
+    """Norms are left out, convolutions have biases, and weights but for those of heads are g·v/‖v‖, one g per output.
+
+    Raises:
+        ValueError: the model has a normalization of another kind, or a weight that has a row of zeros or is shared.
+    """
+    replace_modules(model, norm_replacements(model, lambda _: nn.Identity()))
+    add_biases(model)
+    within_attention = attention_layers(model)
+    names = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
+    for name, module in list(model.named_modules()):
+        wanted = isinstance(module, nn.Linear | _ConvNd) and name not in structure.heads
+        if not wanted or module in within_attention or is_parametrized(module, "weight"):
+            continue
+        weight = module.get_parameter("weight")
+        if names[id(weight)] > 1:
+            raise ValueError(f"{name}.weight is shared with another module")
+        # On the meta device there are no values.
+        if not weight.is_meta and bool(weight.detach().flatten(1).norm(dim=1).eq(0).any()):
+            raise ValueError(f"{name}.weight has a row of zeros, which has no direction")
+        normalize(module)
+    return model
