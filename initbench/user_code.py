@@ -44,9 +44,9 @@ def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunctio
 
 
 @contextmanager
-def running_on(inputs: Tensor) -> Iterator[None]:
+def running_on(*inputs: Tensor) -> Iterator[None]:
     """Make an exception of the model that runs within this an InitializationError that says what it was given."""
-    with explained(f"the model fails on inputs {_shown(inputs)}"):
+    with explained(f"the model fails on inputs {' and '.join(map(_shown, inputs))}"):
         yield
 
 

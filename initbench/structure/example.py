@@ -23,8 +23,8 @@ _TOKENS = 2
 def record_run_on_any_input(model: nn.Module) -> RunGraph:
     """Run a model on zeros of a shape that its first layer takes; see `record_run`.
 
-    That is a vector for a linear layer, tokens for an embedding, and for a convolution an image, a signal or a volume
-    with sides of 32, then of 224. What is found is what ran; a model that takes something else fails.
+    That is tokens where there are embeddings, a vector for a linear layer, and for a convolution an image, a signal or
+    a volume with sides of 32, then of 224. What is found is what ran; a model that takes something else fails.
 
     Raises:
         InitializationError: it runs on none of them, or has no such layer.
@@ -41,15 +41,13 @@ def record_run_on_any_input(model: nn.Module) -> RunGraph:
 
 def _candidates(model: nn.Module) -> Iterator[Tensor]:
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    for module in model.modules():
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag):
-            yield torch.zeros(1, _TOKENS, dtype=torch.int64, device=like.device)
-            return
-        if isinstance(module, nn.Linear):
-            yield torch.zeros(1, module.in_features, dtype=like.dtype, device=like.device)
-            return
-        if isinstance(module, _ConvNd):
-            for side in _SIDES:
-                sides = [side] * len(module.kernel_size)
-                yield torch.zeros(1, module.in_channels, *sides, dtype=like.dtype, device=like.device)
-            return
+    layers = [m for m in model.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag | nn.Linear | _ConvNd)]
+    if any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in layers):
+        yield torch.zeros(1, _TOKENS, dtype=torch.int64, device=like.device)
+    first = next((layer for layer in layers if isinstance(layer, nn.Linear | _ConvNd)), None)
+    if isinstance(first, nn.Linear):
+        yield torch.zeros(1, first.in_features, dtype=like.dtype, device=like.device)
+    elif first is not None:
+        for side in _SIDES:
+            sides = [side] * len(first.kernel_size)
+            yield torch.zeros(1, first.in_channels, *sides, dtype=like.dtype, device=like.device)

@@ -20,7 +20,7 @@ from initbench.structure.functions import FACTORIES, name_of, writes
 from initbench.structure.kept import kept
 from initbench.structure.run_graph import Node, Return, RunGraph, placed_tensors, tensors_in
 from initbench.structure.weights import Weights
-from initbench.user_code import explained
+from initbench.user_code import running_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,12 +44,11 @@ def record_run(model: nn.Module, inputs: Any) -> RunGraph:
     arguments = inputs if isinstance(inputs, tuple) else () if isinstance(inputs, dict) else (inputs,)
     named = inputs if isinstance(inputs, dict) else {}
     arguments, named = (_copied(arguments), _copied(named))
-    shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors_in((arguments, named)))
     recorder = _Recorder(model)
     with kept(model), recorder.parameters_kept(), recorder.hooks(), torch.no_grad():
         model.eval()
         recorder.start((arguments, named))
-        with explained(f"the model fails on inputs of shape {shapes}"), recorder:
+        with running_on(*tensors_in((arguments, named))), recorder:
             output = model(*arguments, **named)
         return recorder.finish(output)
 

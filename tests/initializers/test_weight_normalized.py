@@ -210,7 +210,7 @@ def test_the_initializer_weight_norm_draws_v_from_the_stream_of_v():
     """What it gave before distributions knew of weight normalization, it gives."""
     model = nn.Sequential(weight_norm(nn.Linear(6, 4)), weight_norm(nn.ConvTranspose1d(4, 4, 3))).double()
     before = [p.detach().clone() for p in model[1].parameters()]
-    initialize(model, "weight_norm", seed=2)
+    initialize(model, "weight_norm", seed=2, input_shape=(1, 4, 6))
     generator = randomness.generator(2, "weights", "0.parametrizations.weight.original1")
     assert torch.equal(parameters_of(model[0])[1], haar_orthogonal(4, 6, generator))
     assert all(map(torch.equal, model[1].parameters(), before))

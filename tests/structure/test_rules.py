@@ -266,7 +266,9 @@ def test_what_does_not_show_itself():
 
 
 def test_a_model_that_fails():
-    with pytest.raises(InitializationError, match=r"^the model fails on inputs of shape \(1, 3\): RuntimeError: "):
+    with pytest.raises(
+        InitializationError, match=r"^the model fails on inputs of shape \(1, 3\) and type float32: RuntimeError: "
+    ):
         find_structure(layers(1), torch.ones(1, 3))
 
 
