@@ -27,19 +27,28 @@ def describe(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
-    """Describe a component: what it is and needs, its arguments, its reference, and how to put it into a suite."""
+    """Describe a component: what it is and needs, its arguments, its reference, and how to put it into a suite.
+
+    Of an architecture with its default arguments also the structure: its layers, residual branches, heads and norms.
+    """
     from initbench.cli.card import card
+    from initbench.cli.structure import structure_of_default
     from initbench.registry import REGISTRIES
 
     load_plugins(plugin)
     cards = []
     for registry in REGISTRIES:
         try:
-            cards.append(card(registry.find(name)))
+            component = registry.find(name)
         except UnknownNameError:
             # A member of a family is misspelled where its prefix is right: that registry's own message is the best.
             if "/" in name and name.partition("/")[0] + "/*" in registry.names():
                 raise
+            continue
+        cards.append(card(component))
+        found = structure_of_default(component) if component.kind == "architecture" else None
+        if found is not None:
+            cards[-1] |= {"structure": str(found[1]).splitlines(), "structure_inputs": found[0].to_json()}
     if not cards:
         raise UnknownNameError(f"unknown name {name!r}{nearest(name, [n for r in REGISTRIES for n in r.names()])}")
     if json:
@@ -70,10 +79,11 @@ def _print(out: Console, card: dict[str, Any]) -> None:
         text = argument_text(argument["name"], argument["type"], argument["required"], argument["default"])
         _say(out, text + (" (required)" if argument["required"] else ""), indent=2, style="cyan")
         _say(out, argument["description"], indent=6)
+    if "structure" in card:
+        inputs = Inputs.from_json(card["structure_inputs"])
+        _lines(out, f"\nStructure, of samples of {inputs}", card["structure"])
     if card["raises"]:
-        _say(out, "\nErrors", style="bold")
-        for error, when in card["raises"].items():
-            _say(out, f"{error}: {when}", indent=2)
+        _lines(out, "\nErrors", [f"{error}: {when}" for error, when in card["raises"].items()])
     if card["suite"]:
         _say(out, "\nIn a suite", style="bold")
     for line in card["suite"].splitlines():
@@ -83,6 +93,12 @@ def _print(out: Console, card: dict[str, Any]) -> None:
         _say(out, f"\nReference: {card['reference']}")
     line = "" if card["line"] is None else f", line {card['line']}"
     _say(out, f"{'' if card['reference'] else chr(10)}Defined in {card['from']}{line}")
+
+
+def _lines(out: Console, title: str, lines: list[str]) -> None:
+    _say(out, title, style="bold")
+    for line in lines:
+        _say(out, line, indent=2)
 
 
 def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: str = "") -> None:

@@ -35,6 +35,7 @@ REASONS = {
     "frozen_direction": "untouched: its direction is frozen",
     "no_layer_weight": "not scaled: it is no weight of a convolution or linear layer",
     "not_proportional": "not scaled: the outputs of {layer} are not proportional to it",
+    "not_called": "not scaled: a function gets it, and {layer} itself is not called",
     "not_run": "untouched: {layer} puts out nothing in the forward pass",
     "shared": "not scaled for {layer}, which shares it",
 }

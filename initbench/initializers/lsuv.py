@@ -20,6 +20,7 @@ from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.parameter_writer import embeddings, own_parameter
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import Initializer, register_initializer
+from initbench.structure.find import find_structure
 
 if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
@@ -54,7 +55,8 @@ def lsuv(
     paper; the widely used LSUV-pytorch leaves the first layer out and always removes the mean. A layer with a forward
     pass of its own that does not follow the scale of its weight, because it standardizes it, is left as it is and
     warned of. So is, without a warning, one whose weight is that of an embedding, such as the tied head of a language
-    model: to scale it would change the inputs of all layers before it. The model is in eval mode meanwhile: BatchNorm
+    model: to scale it would change the inputs of all layers before it; and a weight that a function gets, without a
+    call of its layer, as in the attention of BEiT or torchvision's Swin. The model is in eval mode meanwhile: BatchNorm
     uses its running statistics.
 
     A deviation of 1 and the orthogonal base are the paper's. The authors' Caffe code takes up to 20 passes per layer,
@@ -89,7 +91,9 @@ def lsuv(
         run_visiting(model, inputs, layers, visitor)
         scales = visitor.scales()
         reached = _measure(model, inputs, layers)
-        _write_record(context.record, model, layers, scales, visitor.shifts(), reached, embedded)
+        idle = set(layers) - set(reached)
+        given = {layer.name for layer in find_structure(model, inputs[:1]).layers} if idle else set()
+        _write_record(context.record, model, layers, scales, visitor.shifts(), reached, embedded, idle & given)
         context.record.cost = {"forward": 2, "backward": 0}
         context.record.conditions |= {
             "std": std,
@@ -243,6 +247,7 @@ def _write_record(
     shifts: dict[str, float],
     reached: dict[str, list[float]],
     embedded: set[int],
+    not_called: set[str],
 ) -> None:
     """Record for each weight what was done to it, or why nothing was."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -262,7 +267,7 @@ def _write_record(
             record.scaled(name, scales[layer], runs)
             scaled.add(name)
         elif not runs:
-            record.left(name, "not_run", layer)
+            record.left(name, "not_called" if layer in not_called else "not_run", layer)
         else:
             record.left(name, "shared" if name in scaled or id(weight) in embedded else "not_proportional", layer)
         bias = own_parameter(module, "bias")

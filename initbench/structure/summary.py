@@ -19,7 +19,7 @@ def summary(structure: Structure) -> str:
     counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
     lines = [f"layers: {len(structure.layers)} ({counts}), at most {structure.depth} one after another"]
     branches = [
-        f"{branch.block or 'the model'} ({' → '.join([*branch.inner, *branch.ends])}"
+        f"{branch.block or 'the model'} ({' → '.join(', '.join(part) for part in (branch.inner, branch.ends) if part)}"
         f"{f'; gate {branch.gates[0]}' if branch.gates else ''})"
         for branch in structure.branches
     ]

@@ -167,6 +167,10 @@ def test_a_member_of_a_family(capsys, monkeypatch):
     [found] = json.loads(run(capsys, monkeypatch, "timm/resnet18", "--json"))
     assert (found["name"], found["kind"]) == ("timm/resnet18", "architecture")
     assert "model" not in [a["name"] for a in found["arguments"]]
+    # 20 convolutions, of which 3 are shortcuts, and the classifier; 2 layers to each of 8 blocks.
+    assert found["structure"][0] == "layers: 21 (20 convolution, 1 linear), at most 18 one after another"
+    assert found["structure"][1].startswith("residual branches: 8 (layer1.0 (layer1.0.conv1 → layer1.0.conv2), ")
+    assert found["structure_inputs"] == {"shape": [3, 32, 32], "vocabulary": None}
 
 
 def test_a_plug_in(tmp_path, capsys, monkeypatch):

@@ -41,6 +41,7 @@ WORDS = [
     ({"event": "set_by", "initializer": "mine"}, "set by mine"),
     (left(None), "untouched"),
     (left("frozen"), "untouched: frozen"),
+    (left("not_called", layer="fc"), "not scaled: a function gets it, and fc itself is not called"),
     (left("not_run", layer="fc"), "untouched: fc puts out nothing in the forward pass"),
     (left("shared", layer="fc"), "not scaled for fc, which shares it"),
     (left("too small"), "untouched: too small"),

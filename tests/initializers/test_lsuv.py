@@ -164,7 +164,7 @@ def test_what_it_does_not_scale_it_names():
     model = Attention().double()
     record = initialize(model, "lsuv", batches=[(inputs, targets)])
     assert record.tensors["attention.in_proj_weight"][-1] == left("no_layer_weight")
-    assert record.tensors["attention.out_proj.weight"][-1] == left("not_run", layer="attention.out_proj")
+    assert record.tensors["attention.out_proj.weight"][-1] == left("not_called", layer="attention.out_proj")
     assert record.tensors["classifier.weight"][-1]["event"] == "scaled"
     model = nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 2)).double()
     model[1].weight = model[0].weight
