@@ -14,6 +14,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, Sampler
 from torchvision.transforms.v2 import functional as transforms
 
+from initbench.data.mapped import mapped_tensor
 from initbench.errors import DataError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Decoder(Dataset[object]):
     def __getitem__(self, files: list[File]) -> object:
         """Return the images, uint8 (N, 3, side, side), or the first `Failure`."""
         side = self.framing.side(uncropped=self.uncropped)
-        images = torch.empty(len(files), 3, side, side, dtype=torch.uint8)
+        images = mapped_tensor((len(files), 3, side, side), torch.uint8)
         for index, file in enumerate(files):
             image = self.read(file)
             if isinstance(image, Failure):

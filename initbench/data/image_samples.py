@@ -16,6 +16,7 @@ from torchvision.transforms.v2 import functional as transforms
 
 from initbench.data.dataset import Samples
 from initbench.data.image_decoding import Decoder, Failure, File, Framing, State, in_order, unreadable_now
+from initbench.data.mapped import mapped_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,9 +35,17 @@ class Standardization:
     mean: Tensor
     std: Tensor
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Return images, uint8 (N, 3, H, W), as standardized float32, as torchvision's ToDtype and Normalize do."""
-        scaled: Tensor = transforms.to_dtype(images, torch.float32, scale=True)
+    def __call__(self, images: Tensor, *, mapped: bool = False) -> Tensor:
+        """Return images, uint8 (N, 3, H, W), as standardized float32, as torchvision's ToDtype and Normalize do.
+
+        Args:
+            images: on the device of the numbers.
+            mapped: give the result memory of its own where it is on the CPU, see `mapped_tensor`.
+        """
+        if mapped and images.device.type == "cpu":
+            scaled = mapped_tensor(tuple(images.shape), torch.float32).copy_(images).mul_(1 / 255)
+        else:
+            scaled = transforms.to_dtype(images, torch.float32, scale=True)
         return scaled.sub_(self.mean).div_(self.std)
 
     def to(self, device: torch.device | str) -> Standardization:
@@ -174,7 +183,7 @@ class StreamedImages(_Images):
             assert isinstance(images, Tensor)
             targets = waiting.popleft()
             yield (
-                self.standardization(images.to(self.device, non_blocking=pinned)),
+                self.standardization(images.to(self.device, non_blocking=pinned), mapped=True),
                 targets.to(self.device, non_blocking=pinned),
             )
 

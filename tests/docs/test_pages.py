@@ -29,6 +29,7 @@ EXCEPTIONS = {
     "reference.md": ([], "there is no block"),
     "results/digits_initializers.md": ([""] * 2, "it takes too long; CI smoke-runs the suite"),
     "results/digits_normalization.md": ([""], "it takes too long; CI smoke-runs the suite"),
+    "results/images_and_text.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/language_modelling.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/quickstart.md": ([""], "CI runs it by itself"),
     "results/fashion_depth.md": ([""], "it takes too long; CI smoke-runs the suite"),
