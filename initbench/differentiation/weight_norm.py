@@ -51,7 +51,8 @@ class _WeightNorm(Function):
         """Return the derivatives of ⟨u, g·v/‖v‖⟩: g/‖v‖ · (u − v·⟨u, v⟩/‖v‖²) for v and ⟨u, v⟩/‖v‖ for g."""
         v, g, norms = ctx.saved_tensors
         if not torch.is_grad_enabled():
-            return (*_interface_backward(u.contiguous(), v, g, norms, ctx.dim), None)
+            for_v, for_g = _interface_backward(u.contiguous(), v, g, norms, ctx.dim)
+            return for_v, for_g, None
         norms = torch.norm_except_dim(v, 2, ctx.dim)
         along = (u * v).sum([d for d in range(v.dim()) if d != ctx.dim], keepdim=True)
         return g / norms * (u - v * (along / norms.square())), along / norms, None

@@ -102,7 +102,7 @@ def gradinit(
     """
     check_count("iterations", iterations)
     check_count("batch_size", batch_size)
-    bound = math.inf if gamma == "inf" else gamma
+    bound = math.inf if isinstance(gamma, str) else gamma
     _check({"tau": tau, "gamma": None if bound == math.inf else bound, "eta": eta, "clip": clip}, floor, overlap)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:

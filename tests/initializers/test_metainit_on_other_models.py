@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import timm
-import torch
 from cases import batch, randomize
 from recorded import left
 from torch import nn
@@ -29,19 +28,21 @@ def test_zeros_are_kept_where_asked():
     model = perceptron()
     nn.init.zeros_(model[2].weight)
     options = {"base": None, "steps": 3, "batches": batches()}
+    before = [model[index].weight.norm().item() for index in (0, 4)]
     with pytest.raises(
         InitializationError, match=r"^metainit: 2\.weight has norm 0: .*; zeros: keep leaves it as it is$"
     ):
         initialize(model, "metainit", **options)
-    before = [model[index].weight.norm().item() for index in (0, 4)]
     record = initialize(model, "metainit", zeros="keep", **options)
     assert model[2].weight.eq(0).all()
     assert record.tensors["2.weight"] == [left("zero")]
     assert set(record.conditions["norms"]) == {"0.weight", "4.weight"}
     assert all(model[index].weight.norm().item() != norm for index, norm in zip((0, 4), before, strict=True))
-    # GQ is over all parameters: an entry whose gradient and curvature are 0 adds 1.
-    with torch.no_grad():
-        assert record.history[0]["gradient_quotient"] > 0
+    # GQ is over all parameters, the zeros among them.
+    again = perceptron()
+    nn.init.zeros_(again[2].weight)
+    expected = gradient_quotient(again, *batches()[0]).item()
+    assert record.history[0]["gradient_quotient"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_model_of_zeros_alone_is_refused():
