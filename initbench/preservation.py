@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -19,7 +19,8 @@ def preserved(model: nn.Module) -> Iterator[None]:
     """Restore at the end, also after an exception, everything of a model that is not a parameter's value.
 
     That is the training mode of every module, every buffer (running statistics of BatchNorm), `requires_grad`, and
-    the gradients, which are None inside.
+    the gradients, which are None inside. What modules keep of their parameters in eval mode is forgotten before each
+    pass of the model and at the end (see `_forgetful`).
     """
     modes = [(module, module.training) for module in model.modules()]
     buffers = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
@@ -28,7 +29,8 @@ def preserved(model: nn.Module) -> Iterator[None]:
     for parameter, _, _ in parameters:
         parameter.grad = None
     try:
-        yield
+        with _forgetful(model):
+            yield
     finally:
         for module, mode in modes:
             module.training = mode
@@ -40,6 +42,36 @@ def preserved(model: nn.Module) -> Iterator[None]:
         for parameter, requires_grad, grad in parameters:
             parameter.requires_grad_(requires_grad)
             parameter.grad = grad
+
+
+@contextmanager
+def _forgetful(model: nn.Module) -> Iterator[None]:
+    """Empty before each pass, and at the end, what modules have computed from their parameters and kept.
+
+    timm's LeViT, EfficientFormer and TinyViT keep attention biases in eval mode until `train` is called, which holds
+    for weights that are loaded once. Where parameters change between two passes, the second would see the old biases,
+    and differentiate through the graph of the first.
+    """
+    keepers = [module for module in model.modules() if type(module).train is not nn.Module.train]
+    if not keepers:
+        yield
+        return
+
+    def forget(*_: Any) -> None:
+        modes = [(module, module.training) for module in model.modules()]
+        for module in keepers:
+            mode = module.training
+            module.train()
+            module.train(mode)
+        for module, mode in modes:  # `train` sets those of the modules within, too
+            module.training = mode
+
+    hook = model.register_forward_pre_hook(forget)
+    try:
+        yield
+    finally:
+        hook.remove()
+        forget()
 
 
 @contextmanager

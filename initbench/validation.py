@@ -116,6 +116,14 @@ def types_of(annotation: Any) -> set[Any]:
     return {origin or annotation}
 
 
+def choices_of(annotation: Any) -> set[Any]:
+    """Return the values that an annotation names: ``float | Literal["inf"]`` gives ``inf``."""
+    if get_origin(annotation) is Literal:
+        return set(get_args(annotation))
+    members = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else ()
+    return set().union(*(choices_of(member) for member in members))
+
+
 def type_text(annotation: Any) -> str:
     """Return an annotation as users read it: ``'fan_in' | 'fan_out'``, ``int | null``."""
     if annotation is inspect.Parameter.empty:

@@ -43,7 +43,7 @@ def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | N
 
 @register_initializer(
     "gradinit",
-    3,
+    4,
     data="real",
     reads_optimizer=True,
     refuses=_refuses,
@@ -54,7 +54,7 @@ def gradinit(
     base: Initializer | None = Initializer("kaiming", mode="fan_out"),
     iterations: int = 390,
     tau: float = 1e-2,
-    gamma: float | None = None,
+    gamma: float | Literal["inf"] | None = None,
     eta: float | None = None,
     optimizer: Literal["sgd", "adam"] | None = None,
     second_order: bool = False,
@@ -70,7 +70,8 @@ def gradinit(
     the scales descend ‖g‖; else they descend L(S̃; θ − η·step(g)) / η, the loss after one step on a second batch S̃.
     For SGD the norm is L2 and the step is g / ‖g‖₂, as every launch script of the authors has it; for Adam they are L1
     and sign(g). The scales follow Adam, with their derivatives clipped one by one, one first moment for each of the two
-    objectives and one second moment for both. Tensors of zeros keep their values. The model is in eval mode meanwhile,
+    objectives and one second moment for both. Tensors of zeros keep their values, and a scale that reaches 0, as that
+    of a bias may, stays there. The model is in eval mode meanwhile,
     but for BatchNorm, which uses the statistics of the batch.
 
     This follows the authors' code: the step is a constant in the derivative of the loss after it (`second_order`), and
@@ -84,7 +85,7 @@ def gradinit(
         iterations: of two half-batches, and a third where the loss is descended.
         tau: learning rate of the scales; the paper's lie between 3e-3 and 1e-1, by architecture.
         gamma: largest gradient norm of the start of training; null for 1 with sgd and 1000 with adam, as in the paper,
-            which has 3 on ImageNet.
+            which has 3 on ImageNet; ``.inf`` for no bound, so that it is always the loss after a step that descends.
         eta: size of the step that is looked ahead; null for the recipe's learning rate, as the authors have it for SGD.
         optimizer: that of the training to come, sgd or adam; null for the recipe's, where signsgd counts as adam,
             whose first step is sign(g) too.
@@ -101,7 +102,8 @@ def gradinit(
     """
     check_count("iterations", iterations)
     check_count("batch_size", batch_size)
-    _check({"tau": tau, "gamma": gamma, "eta": eta, "clip": clip}, floor, overlap)
+    bound = math.inf if isinstance(gamma, str) else gamma
+    _check({"tau": tau, "gamma": None if bound == math.inf else bound, "eta": eta, "clip": clip}, floor, overlap)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         step_size = _step_size(eta, context)
@@ -109,7 +111,7 @@ def gradinit(
         statistics = _set_modes(model)
         trainable = differentiable_parameters(model, "gradinit")
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
-        largest = _GAMMA[form] if gamma is None else gamma
+        largest = _GAMMA[form] if bound is None else bound
         objective = Objective(model, trainable, context, form, step_size)
         scales = Scales(trainable, tau, floor, clip)
         draw = context.batches(data, batch_size)
@@ -119,7 +121,7 @@ def gradinit(
             a, b = next(draw), next(draw)
             both, second = _join(a, b), None
             # A gradient that can be differentiated costs more, and where ‖g‖ was far below γ it is hardly needed.
-            guessed = size < largest / 2 and not second_order
+            guessed = (largest == math.inf or size < largest / 2) and not second_order
             g, norm = objective.gradient(both, differentiable=not guessed)
             size = norm.item()
             if guessed and size > largest:

@@ -20,7 +20,9 @@ GRADIENT, LOSS = "gradient norm", "loss"
 class Scales:
     """The scale of each tensor and its Adam.
 
-    All scales are one vector on the model's device, so that no step waits for the device tensor by tensor.
+    All scales are one vector on the model's device, so that no step waits for the device tensor by tensor. A scale that
+    has reached 0 stays there, as in the authors' code, which passes over every tensor whose norm is 0: what it scaled
+    has no direction left.
 
     Args:
         trainable: the tensors by name; those of zeros are left out.
@@ -72,7 +74,7 @@ class Scales:
         square = self._second / (1 - BETAS[1] ** sum(self._count.values()))
         self._before = self._scale
         moved = self._scale - self._tau * mean / (square.sqrt() + ADAM_EPS)
-        self._scale = torch.maximum(moved, self._floor)
+        self._scale = torch.where(self._scale == 0, self._scale, torch.maximum(moved, self._floor))
         self._write()
 
     def back(self) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from initbench.checks import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.parameter_writer import ParameterWriter
-from initbench.initializers.truncated_normal import truncated_normal
+from initbench.initializers.truncated_normal import kept_deviation, truncated_normal
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -18,8 +19,14 @@ if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
 
 
+# What attends from the class token alone, behind the other blocks: the rule's depth does not count it.
+_CLASS_ATTENTION = {"LayerScaleBlockClassAttn", "ClassAttentionBlock"}
+_CUT = 2.0
+_LARGEST_STD = 2000.0
+
+
 @register_initializer(
-    "layer_scale", reference="Touvron et al., Going deeper with Image Transformers, ICCV 2021 (LayerScale)"
+    "layer_scale", 2, reference="Touvron et al., Going deeper with Image Transformers, ICCV 2021 (LayerScale)"
 )
 def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: float = 0.02) -> Apply:
     """One value for all gates of residual branches, and truncated normal weights with zero biases for the rest.
@@ -29,17 +36,22 @@ def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: fl
     skipinit. At 0 it is ReZero (Bachlechner et al., ReZero is all you need, 2021).
 
     Args:
-        value: of the gates; null for 0.1 up to 18 blocks, 1e-5 up to 24 and 1e-6 above, as in the LayerScale paper.
-        std: standard deviation of the weights, cut off at two deviations (see `truncated_normal`); the authors' code
-            has 0.02.
+        value: of the gates; null for 0.1 up to 18 blocks, 1e-5 up to 24 and 1e-6 above, as in the LayerScale paper,
+            where blocks of class attention (timm's CaiT and XCiT) do not count.
+        std: standard deviation of the normal law of the weights, which is cut off at ±2 whatever the deviation is, as
+            in the authors' code: weights of its 0.02 have all their tails.
         embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: value is not finite, or std or embedding_std not a finite number above 0.
+        ArgumentError: value is not finite, or std or embedding_std not a finite number above 0, or std above 2000.
     """
     if value is not None and not math.isfinite(value):
         raise ArgumentError(f"must be finite, got {value}", "value")
-    rest = truncated_normal(std, embedding_std=embedding_std)
+    check_positive("std", std)
+    if std > _LARGEST_STD:
+        raise ArgumentError(f"must be at most {_LARGEST_STD:g}, got {std}", "std")
+    bound = _CUT / std
+    rest = truncated_normal(std * kept_deviation(bound), bound, embedding_std)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         branches = required_branches(context)
@@ -48,7 +60,9 @@ def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: fl
             raise InitializationError(
                 "layer_scale: no residual branch ends in a gate; initbench.rewrite(model, 'skipinit') puts gates there"
             )
-        chosen = _by_depth(len({branch.block for branch in branches})) if value is None else value
+        blocks = {branch.block for branch in branches}
+        counted = [name for name in blocks if type(model.get_submodule(name)).__name__ not in _CLASS_ATTENTION]
+        chosen = _by_depth(len(counted)) if value is None else value
         writer = ParameterWriter(model, context)
         for gate in gates:
             writer.fill(model.get_parameter(gate), chosen)

@@ -38,7 +38,7 @@ _BACKWARD_PASSES = 3  # for g, for Hg or the gradient after the step, and for th
 
 @register_initializer(
     "metainit",
-    2,
+    3,
     data="random",
     smoke={"steps": 3},
     reference="Dauphin & Schoenholz, MetaInit, NeurIPS 2019, Figure 2",
@@ -57,6 +57,7 @@ def metainit(
     method: Method = "exact",
     mode: Literal["eval", "train"] = "eval",
     batch_size: int = 32,
+    zeros: Literal["refuse", "keep"] = "refuse",
 ) -> Apply:
     """Tune the norm of each weight so that the gradient quotient falls, by default by signSGD on random batches.
 
@@ -93,6 +94,9 @@ def metainit(
         mode: ``eval`` for BatchNorm with its running statistics, as in the listing, which leave a new network as if it
             had none; ``train`` for BatchNorm with the batch's. Dropout is off in both.
         batch_size: samples of the batch of each step.
+        zeros: what becomes of a weight that is all zeros, whose norm has no derivative: ``refuse`` the model, as the
+            listing would divide by the norm, or ``keep`` the zeros and tune the other weights, which is ours and not
+            the paper's. GQ is over all parameters in both.
 
     Raises:
         ArgumentError: an argument is out of its range, or has no effect.
@@ -114,6 +118,8 @@ def metainit(
         tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
         if not tuned:
             raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
+        if zeros == "keep":
+            tuned = _without_zeros(tuned, context.record)
         parameters = list(trainable.values())
         norms = Norms(tuned, optimizer, lr, momentum)
         loss_fn = context.loss
@@ -128,7 +134,7 @@ def metainit(
                 targets=batch[1],
                 loss_fn=loss_fn,
                 batch_norm=statistics == "batch statistics",
-                layer_norm=True,
+                third=True,
             )
             gq, gradients = quotient_and_gradients(model, loss_of, parameters, eps, norm, method)
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)
@@ -164,6 +170,17 @@ def metainit(
         }
 
     return apply
+
+
+def _without_zeros(tuned: dict[str, nn.Parameter], record: InitializationRecord) -> dict[str, nn.Parameter]:
+    """Return the tensors that are not all zeros; record the others as left."""
+    nonzero = {name: p for name, p in tuned.items() if torch.count_nonzero(p.detach())}
+    for name in tuned:
+        if name not in nonzero:
+            record.left(name, "zero")
+    if not nonzero:
+        raise InitializationError("metainit: every weight is zero: there is nothing to tune")
+    return nonzero
 
 
 def _set_modes(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:

@@ -39,7 +39,12 @@ class Norms:
         self._start = [tensor.detach().clone() for tensor in self._tensors]
         self._start_norm = torch.stack([torch.linalg.vector_norm(tensor) for tensor in self._start])
         for name, norm in zip(self._names, self._start_norm.tolist(), strict=True):
-            if norm == 0 or not math.isfinite(norm):
+            if norm == 0:
+                raise InitializationError(
+                    f"metainit: {name} has norm 0: it has no direction to be scaled along; zeros: keep leaves it as it "
+                    "is"
+                )
+            if not math.isfinite(norm):
                 raise InitializationError(f"metainit: {name} has norm {norm:g}: it has no direction to be scaled along")
         start = self._start_norm
         self._optimizer = _SignSGD(start, lr, momentum) if optimizer == "signsgd" else _Adam(start, lr)

@@ -42,9 +42,8 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float
     check_positive("bound", bound)
     if bound < _LEAST_BOUND:
         raise ArgumentError(f"must be at least {_LEAST_BOUND}, got {bound}", "bound")
-    density = math.exp(-bound * bound / 2) / math.sqrt(2 * math.pi)
     inside = math.erf(bound / math.sqrt(2))
-    sigma = std / math.sqrt(1 - 2 * bound * density / inside)
+    sigma = std / kept_deviation(bound)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         # In float64: float32 has no uniform numbers near enough to 1 for the tails of a wide bound.
@@ -55,3 +54,9 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float
         return values.to(layer.dtype), {"law": "truncated normal", "std": std, "bound": bound * sigma}
 
     return Distribution(draw, embedding_std)
+
+
+def kept_deviation(bound: float) -> float:
+    """Return the standard deviation of N(0, 1) cut off at ±`bound`, √(1 − 2bφ(b) / (2Φ(b) − 1))."""
+    density = math.exp(-bound * bound / 2) / math.sqrt(2 * math.pi)
+    return math.sqrt(1 - 2 * bound * density / math.erf(bound / math.sqrt(2)))

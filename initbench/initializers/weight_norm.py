@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +16,7 @@ from initbench.initializers.context import Apply  # noqa: TC001 - the registry e
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
+from initbench.initializers.stages import stages
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import register_initializer
 
@@ -30,6 +30,7 @@ Gain = Literal["forward", "backward", "hanin", "pytorch"]
 
 @register_initializer(
     "weight_norm",
+    2,
     scheme="weight_norm",
     reference="Arpit, Campos & Bengio, How to Initialize your Network? Robust Initialization for WeightNorm & ResNets, "
     "NeurIPS 2019, section 3",
@@ -38,16 +39,18 @@ def weight_norm(
     gain: Gain = "forward",
     direction: Literal["orthogonal", "normal"] = "orthogonal",
     embedding_std: float = 0.02,
+    stem: float = 1.0,
 ) -> Apply:
     """Gains g that keep the norm of activations or of gradients from layer to layer; zero biases.
 
     A layer's outputs all have one gain, g = √(κ · inputs / outputs) with ``forward``, which keeps the norm of the
     activations, and √κ with ``backward``, which keeps that of the gradients; channels are counted, not kernel taps. κ
     is 2 for the ReLU. In a network with residual branches it is 1 for the layers outside of them (stem and shortcuts),
-    2 within, and 1/B for the last layer of a branch, B being the number of blocks of its stage, so that a stage
-    multiplies the energy of the signal by at most (1 + 1/B)^B < e. ``hanin`` has (0.9^b)² there for the b-th block of a
-    stage, as the authors' code has for the rule of Hanin & Rolnick (2018), and is ``forward`` else. ``pytorch`` is
-    g = ‖v‖, which is what `torch.nn.utils.parametrizations.weight_norm` gives a layer that was drawn before.
+    2 within, and 1/B for the last layer of a branch, B being the number of branches of its stage (see `stages`), so
+    that a stage multiplies the energy of the signal by at most (1 + 1/B)^B < e. ``hanin`` has (0.9^b)² there for the
+    b-th branch of a stage, as the authors' code has for the rule of Hanin & Rolnick (2018), and is ``forward`` else.
+    ``pytorch`` is g = ‖v‖, which is what `torch.nn.utils.parametrizations.weight_norm` gives a layer that was drawn
+    before.
 
     The paper leaves open which of the two its residual networks have; the authors' code has ``forward``. Layers without
     weight normalization, such as the classifier, are orthogonal with zero biases.
@@ -57,11 +60,14 @@ def weight_norm(
         direction: v is orthogonal (rows or columns) as the paper proposes, or normal with standard deviation
             1 / √fan_in, as the authors' code has for He's.
         embedding_std: standard deviation of embeddings.
+        stem: κ of layers outside of the blocks of a residual network: 1 in the authors' wide residual network, 2 in
+            their other one, which has the same stem.
 
     Raises:
-        ArgumentError: embedding_std is not a finite number above 0.
+        ArgumentError: embedding_std or stem is not a finite number above 0.
     """
     check_positive("embedding_std", embedding_std)
+    check_positive("stem", stem)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         layers = [module for module in model.modules() if is_weight_normalized(module)]
@@ -69,7 +75,7 @@ def weight_norm(
             raise InitializationError("weight_norm: the model has no weight-normalized layers")
         branches = known_branches(context)
         squares = _squared_gains(model, branches, gain)
-        outside = 1.0 if branches else 2.0
+        outside = stem if branches else 2.0
         writer = ParameterWriter(model, context)
         writer.draw_embeddings(model, embedding_std)
         for module in layers:
@@ -102,14 +108,15 @@ def is_weight_normalized(module: nn.Module) -> bool:
 
 
 def _squared_gains(model: nn.Module, branches: tuple[ResidualBranch, ...], gain: Gain) -> dict[int, float]:
-    """Return κ of the layers of residual branches, by the layers' ids."""
-    sizes, seen = Counter(branch.stage for branch in branches), Counter[str]()
+    """Return κ of the layers of residual branches and of their shortcuts, by the layers' ids."""
     squares: dict[int, float] = {}
     for branch in branches:
-        seen[branch.stage] += 1
-        last = (0.9 ** seen[branch.stage]) ** 2 if gain == "hanin" else 1 / sizes[branch.stage]
-        squares |= {id(model.get_submodule(name)): 2.0 for name in branch.inner}
-        squares |= {id(model.get_submodule(name)): last for name in branch.ends}
+        squares |= {id(model.get_submodule(name)): 1.0 for name in branch.shortcut}
+    for stage in stages(model, branches):
+        for number, branch in enumerate(stage, start=1):
+            last = (0.9**number) ** 2 if gain == "hanin" else 1 / len(stage)
+            squares |= {id(model.get_submodule(name)): 2.0 for name in branch.inner}
+            squares |= {id(model.get_submodule(name)): last for name in branch.ends}
     return squares
 
 

@@ -80,7 +80,8 @@ def gradient_quotient(
     check_positive("eps", eps)
     over = trainable_parameters(model) if parameters is None else list(parameters)
     check_parameters(over)
-    loss_of = partial(differentiable_loss, inputs=inputs, targets=targets, loss_fn=loss_fn)
+    third = torch.is_grad_enabled()  # the derivative of what is returned
+    loss_of = partial(differentiable_loss, inputs=inputs, targets=targets, loss_fn=loss_fn, third=third)
     return quotient_and_gradients(model, loss_of, over, eps, norm, method)[0]
 
 
@@ -183,7 +184,7 @@ def _gradient_after_step(
     return flatten(loss_gradients(loss, moved, create_graph=torch.is_grad_enabled()), parameters)
 
 
-@register_probe("gradient_quotient", 2, smoke={"batch_size": 2, "batches": 2}, reference=REFERENCE)
+@register_probe("gradient_quotient", 3, smoke={"batch_size": 2, "batches": 2}, reference=REFERENCE)
 def gradient_quotient_probe(
     data: DataKind = "random",
     batch_size: int = 32,

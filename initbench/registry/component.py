@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from initbench import plugins
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.registry.initializer import Initializer
-from initbench.validation import argument_of, explain, type_text, types_of
+from initbench.validation import argument_of, choices_of, explain, type_text, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -208,8 +209,15 @@ class Component(Generic[TraitsT]):
         return isinstance(value, int) and not isinstance(value, bool) and float in types and int not in types
 
     def _as_python(self, name: str, value: Any) -> Any:
-        """Return a value of YAML or JSON, which have lists and texts alone, as the argument's tuple or path."""
-        types = types_of(self._parameters[name].annotation) if name in self._parameters else set()
+        """Return a value of YAML or JSON, which have lists and texts alone, as the argument's tuple or path.
+
+        An infinity, which YAML has and the JSON of specs and records has not, is the text ``inf`` of an argument that
+        names it.
+        """
+        annotation = self._parameters[name].annotation if name in self._parameters else inspect.Parameter.empty
+        types = types_of(annotation)
+        if isinstance(value, float) and value == math.inf and "inf" in choices_of(annotation):
+            return "inf"
         if isinstance(value, list) and tuple in types:
             return tuple(value)
         return Path(value) if isinstance(value, str) and Path in types else value

@@ -10,6 +10,7 @@ import torch
 from cases import Attention, batch, randomize, small
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.parametrizations import weight_norm
 
 import initbench
 from initbench.architectures.gelu import TanhGELU
@@ -42,9 +43,20 @@ def layer_normalized():
     return nn.Sequential(LayerNorm(4), nn.Linear(4, 6), TanhGELU(), LayerNorm(6), nn.Flatten(), nn.Linear(18, 10))
 
 
+def of_pytorch():
+    layers = [nn.LayerNorm(4), nn.Linear(4, 6), nn.Hardsigmoid(), nn.LayerNorm((3, 6)), nn.InstanceNorm1d(3)]
+    return nn.Sequential(*layers, nn.Flatten(), weight_norm(nn.Linear(18, 10)))
+
+
 @pytest.mark.parametrize(
     ("make", "shape"),
-    [(normalized, IMAGES), (by_swish, IMAGES), (Attention, (4, 3, 4)), (layer_normalized, (4, 3, 4))],
+    [
+        (normalized, IMAGES),
+        (by_swish, IMAGES),
+        (Attention, (4, 3, 4)),
+        (layer_normalized, (4, 3, 4)),
+        (of_pytorch, (4, 3, 4)),
+    ],
 )
 def test_third_derivatives_are_those_of_central_differences(make, shape):
     model = randomize(make()).train()
@@ -54,7 +66,7 @@ def test_third_derivatives_are_those_of_central_differences(make, shape):
     directions = [torch.randn(p.shape, dtype=torch.float64, generator=generator) for p in parameters]
 
     def loss():
-        return differentiable_loss(model, inputs, targets, cross_entropy, batch_norm=True, layer_norm=True)
+        return differentiable_loss(model, inputs, targets, cross_entropy, batch_norm=True, third=True)
 
     def along(derivatives):
         return sum((d * v).sum() for d, v in zip(derivatives, directions, strict=True) if d is not None)

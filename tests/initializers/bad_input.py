@@ -158,7 +158,8 @@ CASES = [
         "a weight of zeros",
         {
             LSUV: "lsuv: conv2.weight: the outputs do not depend on it (a weight of zeros, or an input of zeros)",
-            METAINIT: "metainit: conv2.weight has norm 0: it has no direction to be scaled along",
+            METAINIT: "metainit: conv2.weight has norm 0: it has no direction to be scaled along; zeros: keep leaves "
+            "it as it is",
             WEIGHT_NORM: "data_dependent_weight_norm: conv2: the outputs of a channel are the same for all inputs, or "
             "not finite",
         },

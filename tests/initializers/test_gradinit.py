@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import warnings
 from functools import partial
 
 import pytest
+import timm
 import torch
 from cases import small
 from gradinit_cases import half_batches, joined, net
 from recorded import left
+from ruamel.yaml import YAML
 from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.initialize import initialize
+from initbench.registry import INITIALIZERS
 
 
 def poisoned(at):
@@ -90,6 +94,105 @@ def test_scales_stop_at_their_floor(floor):
     assert {scale for name, scale in ends.items() if name.endswith("weight")} <= {floor, 3.0}
     assert {scale for name, scale in ends.items() if name.endswith("bias")} <= {0.0, 3.0}
     assert {floor, 0.0} <= set(ends.values())
+
+
+def test_a_scale_of_0_stays_there():
+    """The authors' `RescaleAdam` passes over tensors of norm 0; a derivative would bring the scale back to 3."""
+
+    def draw():
+        for index, (inputs, targets) in enumerate(half_batches()):
+            yield inputs * (-1) ** (index // 2), targets
+
+    model = net("none", 2.0)
+    record = initialize(model, "gradinit", base=None, iterations=1, gamma=1e-3, tau=2.0, batches=draw())
+    gone = [name for name, scale in record.conditions["scales"].items() if scale == 0]
+    assert gone
+    for iterations in range(2, 7):
+        model = net("none", 2.0)
+        record = initialize(model, "gradinit", base=None, iterations=iterations, gamma=1e-3, tau=2.0, batches=draw())
+        assert all(record.conditions["scales"][name] == 0 for name in gone)
+        assert all(model.get_parameter(name).eq(0).all() for name in gone)
+
+
+@pytest.mark.parametrize("gamma", [math.inf, "inf"])
+def test_without_a_bound_the_loss_is_descended_always(gamma):
+    """As the authors' `gnorm > gamma` is never true."""
+    options = {"base": None, "iterations": 4, "tau": 0.05}
+    bounded, unbounded = (net("none", 40.0) for _ in range(2))
+    record = initialize(bounded, "gradinit", gamma=1e30, batches=half_batches(), **options)
+    other = initialize(unbounded, "gradinit", gamma=gamma, batches=half_batches(), **options)
+    assert other.conditions["constrained_steps"] == 0
+    assert other.conditions["scales"] == pytest.approx(record.conditions["scales"], rel=1e-9)
+    assert other.arguments["gamma"] == "inf"
+    json.dumps(other.to_json(), allow_nan=False)
+
+
+def test_a_suite_writes_no_bound_as_an_infinity():
+    """Specs and records are JSON, which has none."""
+    component = INITIALIZERS.get("gradinit")
+    spec = component.spec(component.resolve({"gamma": YAML(typ="safe").load(".inf")}))
+    assert json.loads(json.dumps(spec, allow_nan=False))["arguments"]["gamma"] == "inf"
+    assert component.spec(component.resolve(spec["arguments"])) == spec
+    with pytest.raises(ArgumentError):
+        component.resolve({"tau": math.inf})
+
+
+class Biased(nn.Module):
+    """A layer whose bias in eval mode is looked up in a table once, as timm's LeViT keeps its attention biases."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.linspace(0.5, 2.0, 4, dtype=torch.float64))
+        self.register_buffer("order", torch.tensor([3, 1, 0, 2, 2, 1]))
+        self.norm = nn.BatchNorm1d(6).double()
+        self.kept = {}
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.kept = {} if mode else self.kept
+        return self
+
+    def forward(self, x):
+        if self.training:
+            return self.norm(x + self.table[self.order])
+        if "bias" not in self.kept:
+            self.kept["bias"] = self.table[self.order]
+        return self.norm((x + self.kept["bias"]).tanh())
+
+
+@pytest.mark.parametrize("gamma", [1e-3, math.inf])
+def test_what_a_module_keeps_of_its_parameters_is_computed_anew(gamma):
+    """Else the second iteration sees the first one's biases, and differentiates through its graph."""
+
+    def network(forgetting):
+        torch.manual_seed(0)
+        biased = Biased()
+        if forgetting:
+            biased.kept = type("Nothing", (dict,), {"__contains__": lambda *_: False})()
+        return nn.Sequential(nn.Flatten(), nn.Linear(192, 6).double(), biased, nn.Linear(6, 10).double())
+
+    scales = []
+    for forgetting in (False, True):
+        model = network(forgetting).eval()
+        model(torch.zeros(2, 192).double())
+        record = initialize(
+            model, "gradinit", base=None, iterations=5, gamma=gamma, tau=0.05, eta=0.5, batches=half_batches()
+        )
+        assert not any(module.training for module in model.modules())
+        scales.append(record.conditions["scales"])
+        if not forgetting:
+            assert not model[2].kept
+    assert scales[0] == pytest.approx(scales[1], rel=1e-12)
+    assert scales[0]["2.table"] != 1
+
+
+@pytest.mark.slow
+def test_levit():
+    """Its attention biases, 0 at first, are kept in eval mode: autograd ended with a message of its own."""
+    model = timm.create_model("levit_128s", num_classes=10)
+    record = initialize(model, "gradinit", iterations=2, data="random", input_shape=(1, 3, 224, 224), num_classes=10)
+    assert len(record.history) == 2
+    assert not any(module.attention_bias_cache for module in model.modules() if hasattr(module, "attention_bias_cache"))
 
 
 def rectified(norm):

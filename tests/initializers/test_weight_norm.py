@@ -16,6 +16,7 @@ from torch.nn.utils.parametrizations import weight_norm
 from initbench.architectures.create import create_model
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
+from initbench.initializers.stages import stages
 
 
 def gains(module):
@@ -143,6 +144,103 @@ def test_stem_shortcut_and_branches():
         end = model.get_submodule(branch.ends[0])
         assert gains(end)[0].item() == pytest.approx(math.sqrt(1 / 3))  # three blocks to a stage
     assert initialize(model, "weight_norm").tensors["classifier.weight"] == [drawn("orthogonal")]
+
+
+class Block(nn.Module):
+    """The authors' block: x + W2·ReLU(W1·x), with a 1×1 convolution in the shortcut where the shape changes."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = weight_norm(nn.Conv2d(inputs, outputs, 3, stride, 1))
+        self.conv2 = weight_norm(nn.Conv2d(outputs, outputs, 3, 1, 1))
+        self.shortcut = weight_norm(nn.Conv2d(inputs, outputs, 1, stride)) if stride > 1 else None
+
+    def forward(self, x):
+        return self.conv2(self.conv1(x).relu()) + (x if self.shortcut is None else self.shortcut(x))
+
+
+class Flat(nn.Module):
+    """The authors' `ResNet`: a stem and the blocks of three stages in one sequence, mean over positions, classifier."""
+
+    def __init__(self, blocks=3):
+        super().__init__()
+        sizes = [(16, 16, 1), (16, 32, 2), (32, 64, 2)]
+        rows = [Block(a if i == 0 else b, b, s if i == 0 else 1) for a, b, s in sizes for i in range(blocks)]
+        self.backbone = nn.Sequential(weight_norm(nn.Conv2d(3, 16, 3, 1, 1)), *rows)
+        self.classifier = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.classifier(self.backbone(x).mean((2, 3)))
+
+
+def test_a_stage_is_a_row_of_branches_of_one_shape():
+    """And not a module: all nine blocks stand in one."""
+    flat = Flat()
+    names = [[branch.block for branch in stage] for stage in stages(flat, residual_branches(flat))]
+    assert names == [[f"backbone.{3 * stage + block}" for block in (1, 2, 3)] for stage in range(3)]
+    # A stage may begin with a smaller image of as many channels.
+    same = nn.Sequential(*(Block(8, 8, stride) for stride in (1, 1, 2, 1, 1)))
+    assert [len(stage) for stage in stages(same, residual_branches(same))] == [2, 3]
+    ours = create_model("wrn", depth=22, width=1, norm="none", scheme="weight_norm")
+    assert [len(stage) for stage in stages(ours, residual_branches(ours))] == [3, 3, 3]
+
+
+# Gains of the authors' networks, made by their code: victorcampos7/weightnorm-init at d57a84e,
+# `WideResNet((32, 32, 3), 2, 10, True, False, "orthogonal_proposed", k=2)`, in its own names, ours beside them,
+AUTHORS_WRN_16_2 = {
+    "conv1": ("stem", 0.4330126941204071),
+    "conv2.0.conv1": ("groups.0.0.conv1", 1.0),
+    "conv2.0.conv2": ("groups.0.0.conv2", 0.7071067690849304),
+    "conv2.0.shortcut": ("groups.0.0.projection", 0.7071067690849304),
+    "conv2.1.conv1": ("groups.0.1.conv1", 1.4142135381698608),
+    "conv2.1.conv2": ("groups.0.1.conv2", 0.7071067690849304),
+    "conv3.0.conv1": ("groups.1.0.conv1", 1.0),
+    "conv3.0.conv2": ("groups.1.0.conv2", 0.7071067690849304),
+    "conv3.0.shortcut": ("groups.1.0.projection", 0.7071067690849304),
+    "conv3.1.conv1": ("groups.1.1.conv1", 1.4142135381698608),
+    "conv3.1.conv2": ("groups.1.1.conv2", 0.7071067690849304),
+    "conv4.0.conv1": ("groups.2.0.conv1", 1.0),
+    "conv4.0.conv2": ("groups.2.0.conv2", 0.7071067690849304),
+    "conv4.0.shortcut": ("groups.2.0.projection", 0.7071067690849304),
+    "conv4.1.conv1": ("groups.2.1.conv1", 1.4142135381698608),
+    "conv4.1.conv2": ("groups.2.1.conv2", 0.7071067690849304),
+}
+# and `ResNet((32, 32, 3), 16, 3, 10, True, False, "orthogonal_proposed")`, conv1, conv2 and shortcut of each block.
+AUTHORS_FLAT_STEM = 0.6123724579811096
+AUTHORS_FLAT = [
+    (1.4142135381698608, 0.5773502588272095, None),
+    (1.4142135381698608, 0.5773502588272095, None),
+    (1.4142135381698608, 0.5773502588272095, None),
+    (1.0, 0.5773502588272095, 0.7071067690849304),
+    (1.4142135381698608, 0.5773502588272095, None),
+    (1.4142135381698608, 0.5773502588272095, None),
+    (1.0, 0.5773502588272095, 0.7071067690849304),
+    (1.4142135381698608, 0.5773502588272095, None),
+    (1.4142135381698608, 0.5773502588272095, None),
+]
+
+
+def test_the_gains_of_the_authors_wide_residual_network():
+    model = create_model("wrn", depth=16, width=2, norm="none", scheme="weight_norm")
+    initialize(model, "weight_norm")
+    for ours, value in AUTHORS_WRN_16_2.values():
+        found = gains(model.get_submodule(ours))
+        assert found.tolist() == pytest.approx([value] * len(found), rel=1e-6)
+
+
+def test_the_gains_of_the_authors_flat_residual_network():
+    """Its blocks all stand in one module, and its stem has κ = 2, which is 1 in their wide one."""
+    model = Flat()
+    initialize(model, "weight_norm", stem=2.0)
+    assert gains(model.backbone[0])[0].item() == pytest.approx(AUTHORS_FLAT_STEM, rel=1e-6)
+    for block, (first, last, shortcut) in zip(model.backbone[1:], AUTHORS_FLAT, strict=True):
+        assert gains(block.conv1)[0].item() == pytest.approx(first, rel=1e-6)
+        assert gains(block.conv2)[0].item() == pytest.approx(last, rel=1e-6)
+        assert (block.shortcut is None) == (shortcut is None)
+        if shortcut is not None:
+            assert gains(block.shortcut)[0].item() == pytest.approx(shortcut, rel=1e-6)
+    initialize(model, "weight_norm")
+    assert gains(model.backbone[0])[0].item() == pytest.approx(AUTHORS_FLAT_STEM / math.sqrt(2), rel=1e-6)
 
 
 def test_a_model_without_weight_normalization_is_refused():
