@@ -344,7 +344,8 @@ def test_unknown_names():
     with pytest.raises(UnknownNameError, match=r"^unknown initializer 'metaint' \(did you mean 'metainit'\?\)$"):
         INITIALIZERS.get("metaint")
     with pytest.raises(
-        UnknownNameError, match=r"^unknown architecture 'qqqq' \(valid: gpt, mlp, plain, resnet, timm/\*, wrn\)$"
+        UnknownNameError,
+        match=r"^unknown architecture 'qqqq' \(valid: gpt, hf/\*, mlp, plain, resnet, timm/\*, torchvision/\*, wrn\)$",
     ):
         ARCHITECTURES.get("qqqq")
 

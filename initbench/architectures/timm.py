@@ -66,7 +66,7 @@ def timm_model(
     }
     chosen = {"img_size": img_size is not None, "drop_rate": drop_rate > 0, "drop_path_rate": drop_path_rate > 0}
     if norm_layer not in {None, "none"}:
-        _check_norm_layer(norm_layer)
+        check_norm_layer(norm_layer)
         options["norm_layer"], chosen["norm_layer"] = norm_layer, True
     try:
         built = _build(model, inputs.shape[0], outputs, options, chosen)
@@ -81,7 +81,7 @@ def timm_model(
     return built
 
 
-def _check_norm_layer(name: str) -> None:
+def check_norm_layer(name: str) -> None:
     """Raise an ArgumentError unless timm has a normalization of this name: most models would raise a bare KeyError."""
     from timm.layers import get_norm_layer
 

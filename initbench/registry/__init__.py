@@ -20,6 +20,7 @@ from initbench.registry.traits import (
     DatasetTraits,
     Description,
     InitializerTraits,
+    Member,
     ProbeTraits,
     SchemeTraits,
     TaskTraits,
@@ -48,6 +49,7 @@ __all__ = [
     "Description",
     "Initializer",
     "InitializerTraits",
+    "Member",
     "ProbeTraits",
     "Registry",
     "SchemeTraits",
@@ -92,10 +94,12 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {
         "gpt": "initbench.architectures.gpt",
+        "hf/*": "initbench.architectures.hf",
         "mlp": "initbench.architectures.mlp",
         "plain": "initbench.architectures.wrn",
         "resnet": "initbench.architectures.resnet",
         "timm/*": "initbench.architectures.timm",
+        "torchvision/*": "initbench.architectures.torchvision",
         "wrn": "initbench.architectures.wrn",
     },
     frozenset({"inputs", "outputs", "scheme"}),
@@ -176,6 +180,7 @@ def register_architecture(
     tasks: tuple[str, ...] = ("classification",),
     schemes: tuple[str, ...] = (),
     members: Callable[[], Iterable[str]] = tuple,
+    member: Callable[[str], Member] | None = None,
     example: str = "",
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
@@ -194,13 +199,16 @@ def register_architecture(
         tasks: the tasks that it serves.
         schemes: the schemes whose network it builds itself.
         members: for a family ``prefix/*``, its members' names.
+        member: for a family whose members differ in their arguments or tasks, what is known of the member of a name.
         example: for a family, the member that is shown where one has to be.
         reference: the paper.
 
     Raises:
         InitbenchError: the name is taken.
     """
-    return ARCHITECTURES.register(name, version, ArchitectureTraits(tasks, schemes, members, example, reference))
+    return ARCHITECTURES.register(
+        name, version, ArchitectureTraits(tasks, schemes, members, member, example, reference)
+    )
 
 
 def register_task(name: str, version: int = 1, *, reference: str = "") -> Callable[[TaskClass], TaskClass]:

@@ -69,6 +69,7 @@ class Component(Generic[TraitsT]):
         version: raised when the component's numbers change; part of every trial's id.
         traits: what it declared at registration.
         supplied: keyword arguments of the factory that the library passes, not the user.
+        own: of a family's member, the arguments that it has beside the factory's.
     """
 
     kind: str
@@ -77,6 +78,7 @@ class Component(Generic[TraitsT]):
     version: int
     traits: TraitsT
     supplied: frozenset[str] = frozenset()
+    own: tuple[inspect.Parameter, ...] = ()
 
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
@@ -92,7 +94,8 @@ class Component(Generic[TraitsT]):
                 f"{self.kind} {self.name!r}: an argument cannot be called {name!r}: initbench has one of that name"
             )
         named = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-        return {n: p for n, p in signature.parameters.items() if n not in self.supplied and p.kind in named}
+        parameters = {**signature.parameters, **{parameter.name: parameter for parameter in self.own}}
+        return {n: p for n, p in parameters.items() if n not in self.supplied and p.kind in named}
 
     @property
     def arguments(self) -> tuple[Argument, ...]:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from initbench import plugins
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.registry.component import Component, TraitsT
+from initbench.registry.traits import ArchitectureTraits
 from initbench.validation import nearest
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
@@ -122,10 +123,17 @@ class Registry(Generic[TraitsT]):
             hint = "" if member in {"", "*"} else nearest(name, [f"{prefix}/{m}" for m in members], list_all=False)
             example = f" (such as {prefix}/{members[0]})" if members else ""
             raise UnknownNameError(f"unknown {self.kind} {name!r}{hint or example}")
-        self._members[name] = Component(
-            self.kind, name, partial(family.factory, member), family.version, family.traits, family.supplied
-        )
+        self._members[name] = self._made(family, name, member)
         return self._members[name]
+
+    def _made(self, family: Component[TraitsT], name: str, member: str) -> Component[TraitsT]:
+        factory, traits, own = partial(family.factory, member), family.traits, ()
+        if isinstance(traits, ArchitectureTraits) and traits.member is not None:
+            known = traits.member(member)
+            own = known.arguments
+            if known.tasks is not None:
+                traits = replace(traits, tasks=known.tasks)
+        return Component(self.kind, name, factory, family.version, traits, family.supplied, own)
 
 
 def _definition(factory: Callable[..., Any]) -> tuple[str, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
+    import inspect
+
     from initbench.inputs import Inputs
 
 DataKind = Literal["random", "real"]
@@ -62,6 +64,49 @@ class InitializerTraits:
 
 
 @dataclass(frozen=True)
+class Shallow:
+    """Shallow networks of the same kind as a deep one: what is refused of one is refused of the other.
+
+    Attributes:
+        arguments: those that give the shallow network, in the place of the deep one's.
+        more: those that give the next deeper one.
+        times: how many times the deep network has, beside what the shallow one has, what the next deeper one adds to
+            it, parameters and all.
+    """
+
+    arguments: Mapping[str, Any]
+    more: Mapping[str, Any]
+    times: int
+
+    @classmethod
+    def of_depth(cls, depth: int, least: int, step: int, deepest: int) -> Self | None:
+        """Return the networks of the least depth and of one step more; None for a depth that is no deeper, or wrong.
+
+        Args:
+            depth: the deep network's argument ``depth``.
+            least: depth of the shallow network.
+            step: how much deeper the next one is.
+            deepest: the greatest depth that the architecture takes.
+        """
+        if not least < depth <= deepest or (depth - least) % step:
+            return None
+        return cls({"depth": least}, {"depth": least + step}, (depth - least) // step)
+
+
+@dataclass(frozen=True)
+class Member:
+    """What is known of one member of a family of architectures, beside what the family declares.
+
+    Attributes:
+        tasks: the tasks that it serves; None for those of the family.
+        arguments: the arguments that it has beside the factory's own; the factory takes them as ``**arguments``.
+    """
+
+    tasks: tuple[str, ...] | None = None
+    arguments: tuple[inspect.Parameter, ...] = ()
+
+
+@dataclass(frozen=True)
 class ArchitectureTraits:
     """What an architecture declares.
 
@@ -69,15 +114,19 @@ class ArchitectureTraits:
         tasks: the tasks that it serves.
         schemes: the schemes that it builds itself; for all others see `SchemeTraits`.
         members: the names of a family's members.
+        member: what is known of the member of a name, where members differ; None where they do not.
         example: one of them, for `initbench describe`.
         reference: the paper, for `initbench describe`.
+        shallow: called with all arguments; returns shallow networks of the same kind, None for one that is shallow.
     """
 
     tasks: tuple[str, ...] = ("classification",)
     schemes: tuple[str, ...] = ()
     members: Callable[[], Iterable[str]] = tuple
+    member: Callable[[str], Member] | None = None
     example: str = ""
     reference: str = ""
+    shallow: Callable[[Mapping[str, Any]], Shallow | None] | None = None
 
 
 @dataclass(frozen=True)

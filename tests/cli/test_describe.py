@@ -80,8 +80,9 @@ def test_no_argument_is_documented_that_is_not_there(registry, name):
 def test_the_suite_lines_are_accepted_and_mean_the_defaults(registry, name, tmp_path):
     component = registry.find(name)
     spec = loaded(tmp_path, registry.kind, card(component)["suite"])
-    assert spec.name == (name if not name.endswith("/*") else "timm/resnet18")
-    assert spec.arguments == component.spec(component.resolve({}))["arguments"]
+    member = registry.get(name if not name.endswith("/*") else name.removesuffix("*") + component.traits.example)
+    assert spec.name == member.name
+    assert spec.arguments == member.spec(member.resolve({}))["arguments"]
 
 
 @every_component

@@ -1,0 +1,148 @@
+"""Every image classifier of torchvision, as ``torchvision/NAME``; never with pretrained weights."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
+
+from initbench.architectures.rewrite import remove_normalization, rewrite
+from initbench.architectures.schemes import SCHEMES, Scheme
+from initbench.architectures.timm import check_norm_layer
+from initbench.errors import ArgumentError
+from initbench.inputs import Inputs
+from initbench.registry import Member, register_architecture
+from initbench.validation import types_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_CHANNELS = 3
+_PLAIN = {bool, int, float, str, list, tuple, type(None)}
+# What the data say, and what a training with one loss has no use for: the auxiliary classifiers of two models. Where
+# these are not told how to draw their weights, they warn and draw as if they were told to.
+_SET = {"num_classes", "image_size", "input_size", "aux_logits", "dropout_aux", "init_weights"}
+
+
+def _members() -> Iterable[str]:
+    from torchvision import models
+
+    names: list[str] = models.list_models(module=models)
+    return names
+
+
+@cache
+def _options(model: str) -> dict[str, inspect.Parameter]:
+    """Return what the constructor of a model's class takes, by name: its function returns this class."""
+    from torchvision import models
+
+    returned = inspect.signature(models.get_model_builder(model), eval_str=True).return_annotation
+    return dict(inspect.signature(returned, eval_str=True).parameters)
+
+
+def _member(model: str) -> Member:
+    """Return the options of a model that are plain values, null by default: a function may have another default."""
+    plain = {n: p for n, p in _options(model).items() if n not in _SET and types_of(p.annotation) <= _PLAIN}
+    # What a class requires, its model's function gives it; but that of EfficientNet takes another dropout.
+    free = [p for n, p in plain.items() if p.default is not p.empty or n == "dropout"]
+    return Member(
+        arguments=tuple(p.replace(kind=p.KEYWORD_ONLY, default=None, annotation=p.annotation | None) for p in free)
+    )
+
+
+@register_architecture(
+    "torchvision/*",
+    members=_members,
+    member=_member,
+    example="resnet18",
+    schemes=SCHEMES,
+    reference="TorchVision maintainers and contributors, TorchVision: PyTorch's Computer Vision library, 2016",
+)
+def torchvision_model(
+    model: str,
+    norm_layer: str | None = None,
+    *,
+    inputs: Inputs = Inputs((3, 32, 32)),
+    outputs: int = 10,
+    scheme: Scheme = "standard",
+    **options: Any,
+) -> nn.Module:
+    """An image classifier of torchvision, untrained; a scheme takes its normalization out (see `initbench.rewrite`).
+
+    Its other arguments are those of the model's class in torchvision that are plain values, such as `dropout` or
+    `width_per_group`; null stands for the model's own. One that the model sets itself is refused. GoogLeNet and
+    Inception v3 are built without their auxiliary classifiers.
+
+    Args:
+        model: its name in torchvision.
+        norm_layer: timm's name of a normalization, such as batchnorm2d, groupnorm (32 groups), groupnorm1 (one group)
+            or layernorm2d (over the channels of each pixel); none for a bias in the place of each normalization (see
+            `initbench.remove_normalization`); null for the model's own.
+        inputs: images of 3 channels.
+        outputs: number of classes.
+        scheme: standard, fixup, skipinit or weight_norm.
+        options: the model's own, see above.
+
+    Raises:
+        ArgumentError: the model has no such option, or cannot be built with its value or for the images.
+        ValueError: it has no normalization to take out, or no residual branches for the scheme.
+    """
+    if not inputs.is_image or inputs.shape[0] != _CHANNELS:
+        raise ArgumentError(f"must be images of 3 channels for torchvision/{model}, got {inputs}", "inputs")
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if norm_layer not in {None, "none"}:
+        chosen["norm_layer"] = _norm_layer(model, norm_layer)
+    built = _build(model, chosen, {"num_classes": outputs, **_sizes(model, inputs)})
+    if norm_layer == "none":
+        built = remove_normalization(built)
+    return built if scheme == "standard" else rewrite(built, scheme)
+
+
+def _norm_layer(model: str, name: str) -> Any:
+    from timm.layers import get_norm_layer
+
+    check_norm_layer(name)
+    if "norm_layer" not in _options(model):
+        raise ArgumentError(f"is not an option of torchvision/{model}", "norm_layer")
+    return get_norm_layer(name)
+
+
+def _sizes(model: str, inputs: Inputs) -> dict[str, Any]:
+    """Return what a model is told beside its classes: the size of the images, and what `_SET` says of weights."""
+    known, (height, width) = _options(model), inputs.shape[1:]
+    told: dict[str, Any] = {}
+    if "image_size" in known:
+        if height != width:
+            raise ArgumentError(f"must be square images for torchvision/{model}, got {inputs}", "inputs")
+        told["image_size"] = height
+    if "input_size" in known:
+        told["input_size"] = (height, width)
+    if "aux_logits" in known:
+        told |= {"aux_logits": False, "init_weights": True}
+    return told
+
+
+def _build(model: str, chosen: Mapping[str, Any], told: Mapping[str, Any]) -> nn.Module:
+    """Build the model.
+
+    Raises:
+        ArgumentError: it sets an option itself that the user chose, or does not fit the images.
+    """
+    from torchvision import models
+
+    try:
+        built: nn.Module = models.get_model(model, weights=None, **chosen, **told)
+    except (AssertionError, RuntimeError, TypeError, ValueError, ZeroDivisionError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        # "... got multiple values for argument 'growth_rate'", "The parameter 'groups' expected value 32 but got 2".
+        refused = [name for name in chosen if f"'{name}'" in reason]
+        if refused and ("multiple values" in reason or "expected value" in reason):
+            raise ArgumentError(f"is not an option of torchvision/{model}", refused[0]) from error
+        if chosen:
+            given = ", ".join(chosen)
+            raise ArgumentError(f"torchvision/{model} cannot be built with this {given}: {reason}") from error
+        size = told.get("image_size", told.get("input_size", ""))
+        raise ArgumentError(f"of size {size} do not fit torchvision/{model}: {reason}", "inputs") from error
+    return built
