@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from torch import Tensor, nn
 
 from initbench.architectures.blocks import make_dropout
@@ -19,7 +21,10 @@ from initbench.architectures.gpt_blocks import (
 from initbench.architectures.under_scheme import STATED, check_norm, make_scalar_bias
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import STANDARD, register_architecture
+from initbench.registry import STANDARD, Shallow, register_architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _DEEPEST = 10_000
 
@@ -98,11 +103,16 @@ class GPT(nn.Module):
         return logits
 
 
+def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
+    return Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST)
+
+
 @register_architecture(
     "gpt",
     tasks=("language_modelling",),
     schemes=STATED,
     reference="Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), 2019",
+    shallow=_shallow,
 )
 def gpt(
     depth: int = 12,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -17,7 +17,10 @@ from initbench.architectures.under_scheme import (
 )
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import STANDARD, register_architecture
+from initbench.registry import STANDARD, Shallow, register_architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PAPER = "He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016, section 4.2"
 _DEEPEST = 100_000
@@ -185,7 +188,12 @@ class ResNet(nn.Module):
         return logits
 
 
-@register_architecture("resnet", schemes=STATED, reference=_PAPER)
+def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
+    step = 3 * len(_KERNELS[arguments["block"]])
+    return Shallow.of_depth(arguments["depth"], 2 * step + 2, step, _DEEPEST)
+
+
+@register_architecture("resnet", schemes=STATED, reference=_PAPER, shallow=_shallow)
 def resnet(
     depth: int = 20,
     width: int = 1,

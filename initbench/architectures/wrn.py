@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from torch import Tensor, nn
 
 from initbench.architectures.blocks import (
@@ -23,7 +25,10 @@ from initbench.architectures.under_scheme import (
 )
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import STANDARD, register_architecture
+from initbench.registry import STANDARD, Shallow, register_architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
 
@@ -172,7 +177,11 @@ class WideResNet(nn.Module):
         return logits
 
 
-@register_architecture("wrn", schemes=STATED, reference=_PAPER)
+def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
+    return Shallow.of_depth(arguments["depth"], 16, 6, _DEEPEST)
+
+
+@register_architecture("wrn", schemes=STATED, reference=_PAPER, shallow=_shallow)
 def wrn(
     depth: int = 28,
     width: int = 10,
@@ -225,6 +234,7 @@ def wrn(
 @register_architecture(
     "plain",
     reference=f"{_PAPER}, without skips as in Dauphin & Schoenholz, NeurIPS 2019, section 4",
+    shallow=_shallow,
 )
 def plain(
     depth: int = 28,

@@ -23,6 +23,7 @@ from initbench.registry.traits import (
     Member,
     ProbeTraits,
     SchemeTraits,
+    Shallow,
     TaskTraits,
 )
 from initbench.validation import nearest
@@ -53,6 +54,7 @@ __all__ = [
     "ProbeTraits",
     "Registry",
     "SchemeTraits",
+    "Shallow",
     "TaskTraits",
     "register_architecture",
     "register_dataset",
@@ -183,6 +185,7 @@ def register_architecture(
     member: Callable[[str], Member] | None = None,
     example: str = "",
     reference: str = "",
+    shallow: Callable[[Mapping[str, Any]], Shallow | None] | None = None,
 ) -> Callable[[Factory], Factory]:
     """Register an architecture: a factory that returns an `nn.Module`.
 
@@ -202,13 +205,14 @@ def register_architecture(
         member: for a family whose members differ in their arguments or tasks, what is known of the member of a name.
         example: for a family, the member that is shown where one has to be.
         reference: the paper.
+        shallow: called with all arguments by name; returns shallow networks of the same kind, by which one of
+            thousands of blocks is planned, None for one that is shallow.
 
     Raises:
         InitbenchError: the name is taken.
     """
-    return ARCHITECTURES.register(
-        name, version, ArchitectureTraits(tasks, schemes, members, member, example, reference)
-    )
+    traits = ArchitectureTraits(tasks, schemes, members, member, example, reference, shallow)
+    return ARCHITECTURES.register(name, version, traits)
 
 
 def register_task(name: str, version: int = 1, *, reference: str = "") -> Callable[[TaskClass], TaskClass]:

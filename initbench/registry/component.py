@@ -17,6 +17,8 @@ from initbench.validation import argument_of, choices_of, explain, type_text, ty
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from initbench.registry.traits import Shallow
+
 TraitsT = TypeVar("TraitsT")
 
 
@@ -173,6 +175,15 @@ class Component(Generic[TraitsT]):
     def path_arguments(self) -> tuple[str, ...]:
         """The names of the arguments that are paths."""
         return tuple(n for n, p in self._parameters.items() if Path in types_of(p.annotation))
+
+    def shallow(self, arguments: Mapping[str, Any]) -> Shallow | None:
+        """Return the shallow networks of the same kind that an architecture declares for one with these arguments.
+
+        Args:
+            arguments: all of them, as `resolve` returns them.
+        """
+        declared: Callable[[Mapping[str, Any]], Shallow | None] | None = getattr(self.traits, "shallow", None)
+        return None if declared is None else declared(arguments)
 
     @property
     def reading_arguments(self) -> tuple[str, ...]:

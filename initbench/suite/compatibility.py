@@ -11,9 +11,12 @@ from initbench.registry import INITIALIZERS, STANDARD, scheme_names
 from initbench.suite.spec import ComponentSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torch import Tensor
 
     from initbench.inputs import Inputs
+    from initbench.registry import ArchitectureTraits, Component
     from initbench.suite.document import Document
     from initbench.suite.load import Choice
     from initbench.suite.spec import DatasetSpec, TrialDraft
@@ -111,6 +114,9 @@ class Compatibility:
     def _try(self, dataset: DatasetSpec, architecture: Choice, scheme: str) -> Refusal | ModelTraits:
         """Build the model and run it on two samples; return why that cannot be, or what a recipe may ask of it.
 
+        In the place of a deep network it is the shallow one that its architecture declares. What does not fit into
+        memory is not built.
+
         On the CPU: on the meta device it would cost nothing, but the first operation there imports PyTorch's compiler,
         which takes longer than a forward pass of a large network.
         """
@@ -122,9 +128,16 @@ class Compatibility:
 
         name, inputs, outputs = architecture.spec.name, dataset.inputs, dataset.outputs
         expected = (_SAMPLES, *find_task(dataset.task).output_shape(inputs, outputs))
+        component = architecture.component
+        if (reason := _too_large(component, architecture.spec.arguments, dataset)) is not None:
+            return Refusal(reason, None)
         try:
+            arguments = dict(architecture.spec.arguments)
+            shallow = component.shallow(component.resolve(arguments))
+            if shallow is not None:
+                arguments |= shallow.arguments
             with torch.random.fork_rng(devices=[]), torch.inference_mode():
-                model = build_model(architecture.component, architecture.spec.arguments, inputs, outputs, scheme)
+                model = build_model(component, arguments, inputs, outputs, scheme)
                 result = tensor_of(model.eval()(_zeros(inputs)))
         except ArgumentError as error:
             # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
@@ -151,6 +164,20 @@ class Compatibility:
         """Return whether the suite gives an argument; for an error that names none, whether it gives any."""
         names = [argument] if argument else [a.name for a in architecture.component.arguments]
         return any(self.document.has((*architecture.key, name)) for name in names)
+
+
+def _too_large(
+    component: Component[ArchitectureTraits], arguments: Mapping[str, Any], dataset: DatasetSpec
+) -> str | None:
+    """Return why a model does not fit into memory, None where it does or where its size is not known."""
+    from initbench.architectures.size import model_size, too_large
+
+    try:
+        resolved = component.resolve(arguments)
+        size = model_size(component, resolved, inputs=dataset.inputs, outputs=dataset.outputs)
+    except Exception:  # noqa: BLE001  # whatever speaks against the model is said when it is built and run
+        return None
+    return too_large(component, resolved, size)
 
 
 def _zeros(inputs: Inputs) -> Tensor:

@@ -1,0 +1,103 @@
+"""How large a model is, before it is built."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import nn
+
+    from initbench.inputs import Inputs
+    from initbench.registry import ArchitectureTraits, Component
+
+_SIZES = ("depth", "width", "layers", "layer", "size", "embd", "dim", "model", "heads", "inner", "experts")
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a model is made of.
+
+    Attributes:
+        parameters: how many numbers; a tensor that is tied counts once.
+        bytes: of its parameters and buffers.
+    """
+
+    parameters: int
+    bytes: int
+
+
+def model_size(
+    component: Component[ArchitectureTraits], arguments: Mapping[str, Any], *, inputs: Inputs, outputs: int
+) -> Size:
+    """Return the size of an architecture's standard network without building it.
+
+    It is built on the meta device, where tensors have shapes and no values. Of a network of many equal blocks two
+    shallow ones are, from which its size follows exactly.
+
+    Args:
+        component: the architecture.
+        arguments: all of them, as `Component.resolve` returns them.
+        inputs: one sample.
+        outputs: classes, or tokens of a vocabulary.
+
+    Raises:
+        Exception: what the architecture raises where it cannot be built so.
+    """
+
+    def counted(own: Mapping[str, Any]) -> Size:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            model: nn.Module = component.call({**arguments, **own}, inputs=inputs, outputs=outputs, scheme="standard")
+        tensors = [*model.parameters(), *model.buffers()]
+        return Size(sum(p.numel() for p in model.parameters()), sum(t.numel() * t.element_size() for t in tensors))
+
+    shallow = component.shallow(arguments)
+    if shallow is None:
+        return counted({})
+    base, more = counted(shallow.arguments), counted(shallow.more)
+    return Size(
+        base.parameters + shallow.times * (more.parameters - base.parameters),
+        base.bytes + shallow.times * (more.bytes - base.bytes),
+    )
+
+
+def available_memory() -> float:
+    """Return how many bytes of memory a process can still get, infinity where the system does not say.
+
+    Of a container with a limit it is what the limit leaves (cgroup v2: memory.max and memory.current).
+    """
+    free = math.inf
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), free)
+    with suppress(OSError, ValueError):
+        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        free = min(free, limit - used)
+    return free
+
+
+def too_large(component: Component[ArchitectureTraits], arguments: Mapping[str, Any], size: Size) -> str | None:
+    """Return why a model cannot be built on this machine, in one line; None where it can.
+
+    Args:
+        component: the architecture.
+        arguments: all of them.
+        size: of the model.
+    """
+    available = available_memory()
+    if size.bytes <= available:
+        return None
+    numbers = {name: value for name, value in arguments.items() if type(value) is int and value > 1}
+    shrink = [f"{name} {value}" for name, value in numbers.items() if set(name.split("_")) & {*_SIZES}]
+    advice = f"a smaller one has less than {', '.join(shrink[:4])}" if shrink else "take a smaller one"
+    return (
+        f"{component.name} has {size.parameters:,} parameters, which take {size.bytes / 1e9:.3g} GB, and "
+        f"{available / 1e9:.3g} GB of memory are free: {advice}"
+    )
