@@ -27,6 +27,10 @@ def fixup(model: nn.Module, structure: Structure) -> nn.Module:
     start at 1, biases at 0. A scalar that a branch is multiplied by already is its multiplier, and other gates, such as
     LayerScale's, are set to 1. Layers whose weight is used without calling them, as in some attentions, have no bias.
 
+    Args:
+        model: is changed.
+        structure: of the model.
+
     Raises:
         ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no
             module that a multiplier could follow.

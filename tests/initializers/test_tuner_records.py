@@ -71,7 +71,7 @@ WORDS = {
     "attention.in_proj_weight": {"lsuv": NO_LAYER, "metainit": SCALED, "gradinit": SCALED},
     "attention.in_proj_bias": {"lsuv": UNTOUCHED, "metainit": UNTOUCHED, "gradinit": ZERO},
     "attention.out_proj.weight": {
-        "lsuv": NOT_RUN(layer="attention.out_proj"),
+        "lsuv": left("not_called", layer="attention.out_proj"),
         "metainit": SCALED,
         "gradinit": SCALED,
     },
