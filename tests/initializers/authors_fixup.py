@@ -24,12 +24,13 @@ class Block(nn.Module):
         self.scale = scalar(1.0)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.halves = stride == 2
 
     def forward(self, x):
         shifted = x + self.bias1a
         branch = (self.conv1(shifted) + self.bias1b).relu()
         branch = self.conv2(branch + self.bias2a) * self.scale + self.bias2b
-        if self.conv1.stride != (1, 1):
+        if self.halves:
             x = pad(shifted[:, :, ::2, ::2], (0, 0, 0, 0, 0, x.shape[1]))
         return (branch + x).relu()
 

@@ -18,6 +18,7 @@ from authors_fixup import Network, kind, our_name, set_to_numbers
 from torch.nn.functional import cross_entropy
 
 from initbench.architectures.create import create_model
+from initbench.architectures.rewrite import rewrite
 from initbench.initializers.initialize import initialize
 
 AUTHORS = {
@@ -138,3 +139,35 @@ def test_laws(depth):
             assert event["std"] == math.sqrt(2 / (16 * 9))
         else:
             assert parameter.eq(1.0 if name.endswith("scale") else 0.0).all(), name
+
+
+def test_a_network_whose_scalars_are_bare_parameters():
+    """It is set as ours is, weights as far as their names are in the draws, and trains with the same rates."""
+    bare, model = Network(20), ours(20)
+    set_to_numbers(dict(bare.named_parameters()), 20)
+    records = [initialize(network, "fixup", input_shape=(2, 3, 8, 8)) for network in (bare, model)]
+    theirs, own = (parameters_of(network) for network in (bare, model))
+    assert len(records[0].learning_rate_multipliers) == 1 + 1 + 9 * 5 + 1
+    for name in theirs:
+        events = records[0].tensors[name], records[1].tensors[our_name(name)]
+        assert events[0] == events[1], name
+        rates = [r.learning_rate_multipliers.get(n) for r, n in zip(records, (name, our_name(name)), strict=True)]
+        assert rates[0] == rates[1], name
+        if theirs[name].dim() == 4 and theirs[name].any():
+            ratio = (theirs[name].std() / own[name].std()).item()
+            assert abs(ratio - 1) < 5 / math.sqrt(theirs[name].numel())
+        else:
+            assert torch.equal(theirs[name], own[name]), name
+
+
+@pytest.mark.parametrize("make", [ours, Network])
+def test_the_scheme_leaves_them_as_they_are(make):
+    """They have its scalars already: the network of a plug-in gets no second set of them."""
+    model = make(20)
+    set_to_numbers(parameters_of(model), 20)
+    x = numbers("images", (4, 3, 8, 8)).float()
+    rewritten = rewrite(model, "fixup", inputs=x[:1])
+    assert [name for name, _ in rewritten.named_parameters()] == [name for name, _ in model.named_parameters()]
+    gates = {name: parameter for name, parameter in rewritten.named_parameters() if name.endswith("scale")}
+    assert len(gates) == 9
+    assert all(gate.item() == 1 for gate in gates.values())
