@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from initbench.structure.functions import ADDITIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from initbench.structure.run_graph import RunGraph
 
 
@@ -23,15 +25,22 @@ def find_scalar_biases(graph: RunGraph) -> list[str]:
         graph: of a run.
     """
     steps = Counter(node.module for node in graph.nodes if node.from_input)
-    layers = [f"{node.module}." for node in graph.nodes if node.layers]
+    holders = {around for node in graph.nodes if node.layers for around in _around(node.module)}
     found: dict[str, None] = {}
     for node in graph.nodes:
         if node.function not in ADDITIONS or not node.from_input:
             continue
-        within = f"{node.module}." if node.module else ""
-        if steps[node.module] > graph.calls[node.module] and not any(layer.startswith(within) for layer in layers):
-            continue
+        adds_alone = steps[node.module] <= graph.calls[node.module]
         for added in node.at((0, 1, "input", "other")):
-            if len(added.parameters) == 1 and math.prod(added.dims) == 1:
+            is_scalar = len(added.parameters) == 1 and math.prod(added.dims) == 1
+            if is_scalar and (adds_alone or node.module in holders):
                 found[added.parameters[0]] = None
     return list(found)
+
+
+def _around(module: str) -> Iterator[str]:
+    """Yield a module's name and those of the modules around it, of which the outermost is the model."""
+    while module:
+        yield module
+        module = module.rpartition(".")[0]
+    yield module
