@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from initbench.structure.functions import ADDITIONS, FACTORS, LINEAR, MOVES
+from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, LINEAR, MOVES
 from initbench.structure.relative_positions import factors
 from initbench.structure.signal_path import signals
 
@@ -142,14 +142,31 @@ class _Finder:
         return operand.from_input or len(additions) == 1
 
     def _is_shortcut(self, shortcut: _Side, branch: _Side) -> bool:
-        """Return whether a side is the identity or a projection: no attention, and no second network."""
-        if any(_mixes(node) for node in shortcut.behind(shortcut.start)):
+        """Return whether a side is the identity or a projection: no attention, and no second network.
+
+        Residual blocks make a side a second network too, as where streams of several resolutions are added (Wang et
+        al., Deep High-Resolution Representation Learning, 2020), but for branches beside this one from where it starts.
+        """
+        within = shortcut.behind(shortcut.start)
+        if any(_mixes(node) for node in within):
+            return False
+        if any(self._origin(node) is not self._origin(shortcut.start) for node in within if node in self.shortcuts):
             return False
         if shortcut.depth <= 1:
             return True
         first = next(node for node in shortcut.nodes if node.steps)
         is_linear = all(node.function in LINEAR for node in shortcut.behind(first))
         return is_linear and 2 * shortcut.depth <= branch.depth
+
+    def _origin(self, node: Node) -> Node:
+        """Return what a sum of residual branches adds all of them to, before what is linear and has no weights."""
+        while True:
+            if node in self.shortcuts:
+                node = self.shortcuts[node]
+            elif node.function in LINEAR and not node.steps and len(node.signals) == 1:
+                node = node.signals[0]
+            else:
+                return node
 
     def _sides(self, first: Node, second: Node) -> tuple[_Side, _Side] | None:
         """Return both sides, None where they come from no common tensor.
@@ -247,8 +264,9 @@ class _Finder:
 
 
 def _mixes(node: Node) -> bool:
-    """Return whether a node is a product of two results, as attention is."""
-    return bool(factors(node)) or node.function == "scaled_dot_product_attention"
+    """Return whether a node is a product of two results, as attention is, or a focal modulation."""
+    gated = node.function in FACTORS and len(node.signals) > 1
+    return gated or bool(factors(node)) or node.function == FUSED_ATTENTION
 
 
 def _index(node: Node) -> int:
