@@ -180,7 +180,7 @@ def test_a_stage_is_a_row_of_branches_of_one_shape():
     assert names == [[f"backbone.{3 * stage + block}" for block in (1, 2, 3)] for stage in range(3)]
     # A stage may begin with a smaller image of as many channels.
     same = nn.Sequential(*(Block(8, 8, stride) for stride in (1, 1, 2, 1, 1)))
-    assert [len(stage) for stage in stages(same, residual_branches(same))] == [2, 3]
+    assert [len(stage) for stage in stages(same, residual_branches(same, (8, 8, 8)))] == [2, 3]
     ours = create_model("wrn", depth=22, width=1, norm="none", scheme="weight_norm")
     assert [len(stage) for stage in stages(ours, residual_branches(ours))] == [3, 3, 3]
 
