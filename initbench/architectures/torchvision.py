@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
 
-from initbench.architectures.rewrite import remove_normalization, rewrite
-from initbench.architectures.schemes import SCHEMES, Scheme
+from initbench.architectures.rewrite import put_in
 from initbench.architectures.timm import check_norm_layer
+from initbench.batches import zero_inputs
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import Member, register_architecture
@@ -57,7 +57,6 @@ def _member(model: str) -> Member:
     members=_members,
     member=_member,
     example="resnet18",
-    schemes=SCHEMES,
     reference="TorchVision maintainers and contributors, TorchVision: PyTorch's Computer Vision library, 2016",
 )
 def torchvision_model(
@@ -66,7 +65,6 @@ def torchvision_model(
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
-    scheme: Scheme = "standard",
     **options: Any,
 ) -> nn.Module:
     """An image classifier of torchvision, untrained; a scheme takes its normalization out (see `initbench.rewrite`).
@@ -82,12 +80,11 @@ def torchvision_model(
             `initbench.remove_normalization`); null for the model's own.
         inputs: images of 3 channels.
         outputs: number of classes.
-        scheme: standard, fixup, skipinit or weight_norm.
         options: the model's own, see above.
 
     Raises:
         ArgumentError: the model has no such option, or cannot be built with its value or for the images.
-        ValueError: it has no normalization to take out, or no residual branches for the scheme.
+        ValueError: it has no normalization to take out.
     """
     if not inputs.is_image or inputs.shape[0] != _CHANNELS:
         raise ArgumentError(f"must be images of 3 channels for torchvision/{model}, got {inputs}", "inputs")
@@ -96,8 +93,8 @@ def torchvision_model(
         chosen["norm_layer"] = _norm_layer(model, norm_layer)
     built = _build(model, chosen, {"num_classes": outputs, **_sizes(model, inputs)})
     if norm_layer == "none":
-        built = remove_normalization(built)
-    return built if scheme == "standard" else rewrite(built, scheme)
+        built = put_in(built, "channel_bias", zero_inputs(inputs, built, 2))
+    return built
 
 
 def _norm_layer(model: str, name: str) -> Any:

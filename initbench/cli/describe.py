@@ -46,9 +46,9 @@ def describe(
                 raise
             continue
         cards.append(card(component))
-        found = structure_of_default(component) if component.kind == "architecture" else None
-        if found is not None:
-            cards[-1] |= {"structure": str(found[1]).splitlines(), "structure_inputs": found[0].to_json()}
+        known = structure_of_default(component) if component.kind == "architecture" else None
+        if known is not None:
+            cards[-1] |= {"structure": str(known[1]).splitlines(), "structure_inputs": known[0].to_json()}
     if not cards:
         raise UnknownNameError(f"unknown name {name!r}{nearest(name, [n for r in REGISTRIES for n in r.names()])}")
     if json:

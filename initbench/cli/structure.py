@@ -22,7 +22,7 @@ def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] 
     Nothing is computed: the model is on the meta device.
 
     Returns:
-        None where an argument has no default, or the architecture takes none of the inputs.
+        None for a family of architectures, where an argument has no default, or where none of the inputs is taken.
     """
     import torch
 
@@ -31,7 +31,7 @@ def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] 
     from initbench.registry import STANDARD
     from initbench.structure.find import find_structure
 
-    if any(argument.required for argument in component.arguments):
+    if component.name.endswith("/*") or any(argument.required for argument in component.arguments):
         return None
     for inputs in _INPUTS:
         try:

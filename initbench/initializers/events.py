@@ -35,7 +35,7 @@ REASONS = {
     "frozen_direction": "untouched: its direction is frozen",
     "no_layer_weight": "not scaled: it is no weight of a convolution or linear layer",
     "not_proportional": "not scaled: the outputs of {layer} are not proportional to it",
-    "not_called": "not scaled: a function gets it, and {layer} itself is not called",
+    "not_called": "not scaled: a function is given it, so that the outputs of {layer} alone are not seen",
     "not_run": "untouched: {layer} puts out nothing in the forward pass",
     "shared": "not scaled for {layer}, which shares it",
 }

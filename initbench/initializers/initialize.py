@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import InitializationContext, Optimizer
+from initbench.initializers.coverage import count_coverage
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
 from initbench.preservation import forked_rng, preserved
@@ -105,7 +106,10 @@ def initialize(
         _parameters_restored_on_error(model),
     ):
         context.run(name, apply, model)
-    _note_untouched(model, record)
+        _note_untouched(model, record)
+        bases = [resolved[argument] for argument in component.initializer_arguments]
+        as_built = bool(bases) and all(base is None for base in bases)
+        record.coverage = count_coverage(context, as_built=as_built)
     record.seconds = time.perf_counter() - start
     return record
 

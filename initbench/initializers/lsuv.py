@@ -91,9 +91,8 @@ def lsuv(
         run_visiting(model, inputs, layers, visitor)
         scales = visitor.scales()
         reached = _measure(model, inputs, layers)
-        idle = set(layers) - set(reached)
-        given = {layer.name for layer in find_structure(model, inputs[:1]).layers} if idle else set()
-        _write_record(context.record, model, layers, scales, visitor.shifts(), reached, embedded, idle & given)
+        given = _given_to_functions(model, inputs) if any(name not in reached for name in layers) else {}
+        _write_record(context.record, model, layers, scales, visitor.shifts(), reached, embedded, given)
         context.record.cost = {"forward": 2, "backward": 0}
         context.record.conditions |= {
             "std": std,
@@ -239,6 +238,12 @@ def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, Layer]) -> dict
     return result
 
 
+def _given_to_functions(model: nn.Module, inputs: Tensor) -> dict[str, str]:
+    """Return the weights of layers that a function is given, as in some attentions, each with its layer."""
+    layers = find_structure(model, inputs[:1]).layers
+    return {layer.weight: layer.name for layer in layers if not layer.called or layer.kind == "attention"}
+
+
 def _write_record(
     record: InitializationRecord,
     model: nn.Module,
@@ -247,7 +252,7 @@ def _write_record(
     shifts: dict[str, float],
     reached: dict[str, list[float]],
     embedded: set[int],
-    not_called: set[str],
+    given: dict[str, str],
 ) -> None:
     """Record for each weight what was done to it, or why nothing was."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -267,7 +272,7 @@ def _write_record(
             record.scaled(name, scales[layer], runs)
             scaled.add(name)
         elif not runs:
-            record.left(name, "not_called" if layer in not_called else "not_run", layer)
+            record.left(name, "not_called" if name in given else "not_run", layer)
         else:
             record.left(name, "shared" if name in scaled or id(weight) in embedded else "not_proportional", layer)
         bias = own_parameter(module, "bias")
@@ -275,4 +280,4 @@ def _write_record(
             record.shifted(names[id(bias)], shifts[layer])
     for name, parameter in model.named_parameters():
         if name in unexplained and parameter.dim() >= 2:
-            record.left(name, "no_layer_weight")
+            record.left(name, "not_called" if name in given else "no_layer_weight", given.get(name))

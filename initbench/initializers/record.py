@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from initbench.initializers.events import describe
+from initbench.initializers.summary import summary
 from initbench.json_values import json_values
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from initbench.initializers.coverage import Coverage
     from initbench.initializers.events import Event
-
-_MOST_ROWS = 40
 
 
 @dataclass
@@ -27,6 +27,7 @@ class InitializationRecord:
         tensors: what was done to each parameter, in order, see `initbench.initializers.events`.
         history: per step of a tuner, its objective and the like.
         conditions: under which a tuner worked.
+        coverage: which of the model's weights were set; None until that is known.
         cost: numbers of ``forward`` and ``backward`` passes over a batch.
         seconds: wall-clock time.
         learning_rate_multipliers: by parameter name; 1 where there is none.
@@ -38,6 +39,7 @@ class InitializationRecord:
     tensors: dict[str, list[Event]] = field(default_factory=dict)
     history: list[dict[str, float | None]] = field(default_factory=list)
     conditions: dict[str, Any] = field(default_factory=dict)
+    coverage: Coverage | None = None
     cost: dict[str, int] = field(default_factory=lambda: {"forward": 0, "backward": 0})
     seconds: float = 0.0
     learning_rate_multipliers: dict[str, float] = field(default_factory=dict)
@@ -108,14 +110,17 @@ class InitializationRecord:
                 groups.setdefault(self.learning_rate_multipliers.get(name, 1.0), []).append(parameter)
         return [{"params": parameters, "lr": lr * multiplier} for multiplier, parameters in groups.items()]
 
+    def lines(self) -> list[str]:
+        """Return a line for each parameter: its name, and in words what was done to it."""
+        width = max(map(len, self.tensors), default=0)
+        return [f"{name:{width}}  {'; '.join(map(describe, events))}" for name, events in self.tensors.items()]
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; non-finite numbers are None with a reason beside them (see `json_values`)."""
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        fields["coverage"] = None if self.coverage is None else vars(self.coverage)
         result: dict[str, Any] = json_values(fields)
         return result
 
     def __str__(self) -> str:
-        width = max(map(len, self.tensors), default=0)
-        rows = [f"{name:{width}}  {'; '.join(map(describe, events))}" for name, events in self.tensors.items()]
-        rest = [f"... and {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else []
-        return "\n".join([f"{self.initializer}, seed {self.seed}", *rows[:_MOST_ROWS], *rest])
+        return summary(self)

@@ -52,7 +52,7 @@ class Stage:
 
 def _digest(tensor: Tensor) -> bytes:
     values = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
-    return hashlib.sha256(memoryview(values.numpy())).digest()
+    return hashlib.sha256(values.numpy().data).digest()
 
 
 def _identities(model: nn.Module) -> dict[str, int]:

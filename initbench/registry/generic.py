@@ -127,7 +127,8 @@ class Registry(Generic[TraitsT]):
         return self._members[name]
 
     def _made(self, family: Component[TraitsT], name: str, member: str) -> Component[TraitsT]:
-        factory, traits, own = partial(family.factory, member), family.traits, ()
+        factory, traits = partial(family.factory, member), family.traits
+        own: tuple[inspect.Parameter, ...] = ()
         if isinstance(traits, ArchitectureTraits) and traits.member is not None:
             known = traits.member(member)
             own = known.arguments

@@ -43,6 +43,9 @@ def channel_bias(model: nn.Module) -> nn.Module:
 
     Architectures with a choice of norms are built with the norm whose place it takes.
 
+    Args:
+        model: is changed.
+
     Raises:
         ValueError: the model has no normalization, has one of another kind, or is one.
     """

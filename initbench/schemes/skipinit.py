@@ -26,6 +26,10 @@ def skipinit(model: nn.Module, structure: Structure) -> nn.Module:
     ReZero (Bachlechner et al., 2021) has the same gate. A scalar that a branch is multiplied by already, as in NFNets,
     is α; other gates, such as LayerScale's, are set to 1.
 
+    Args:
+        model: is changed.
+        structure: of the model.
+
     Raises:
         ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no
             module that a gate could follow.

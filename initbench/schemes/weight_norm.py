@@ -27,6 +27,10 @@ from initbench.structure.find import Structure  # noqa: TC001 - the registry eva
 def weight_norm(model: nn.Module, structure: Structure) -> nn.Module:
     """Norms are left out, convolutions have biases, and weights but for those of heads are g·v/‖v‖, one g per output.
 
+    Args:
+        model: is changed.
+        structure: of the model.
+
     Raises:
         ValueError: the model has a normalization of another kind, or a weight that has a row of zeros or is shared.
     """

@@ -14,6 +14,7 @@ from initbench.structure.positions import find_positions
 from initbench.structure.recording import record_run
 from initbench.structure.relative_positions import set_aside_relative_positions
 from initbench.structure.residual import ResidualBranch, residual_branches
+from initbench.structure.scalar_biases import find_scalar_biases
 from initbench.structure.summary import summary
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Structure:
         heads: the weight layers that give the output: a classifier, the head of a language model, or several.
         attention: the attentions in the order in which they run.
         norms: the normalizations in the order in which they run.
+        scalar_biases: the parameters of one number that are added to a signal, as in Fixup's networks.
         positions: the parameters with embeddings of positions, which are added to what residual branches start from;
             those that are looked up are among `embeddings`.
         tied: the names of each parameter that has several.
@@ -45,6 +47,7 @@ class Structure:
     heads: tuple[str, ...]
     attention: tuple[Attention, ...]
     norms: tuple[str, ...]
+    scalar_biases: tuple[str, ...] = ()
     positions: tuple[str, ...] = ()
     tied: tuple[tuple[str, ...], ...] = ()
     unused: tuple[str, ...] = ()
@@ -67,8 +70,8 @@ class Structure:
 def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
     """Run a model once, in eval mode and without gradients, and return its structure.
 
-    The structure is that of this run: layers that other inputs, or training, would use are not in it. All tensors of
-    the run are in memory until its end. On the meta device, model and inputs there, nothing is computed.
+    The structure is that of this run: layers that other inputs, or training, would use are not in it. On the meta
+    device, model and inputs there, nothing is computed.
 
     Args:
         model: any module. It is left as it was: values, modes, buffers, attributes and random states.
@@ -101,6 +104,7 @@ def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
         heads,
         tuple(attention),
         tuple(norms),
+        tuple(find_scalar_biases(graph)),
         find_positions(graph, model, branches.shortcuts),
         _tied(model),
         graph.unused,

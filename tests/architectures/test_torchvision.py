@@ -8,10 +8,10 @@ from torch import nn
 from torchvision import models
 
 from initbench.architectures.create import create_model
-from initbench.architectures.rewrite import ChannelBias
-from initbench.architectures.schemes import ScalarMultiplier
+from initbench.architectures.scalars import ScalarMultiplier
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES
+from initbench.schemes.channel_bias import ChannelBias
 
 NAMES = models.list_models(module=models)
 

@@ -30,6 +30,7 @@ SECTIONS = {
     "architecture": "architectures",
     "dataset": "dataset",
     "probe": "probes",
+    "scheme": "architectures",
 }
 in_suites = pytest.mark.parametrize(
     ("registry", "name"),
@@ -52,7 +53,20 @@ def loaded(folder, kind, lines):
     suite = load_suite(file)
     if kind == "probe":
         return suite.probes[0]
+    if kind == "scheme":
+        return suite.architectures[0]
     return getattr(suite, f"{kind}s")[0].spec
+
+
+def shown(component):
+    """What the lines for a suite name: of a family its example."""
+    if not component.name.endswith("/*"):
+        return component
+    return ARCHITECTURES.get(component.name.removesuffix("*") + component.traits.example)
+
+
+def defaults(component):
+    return component.spec(component.resolve({}))["arguments"]
 
 
 # --- the documentation gate
@@ -80,9 +94,12 @@ def test_no_argument_is_documented_that_is_not_there(registry, name):
 def test_the_suite_lines_are_accepted_and_mean_the_defaults(registry, name, tmp_path):
     component = registry.find(name)
     spec = loaded(tmp_path, registry.kind, card(component)["suite"])
-    member = registry.get(name if not name.endswith("/*") else name.removesuffix("*") + component.traits.example)
+    if registry is SCHEMES:  # suites take its defaults
+        assert spec.scheme == name
+        return
+    member = shown(component)
     assert spec.name == member.name
-    assert spec.arguments == member.spec(member.resolve({}))["arguments"]
+    assert spec.arguments == defaults(member)
 
 
 @every_component
@@ -98,8 +115,8 @@ def test_what_is_printed_has_80_columns_and_can_be_pasted(registry, name, tmp_pa
     _, _, after = out.partition(f" ({registry.kind}, ")
     pasted = after.partition("\nIn a suite\n")[2].partition("\n\n")[0].partition("\nDefined in")[0]
     spec = loaded(tmp_path, registry.kind, textwrap.dedent(pasted))
-    component = registry.find(name)
-    assert spec.arguments == component.spec(component.resolve({}))["arguments"]
+    if registry is not SCHEMES:
+        assert spec.arguments == defaults(shown(registry.find(name)))
 
 
 @pytest.mark.parametrize("name", sorted(INITIALIZERS.builtins))
@@ -117,7 +134,7 @@ def test_the_card_of_an_initializer_says_what_it_costs_and_where_it_comes_from(n
 
 def test_a_tuner(capsys, monkeypatch):
     out = run(capsys, monkeypatch, "metainit")
-    assert out.startswith("metainit (initializer, version 2)\nTune the norm of each weight")
+    assert out.startswith("metainit (initializer, version 3)\nTune the norm of each weight")
     words = " ".join(out.split())
     assert "A tuner: it takes another initializer (base) and adjusts its result with batches of random data." in words
     assert "\nRuns on any scheme.\n" in out
