@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,8 @@ def transformer_blocks(model: nn.Module, context: InitializationContext) -> Tran
     and a feed-forward part in one sum, as in GPT-J, is a block too, and one of k attentions at once, with k
     feed-forward parts, is k blocks. A layer that runs several times counts once.
 
-    Convolutional blocks, which end in a convolution and follow no attention, are none; they may stand beside blocks.
+    Branches that end in a convolution and follow no attention are none: stages of convolutions before the transformer
+    blocks, and inverted bottlenecks between them.
 
     Args:
         model: any.
@@ -100,7 +102,7 @@ class _Finder:
                     name for ends in reversed(attentions) for name in ends if name not in branch.ends
                 ]
                 blocks.projections += branch.ends
-            elif all(self._kinds[end] == "linear" for end in branch.ends):
+            elif self._is_of_linear_layers(branch) or self._is_behind_attention(branch):
                 alone.append(branch)
         if not blocks.number:
             raise ValueError(_NO_BLOCK)
@@ -120,6 +122,14 @@ class _Finder:
             return False
         within = all(self._maps_positions(layer) or self._is_depthwise(layer) for layer in branch.inner)
         return within and all(map(self._maps_positions, branch.ends))
+
+    def _is_of_linear_layers(self, branch: ResidualBranch) -> bool:
+        return all(self._kinds[end] == "linear" for end in branch.ends)
+
+    def _is_behind_attention(self, branch: ResidualBranch) -> bool:
+        """Return whether a branch of layers that all map each position for itself runs after an attention."""
+        ran = itertools.takewhile(lambda layer: layer not in branch.ends, self._kinds)
+        return not self._attending.isdisjoint(ran) and all(map(self._maps_positions, branch.inner))
 
     def _attends(self, branch: ResidualBranch) -> bool:
         return not self._attending.isdisjoint([*branch.inner, *branch.ends])

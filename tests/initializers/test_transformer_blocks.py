@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 import timm
 import torch
@@ -91,6 +93,52 @@ def test_a_convolution_between_the_parts_is_passed():
     """As the local interaction of patches in XCiT: it is no residual projection, and takes no attention away."""
     model = nn.Sequential(*(Stream(a=Attention(), c=Mixer(), f=FeedForward()) for _ in range(2)))
     assert blocks(model) == (2, ["0.a.back", "0.f.down", "1.a.back", "1.f.down"])
+
+
+class Pointwise(nn.Module):
+    """Two convolutions of size 1, and a depthwise one between them."""
+
+    def __init__(self, *, depthwise):
+        super().__init__()
+        self.up, self.down = nn.Conv1d(16, 32, 1), nn.Conv1d(32, 16, 1)
+        self.between = nn.Conv1d(32, 32, 3, padding=1, groups=32) if depthwise else nn.Identity()
+
+    def forward(self, x):
+        return self.down(self.between(self.up(x.transpose(1, 2))).relu()).transpose(1, 2)
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_a_feed_forward_part_of_convolutions(depthwise):
+    """A depthwise convolution may be in it, as in PVTv2."""
+    model = nn.Sequential(*(Stream(a=Attention(), f=Pointwise(depthwise=depthwise)) for _ in range(2)))
+    assert blocks(model) == (2, ["0.a.back", "0.f.down", "1.a.back", "1.f.down"])
+
+
+def test_stages_of_convolutions_and_inverted_bottlenecks_are_no_blocks():
+    """As in CAFormer, and in MaxViT."""
+    stage, between = Stream(m=Mixer(), f=Pointwise(depthwise=False)), Stream(c=Pointwise(depthwise=True))
+    assert blocks(nn.Sequential(stage, Block(), between, Block())) == (
+        2,
+        ["1.a.back", "1.f.down", "3.a.back", "3.f.down"],
+    )
+
+
+def test_a_feed_forward_part_of_convolutions_behind_a_block_is_refused():
+    """As in EfficientViT of Liu et al. (CVPR 2023), whose blocks have one before the attention and one behind it."""
+    block = Stream(first=Pointwise(depthwise=False), a=Attention(), last=Pointwise(depthwise=False))
+    other = deepcopy(block)
+    with pytest.raises(
+        InitializationError, match=r"^gpt2: 1\.first\.down\.weight ends a feed-forward part that no att"
+    ):
+        blocks(nn.Sequential(block, other))
+
+
+def test_a_bottleneck_behind_an_attention_is_no_feed_forward_part():
+    """As in HaloNet, a ResNet with attentions: its convolutions mix positions and channels at once."""
+    bottleneck = Pointwise(depthwise=True)
+    bottleneck.between = nn.Conv1d(32, 32, 3, padding=1)
+    with pytest.raises(InitializationError, match=r"^gpt2: no transformer block found"):
+        blocks(Stream(a=Attention(), c=bottleneck))
 
 
 class Experts(nn.Module):
