@@ -69,13 +69,13 @@ def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> 
         if node.function not in _PASSED:
             continue
         if node.function in ADDITIONS:
-            added = added or any(_is_score(source) for source in node.signals if source not in reached)
+            added = added or any(is_score(source) for source in node.signals if source not in reached)
         reached.add(node)
         pending += consumers.get(node, [])
     return False
 
 
-def _is_score(node: Node) -> bool:
+def is_score(node: Node) -> bool:
     """Return whether a node is a product of two results, or computed from one as scores are."""
     pending, seen = [node], {node}
     while pending:
