@@ -20,7 +20,7 @@ MOVES = {
 # What chooses entries, or puts them together again.
 SELECTIONS = {
     *["item", "getitem", "select", "gather", "index_select", "topk", "sort", "chunk", "split", "unbind", "repeat"],
-    *["expand_as", "view_as", "reshape_as", "repeat_interleave", "interpolate"],
+    *["max", "amax", "expand_as", "view_as", "reshape_as", "repeat_interleave", "interpolate"],
 }
 
 # Where these have the values that they choose from, group or replace; the other arguments say which.

@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, LINEAR, MOVES
+from initbench.structure.functions import ADDITIONS, CHOSEN, FACTORS, FUSED_ATTENTION, LINEAR, MOVES
 from initbench.structure.relative_positions import factors
 from initbench.structure.sides import find_sides
+from initbench.structure.signal_path import signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,6 +98,8 @@ class _Finder:
     def _look_at(self, addition: Node) -> None:
         operands = [operand for operand in addition.at((0, 1, "input", "other")) if self._may_be_shortcut(operand)]
         if len(operands) != 2 or operands[0] is operands[1] or not any(operand.from_input for operand in operands):
+            return
+        if any(_is_chosen(operand) for operand in operands):
             return
         sides = find_sides(self._graph, operands[0], operands[1], self.shortcuts)
         if sides is None:
@@ -210,6 +213,13 @@ def _is_convolution_over_positions(node: Node) -> bool:
     """Return whether a node is a call of a convolution of more than one tap."""
     kernels = [weight.dims[2:] for use in node.layers if use.kind == "convolution" for weight in node.at((1, "weight"))]
     return any(size > 1 for kernel in kernels for size in kernel)
+
+
+def _is_chosen(node: Node) -> bool:
+    """Return whether a tensor is a choice of parameters' values, such as the biases of experts."""
+    while node.function in MOVES and len(node.signals) == 1:
+        node = node.signals[0]
+    return node.function in CHOSEN and node.from_input and not signals(node, {}, {})
 
 
 def _index(node: Node) -> int:

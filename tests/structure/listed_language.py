@@ -68,6 +68,44 @@ def mixtral(found):
     found.head("lm_head")
 
 
+def make_gpt_oss():
+    config = transformers.GptOssConfig(
+        num_local_experts=2, num_experts_per_tok=1, head_dim=4, num_key_value_heads=1, **SMALL, **ENDS
+    )
+    return transformers.GptOssForCausalLM(config)
+
+
+@listed("hf/gpt_oss", make=make_gpt_oss, inputs=tokens)
+def gpt_oss(found):
+    """Biases of experts are looked up by the router's choice, and added."""
+    found.layers("model.embed_tokens")
+    for block in ("model.layers.0", "model.layers.1"):
+        attention = "self_attn.q_proj self_attn.k_proj self_attn.v_proj"
+        experts = ("mlp.experts.gate_up_proj", "mlp.experts.down_proj")
+        found.layers(f"{attention} self_attn.o_proj mlp.router {' '.join(experts)}", block)
+        found.branch(block, attention, "self_attn.o_proj")
+        found.branch(block, *experts)
+        found.attend(f"{block}.self_attn", "q_proj k_proj v_proj", "o_proj")
+    found.head("lm_head")
+
+
+def make_mamba():
+    config = transformers.MambaConfig(vocab_size=20, hidden_size=8, num_hidden_layers=2, state_size=4, **ENDS)
+    return transformers.MambaForCausalLM(config)
+
+
+@listed("hf/mamba", make=make_mamba, inputs=tokens)
+def mamba(found):
+    """Gu & Dao, 2024: its scan multiplies results, and whether that is an attention is not told."""
+    found.layers("backbone.embeddings")
+    for block in ("backbone.layers.0", "backbone.layers.1"):
+        inner = "mixer.in_proj mixer.conv1d mixer.x_proj mixer.dt_proj"
+        found.layers(f"{inner} mixer.out_proj", block)
+        found.branch(block, inner, "mixer.out_proj")
+    found.head("lm_head")
+    found.unknown["attention"] = "backbone.layers.0.mixer multiplies two results"
+
+
 def make_bert():
     return transformers.BertForSequenceClassification(transformers.BertConfig(num_labels=3, **SMALL))
 

@@ -25,12 +25,14 @@ class Listing:
         branches: block, inner layers, ends, gates and the shortcut's layers of each residual branch.
         attention: in the order in which they run.
         heads: the layers that give the output.
+        unknown: what is not told, of what the lists have then nothing, and words of the reason.
     """
 
     order: list[str] = field(default_factory=list)
     branches: list[tuple] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     heads: tuple[str, ...] = ()
+    unknown: dict[str, str] = field(default_factory=dict)
 
     def layers(self, names, block=""):
         self.order += within(block, names)
