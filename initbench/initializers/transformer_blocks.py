@@ -20,7 +20,7 @@ _NO_BLOCK = (
     "no transformer block found, which is an attention and a feed-forward part that follows it, a residual branch of "
     "two layers or more"
 )
-_RULE = "how many feed-forward parts these are is not known"
+_RULE = "how many feed-forward parts that makes is not known"
 
 
 @dataclass
@@ -55,8 +55,8 @@ def transformer_blocks(model: nn.Module, context: InitializationContext) -> Tran
         context: has the structure.
 
     Raises:
-        InitializationError: there is no block; a feed-forward part of linear layers follows no attention; a branch adds
-            other numbers of layers; or branches or attentions cannot be told.
+        InitializationError: there is no block; a feed-forward part of linear layers follows no attention; a branch is
+            one linear layer, or adds other numbers of layers; or branches or attentions cannot be told.
     """
     name, structure = context.record.initializer, context.structure
     for what, words in (("branches", "the residual branches"), ("attention", "the attentions")):
@@ -84,7 +84,7 @@ class _Finder:
         Raises:
             ValueError: see `transformer_blocks`.
         """
-        blocks, alone = TransformerBlocks(), []
+        blocks, alone = TransformerBlocks(), list[str]()
         for branch in self._branches:
             within = self._attentions_beside_others(branch)
             if within:
@@ -92,6 +92,8 @@ class _Finder:
             elif self._is_feed_forward(branch):
                 number, attentions = len(branch.ends), self._attentions_before(branch)
             else:
+                if branch.depth == 1 and self._is_of_linear_layers(branch) and not self._attends(branch):
+                    alone.append(f"{branch.ends[0]}.weight is a residual branch of its own: {_RULE}")
                 continue
             if attentions:
                 # Of one feed-forward part the attentions may be any number, as in a decoder with a cross-attention.
@@ -103,11 +105,11 @@ class _Finder:
                 ]
                 blocks.projections += branch.ends
             elif self._is_of_linear_layers(branch) or self._is_behind_attention(branch):
-                alone.append(branch)
+                alone.append(f"{branch.ends[0]}.weight ends a feed-forward part that no attention was found for")
         if not blocks.number:
             raise ValueError(_NO_BLOCK)
-        for branch in alone:
-            raise ValueError(f"{branch.ends[0]}.weight ends a feed-forward part that no attention was found for")
+        for problem in alone:
+            raise ValueError(problem)
         blocks.projections = list(dict.fromkeys(blocks.projections))
         return blocks
 

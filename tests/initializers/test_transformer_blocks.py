@@ -160,6 +160,24 @@ def test_experts_are_refused():
         blocks(Stream(a=Attention(), f=Experts()))
 
 
+def test_a_branch_of_one_layer_is_refused():
+    model = nn.Sequential(Block(), Stream(a=Attention(), f=nn.Linear(16, 16)))
+    with pytest.raises(
+        InitializationError, match=r"^gpt2: 1\.f\.weight is a residual branch of its own: how many feed-"
+    ):
+        blocks(model)
+
+
+def test_a_mixture_of_experts_is_refused():
+    """Also in every second block alone, whose attention would be in none."""
+    experts = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 8, "decoder_sparse_step": 2}
+    config = transformers.Qwen2MoeConfig(vocab_size=20, num_key_value_heads=2, **SMALL, **experts)
+    with pytest.raises(
+        InitializationError, match=r"^gpt2: model\.layers\.1\.mlp\.[a-z_.]+ is (a residual branch|one of)"
+    ):
+        language_blocks(transformers.Qwen2MoeForCausalLM(config))
+
+
 class BareExpert(nn.Module):
     """Its last weight is a parameter of no layer."""
 
