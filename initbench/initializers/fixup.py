@@ -6,7 +6,6 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from initbench.architectures.scalars import ScalarBias
 from initbench.checks import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import required_branches, required_gates, weights_of
@@ -61,6 +60,8 @@ def fixup(
         branches = required_branches(context)
         required_gates(model, branches, "fixup")
         factors = _factors(model, context.structure, nonzero)
+        gates = [model.get_parameter(gate) for branch in branches for gate in branch.gates]
+        scalar_biases = {id(model.get_parameter(name)) for name in context.structure.scalar_biases}
         writer = ParameterWriter(model, context)
         writer.draw_embeddings(model, embedding_std)
         for module in model.modules():
@@ -73,15 +74,16 @@ def fixup(
                 writer.fill(layer.bias, 0.0)
             if isinstance(module, NORM_LAYERS):
                 writer.reset_norm(module)
-            elif isinstance(module, ScalarBias):
-                writer.fill(module.bias, 0.0)
-        gates = [gate for branch in branches for gate in branch.gates]
+            for parameter in module.parameters(recurse=False):
+                if id(parameter) in scalar_biases:
+                    writer.fill(parameter, 0.0)
         for gate in gates:
-            writer.fill(model.get_parameter(gate), 1.0)
+            writer.fill(gate, 1.0)
+        slow = scalar_biases | {id(gate) for gate in gates}
         context.record.learning_rate_multipliers |= {
             name: scalar_learning_rate
-            for name, _ in model.named_parameters()
-            if name.rpartition(".")[2] == "bias" or name in gates
+            for name, parameter in model.named_parameters()
+            if name.rpartition(".")[2] == "bias" or id(parameter) in slow
         }
 
     return apply

@@ -107,7 +107,9 @@ def initialize(
     ):
         context.run(name, apply, model)
         _note_untouched(model, record)
-        record.coverage = count_coverage(context, from_another=bool(component.initializer_arguments))
+        bases = [resolved[argument] for argument in component.initializer_arguments]
+        as_built = bool(bases) and all(base is None for base in bases)
+        record.coverage = count_coverage(context, as_built=as_built)
     record.seconds = time.perf_counter() - start
     return record
 

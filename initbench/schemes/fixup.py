@@ -26,6 +26,7 @@ def fixup(model: nn.Module, structure: Structure) -> nn.Module:
     The multiplier comes before the bias where a branch ends in a normalization, as in the authors' code. Multipliers
     start at 1, biases at 0. A scalar that a branch is multiplied by already is its multiplier, and other gates, such as
     LayerScale's, are set to 1. Layers whose weight is used without calling them, as in some attentions, have no bias.
+    A model whose branches all have a multiplier, and which adds scalar biases, is Fixup's already and gets none.
 
     Args:
         model: is changed.
@@ -35,9 +36,11 @@ def fixup(model: nn.Module, structure: Structure) -> nn.Module:
         ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no
             module that a multiplier could follow.
     """
-    ends = branch_ends(model, take_over_gates(model, structure, required_branches(model, structure), 1.0))
+    without = take_over_gates(model, structure, required_branches(model, structure), 1.0)
+    ends = branch_ends(model, without)
     replacements = norm_replacements(model, lambda _: ScalarBias())
-    layers = [model.get_submodule(layer.name) for layer in structure.layers if layer.called]
+    bare = structure.layers if without or not structure.scalar_biases else ()
+    layers = [model.get_submodule(layer.name) for layer in bare if layer.called]
     for layer in [layer for layer in layers if isinstance(layer, nn.Linear | _ConvNd)][1:]:
         replacements[layer] = in_order(bias=ScalarBias(), layer=layer)
     for end in ends:

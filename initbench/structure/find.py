@@ -13,6 +13,7 @@ from initbench.structure.norms import find_norms
 from initbench.structure.recording import record_run
 from initbench.structure.relative_positions import set_aside_relative_positions
 from initbench.structure.residual import ResidualBranch, residual_branches
+from initbench.structure.scalar_biases import find_scalar_biases
 from initbench.structure.summary import summary
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Structure:
         heads: the weight layers that give the output: a classifier, the head of a language model, or several.
         attention: the attentions in the order in which they run.
         norms: the normalizations in the order in which they run.
+        scalar_biases: the parameters of one number that are added to a signal, as in Fixup's networks.
         tied: the names of each parameter that has several.
         unused: the parameters that the run did not read.
         unknown: what cannot be told, with the reason: ``layers``, ``branches``, ``heads`` or ``attention``. What is
@@ -42,6 +44,7 @@ class Structure:
     heads: tuple[str, ...]
     attention: tuple[Attention, ...]
     norms: tuple[str, ...]
+    scalar_biases: tuple[str, ...] = ()
     tied: tuple[tuple[str, ...], ...] = ()
     unused: tuple[str, ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
@@ -97,6 +100,7 @@ def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
         heads,
         tuple(attention),
         tuple(norms),
+        tuple(find_scalar_biases(graph)),
         _tied(model),
         graph.unused,
         {what: reason for what, reason in unknown.items() if reason is not None},

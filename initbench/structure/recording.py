@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from initbench.outputs import tensor_of
 from initbench.structure.functions import FACTORIES, name_of, writes
@@ -45,12 +45,18 @@ def record_run(model: nn.Module, inputs: Any) -> RunGraph:
     named = inputs if isinstance(inputs, dict) else {}
     arguments, named = (_copied(arguments), _copied(named))
     recorder = _Recorder(model)
-    with kept(model), recorder.parameters_kept(), recorder.hooks(), torch.no_grad():
+    # In inference mode tensors do not count how often they were written into.
+    with torch.inference_mode(False), kept(model), recorder.parameters_kept(), recorder.hooks(), torch.no_grad():
         model.eval()
         recorder.start((arguments, named))
         with running_on(*tensors_in((arguments, named))), recorder:
             output = model(*arguments, **named)
         return recorder.finish(output)
+
+
+def is_recording() -> bool:
+    """Return whether a run is being recorded."""
+    return any(isinstance(mode, _Recorder) for mode in _get_current_function_mode_stack())  # type: ignore[no-untyped-call]
 
 
 def _copied(value: Any) -> Any:

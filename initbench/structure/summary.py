@@ -28,6 +28,8 @@ def summary(structure: Structure) -> str:
     if structure.attention:
         lines.append(_line("attention", [one.module for one in structure.attention]))
     lines.append(_line("norms", structure.norms))
+    if structure.scalar_biases:
+        lines.append(_line("scalar biases", structure.scalar_biases))
     lines += [f"tied: {' = '.join(names)}" for names in structure.tied[:_SHOWN]]
     if structure.unused:
         lines.append(_line("not used", structure.unused))

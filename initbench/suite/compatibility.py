@@ -50,6 +50,7 @@ class Compatibility:
     def __init__(self, document: Document) -> None:
         self.document = document
         self._tried: dict[tuple[int, int, str], Refusal | ModelTraits] = {}
+        self._sizes: dict[tuple[int, int], str | None] = {}
         self._recipes: dict[tuple[int, int, str, Recipe], Refusal | None] = {}
         self._refused: dict[tuple[str, str, float], str | None] = {}
 
@@ -129,14 +130,17 @@ class Compatibility:
         name, inputs, outputs = architecture.spec.name, dataset.inputs, dataset.outputs
         expected = (_SAMPLES, *find_task(dataset.task).output_shape(inputs, outputs))
         component = architecture.component
-        if (reason := _too_large(component, architecture.spec.arguments, dataset)) is not None:
+        counted = (id(architecture), id(dataset))
+        if counted not in self._sizes:
+            self._sizes[counted] = _too_large(component, architecture.spec.arguments, dataset)
+        if (reason := self._sizes[counted]) is not None:
             return Refusal(reason, None)
         try:
             arguments = dict(architecture.spec.arguments)
             shallow = component.shallow(component.resolve(arguments))
             if shallow is not None:
                 arguments |= shallow.arguments
-            with torch.random.fork_rng(devices=[]), torch.inference_mode():
+            with torch.random.fork_rng(devices=[]), torch.no_grad():
                 model = build_model(component, arguments, inputs, outputs, scheme)
                 result = tensor_of(model.eval()(_zeros(inputs)))
         except ArgumentError as error:

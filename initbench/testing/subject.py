@@ -17,6 +17,7 @@ from initbench.initializers.context import InitializationContext
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import InitializationRecord
 from initbench.registry import INITIALIZERS, Component, Initializer, InitializerTraits
+from initbench.structure.recording import is_recording
 from initbench.testing.models import CLASSES, DEGENERATE, STANDARD, Case, cases
 from initbench.testing.state import PARTS, difference, global_random_state
 
@@ -234,7 +235,9 @@ def _counted_passes(model: nn.Module, passes: dict[str, int]) -> Iterator[None]:
     run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # noqa: SLF001
 
     def forward(*_: Any) -> None:
-        passes["forward"] += 1
+        passes[
+            "forward"
+        ] += not is_recording()  # the run with one sample that finds a structure is no pass over a batch
 
     def backward(*arguments: Any, **options: Any) -> Any:
         passes["backward"] += 1

@@ -17,6 +17,8 @@ from initbench.differentiation.loss import differentiable_loss
 
 pytorchs_weight_norm = torch._weight_norm
 
+MEAN, VARIANCE = torch.tensor([[0.1, -0.2, 0.3], [0.5, 1.0, 2.0]], dtype=torch.float64)
+
 # Arguments' shapes, and the operation.
 OPERATIONS = {
     "layer_norm": ([(3, 8), (8,), (8,)], lambda x, w, b: F.layer_norm(x, (8,), w, b)),
@@ -27,7 +29,7 @@ OPERATIONS = {
     "rms_norm": ([(3, 8), (8,)], lambda x, w: F.rms_norm(x, (8,), w, 1e-5)),
     "instance_norm": ([(2, 3, 5), (3,), (3,)], lambda x, w, b: F.instance_norm(x, weight=w, bias=b)),
     "batch_norm": ([(4, 3, 2), (3,), (3,)], lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True)),
-    "batch_norm in eval": ([(4, 3), (3,), (3,)], lambda x, w, b: F.batch_norm(x, x[0].detach(), w.detach() ** 2, w, b)),
+    "batch_norm in eval": ([(4, 3), (3,), (3,)], lambda x, w, b: F.batch_norm(x, MEAN, VARIANCE, w, b)),
     "weight_norm": ([(3, 2, 4), (3, 1, 1)], pytorchs_weight_norm),
     "weight_norm of the last dimension": ([(3, 4), (1, 4)], lambda v, g: pytorchs_weight_norm(v, g, 1)),
     "weight_norm of all": ([(3, 4), ()], lambda v, g: pytorchs_weight_norm(v, g, -1)),

@@ -8,6 +8,7 @@ import pytest
 from recorded import ZEROED, drawn, filled, left, scaled, set_to, tied
 from torch import nn
 
+from initbench.initializers.coverage import Coverage
 from initbench.initializers.events import REASONS, changes, describe
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import InitializationRecord
@@ -41,7 +42,10 @@ WORDS = [
     ({"event": "set_by", "initializer": "mine"}, "set by mine"),
     (left(None), "untouched"),
     (left("frozen"), "untouched: frozen"),
-    (left("not_called", layer="fc"), "not scaled: a function gets it, and fc itself is not called"),
+    (
+        left("not_called", layer="fc"),
+        "not scaled: a function is given it, so that the outputs of fc alone are not seen",
+    ),
     (left("not_run", layer="fc"), "untouched: fc puts out nothing in the forward pass"),
     (left("shared", layer="fc"), "not scaled for fc, which shares it"),
     (left("too small"), "untouched: too small"),
@@ -98,13 +102,33 @@ def test_the_methods_of_a_record_make_the_events():
 
 def test_the_table_that_is_printed():
     model = nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 100, bias=False)).double()
-    assert str(initialize(model, "gaussian", std=0.5, seed=3)) == (
-        "gaussian, seed 3\n0.weight  drawn: normal, std 0.5\n0.bias    zeroed\n1.weight  drawn: normal, std 0.5"
-    )
+    record = initialize(model, "gaussian", std=0.5, seed=3)
+    assert str(record) == "gaussian, seed 3: 2 of 2 weights set\n  drawn    2  normal, std 0.5\n  set      1  to 0"
+    assert record.lines() == [
+        "0.weight  drawn: normal, std 0.5",
+        "0.bias    zeroed",
+        "1.weight  drawn: normal, std 0.5",
+    ]
 
 
-def test_the_table_of_a_large_model_is_short():
-    record = initialize(nn.Sequential(*[nn.Linear(2, 2) for _ in range(50)]), "kaiming")
-    lines = str(record).splitlines()
-    assert len(lines) == 42
-    assert lines[-1] == "... and 60 more"
+def test_the_table_says_how_many_and_by_how_much():
+    record = InitializationRecord("mine", seed=1)
+    for index, std in enumerate((0.25, 0.5, 2.0)):
+        record.drawn(f"{index}.weight", "normal", std=std)
+        record.scaled(f"{index}.weight", 1 / (index + 1))
+        record.filled(f"{index}.bias", float(index % 2))
+    record.left("0.weight", "not_run", "0")
+    record.left("scale")
+    record.left("gate", "frozen")
+    record.tied("head", "0.weight")
+    record.coverage = Coverage(5, 3, {f"x{index}": "it is new" for index in range(5)})
+    assert str(record).splitlines() == [
+        "mine, seed 1: 3 of 5 weights set",
+        "  drawn    3  normal, std 0.25 to 2",
+        "  scaled   3  by 0.3333 to 1",
+        "  set      3  to 0 (2), to 1 (1)",
+        "  left     2  as the model was built (1), frozen (1)",
+        "  tied     1  to others",
+        *[f"  passed over: x{index}: it is new" for index in range(3)],
+        "  passed over: 2 more, see record.coverage",
+    ]

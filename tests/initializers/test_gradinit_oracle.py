@@ -64,7 +64,8 @@ def oracle(model, draw, iterations, *, tau, gamma, eta, optimizer="sgd", second_
             mean = kept[branch][0] / (1 - 0.9 ** kept[branch][1])
             root = math.sqrt(kept["second"] / (1 - 0.999**seen))
             least = 0.0 if name.endswith("bias") else 0.01
-            scale[name] = torch.clamp(scale[name] - tau * mean / (root + 1e-8), min=least)
+            if scale[name] != 0:  # the authors' code passes over tensors of norm 0
+                scale[name] = torch.clamp(scale[name] - tau * mean / (root + 1e-8), min=least)
     return history, {name: s.item() for name, s in scale.items()}
 
 

@@ -188,9 +188,19 @@ def test_a_parametrized_weight_is_not_touched():
     """But for weight normalization, see test_weight_normalized.py."""
     model = spectral_norm(nn.Linear(4, 4))
     before = values(model)
-    record = initialize(model, "kaiming")
+    with pytest.raises(InitializationError) as refused:
+        initialize(model, "kaiming")
+    assert str(refused.value) == (
+        "kaiming sets none of the model's 1 weights: parametrizations.weight.original (another parametrization than "
+        "weight normalization makes the layer's weight of it)"
+    )
     assert_equal(before, values(model))
-    assert record.tensors["parametrizations.weight.original"] == [UNTOUCHED]
+
+
+def keep(model, context):
+    """Say of every parameter that it is to stay as it is."""
+    for name, _ in model.named_parameters():
+        context.record.left(name, "kept as it is")
 
 
 def spoil(model, context):
@@ -265,10 +275,11 @@ def test_the_initializer_of_the_design_works_and_what_it_keeps_to_itself_is_reco
 def test_a_tuner_is_given_what_it_asks_for(register):
     given = {}
 
-    def apply(_model, context):
+    def apply(model, context):
         given["real"] = next(context.batches("real", 2))
         given["random"] = next(context.batches("random", 4))
         given.update(optimizer=context.optimizer, source=context.record.conditions["data"])
+        keep(model, context)
 
     register("ask", apply, data="random")
     model = small("plain").double()
@@ -291,6 +302,7 @@ def test_parameter_groups_by_multiplier(register):
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1:
                 context.record.learning_rate_multipliers[name] = 0.1
+        keep(model, context)
 
     register("scalars", apply)
     model = small("plain")
@@ -309,6 +321,6 @@ def test_the_record_is_json_and_says_why_a_number_is_missing():
     values = json.loads(json.dumps(record.to_json(), allow_nan=False))
     assert values["history"] == [{"step": 0, "gradient_quotient": None, "gradient_quotient_reason": "inf"}]
     assert set(values) == {
-        *("initializer", "arguments", "seed", "tensors", "history", "conditions", "cost", "seconds"),
+        *("initializer", "arguments", "seed", "tensors", "history", "conditions", "coverage", "cost", "seconds"),
         "learning_rate_multipliers",
     }

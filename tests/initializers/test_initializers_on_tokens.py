@@ -92,6 +92,7 @@ def language(**options):
 
 
 @pytest.mark.filterwarnings("ignore:lsuv. .*the standard deviation is not within")
+@pytest.mark.filterwarnings("ignore:lsuv passes over 2 of . weights. attention")
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_every_kind_of_initializer(name, tied, next_token):
@@ -115,6 +116,7 @@ def test_every_kind_of_initializer(name, tied, next_token):
 
 @pytest.mark.parametrize("name", TUNERS)
 @pytest.mark.filterwarnings("ignore:lsuv. .*the standard deviation is not within")
+@pytest.mark.filterwarnings("ignore:lsuv passes over 2 of . weights. attention")
 def test_the_example_batch_gives_the_size_of_a_batch(name, next_token):
     model = language()
     inputs = torch.full((3, LENGTH), VOCABULARY - 1)

@@ -43,11 +43,12 @@ def test_weights_are_cut_off_at_2_and_not_at_2_deviations():
         "vit_tiny_patch16_224", img_size=16, depth=2, embed_dim=96, num_heads=2, init_values=0.7
     ).double()
     weight = model.blocks[0].mlp.fc1.weight
-    initbench.initialize(model, "layer_scale")
+    size = {"input_shape": (2, 3, 16, 16)}
+    initbench.initialize(model, "layer_scale", **size)
     # Of 36,864 normal numbers the largest lies near 4.3 deviations.
     assert weight.std().item() == pytest.approx(0.02, rel=0.02)
     assert 3.5 < weight.abs().max().item() / 0.02 < 6
-    initbench.initialize(model, "layer_scale", std=1.5)
+    initbench.initialize(model, "layer_scale", std=1.5, **size)
     assert 1.95 < weight.abs().max().item() <= 2
     # The density near the cut is that of the uncut law, exp(−x² / 2σ²) times that at 0.
     near = [((weight.abs() - centre).abs() < 0.05).sum().item() for centre in (0.05, 1.95)]

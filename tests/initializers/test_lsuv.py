@@ -162,8 +162,12 @@ def test_a_layer_that_runs_twice_is_scaled_once_and_said():
 def test_what_it_does_not_scale_it_names():
     inputs, targets = batch((16, 5, 4), classes=3)
     model = Attention().double()
-    record = initialize(model, "lsuv", batches=[(inputs, targets)])
-    assert record.tensors["attention.in_proj_weight"][-1] == left("no_layer_weight")
+    with pytest.warns(
+        UserWarning, match=r"lsuv passes over 2 of 3 weights: attention\.in_proj_weight \(not scaled: a func"
+    ):
+        record = initialize(model, "lsuv", batches=[(inputs, targets)])
+    assert list(record.coverage.passed_over) == ["attention.in_proj_weight", "attention.out_proj.weight"]
+    assert record.tensors["attention.in_proj_weight"][-1] == left("not_called", layer="attention")
     assert record.tensors["attention.out_proj.weight"][-1] == left("not_called", layer="attention.out_proj")
     assert record.tensors["classifier.weight"][-1]["event"] == "scaled"
     model = nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 2)).double()
@@ -185,13 +189,19 @@ def test_a_layer_that_standardizes_its_weight_is_left_as_it_is_and_said():
     inputs, targets = batch((16, 3, 9, 9))
     initialize(model, "kaiming")
     before = model[0].weight.detach().clone()
-    with pytest.warns(UserWarning, match="lsuv: 0: the standard deviation is not within"):
+    with (
+        pytest.warns(UserWarning, match="lsuv: 0: the standard deviation is not within"),
+        pytest.warns(
+            UserWarning, match=r"lsuv passes over 1 of 2 weights: 0\.weight \(not scaled: the outputs of 0 are"
+        ),
+    ):
         record = initialize(model, "lsuv", base=None, batches=[(inputs, targets)])
     assert torch.equal(model[0].weight, before)
     assert record.tensors["0.weight"] == [left("not_proportional", layer="0")]
     assert deviations(model, inputs)["2"] == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:lsuv passes over 1 of 3 weights")
 def test_the_shift_of_a_bias_is_recorded_where_there_is_one():
     from timm.layers import ScaledStdConv2d
 

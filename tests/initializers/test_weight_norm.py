@@ -180,12 +180,13 @@ def test_a_stage_is_a_row_of_branches_of_one_shape():
     assert names == [[f"backbone.{3 * stage + block}" for block in (1, 2, 3)] for stage in range(3)]
     # A stage may begin with a smaller image of as many channels.
     same = nn.Sequential(*(Block(8, 8, stride) for stride in (1, 1, 2, 1, 1)))
-    assert [len(stage) for stage in stages(same, residual_branches(same))] == [2, 3]
+    assert [len(stage) for stage in stages(same, residual_branches(same, (8, 8, 8)))] == [2, 3]
     ours = create_model("wrn", depth=22, width=1, norm="none", scheme="weight_norm")
     assert [len(stage) for stage in stages(ours, residual_branches(ours))] == [3, 3, 3]
 
 
-# Gains of the authors' networks, made by their code: victorcampos7/weightnorm-init at d57a84e,
+# Gains of the authors' networks, made by their code, github.com/victorcampos7/weightnorm-init at
+# d57a84e4ffead95348b74e90e3c763b33240c2c9: those of src/models/nets.py, of which each layer has one gain throughout.
 # `WideResNet((32, 32, 3), 2, 10, True, False, "orthogonal_proposed", k=2)`, in its own names, ours beside them,
 AUTHORS_WRN_16_2 = {
     "conv1": ("stem", 0.4330126941204071),
@@ -220,12 +221,26 @@ AUTHORS_FLAT = [
 ]
 
 
+# The same networks with `init_extra_param="hanin"` have other gains in the second convolution of each block alone, by
+# the block's place in its stage.
+AUTHORS_HANIN = [0.8999999761581421, 0.8100000023841858, 0.7289999723434448]
+# `MLP((28, 28, 1), 512, 3, 10, True, "orthogonal_proposed")` and the same of `CNN((32, 32, 3), 64, 4, ...)`.
+AUTHORS_PLAIN = {
+    (784, 512, 512, 512): [1.75, 1.4142135381698608, 1.4142135381698608],
+    (3, 64, 64, 64, 64): [0.3061862289905548, 1.4142135381698608, 1.4142135381698608, 1.4142135381698608],
+}
+
+
 def test_the_gains_of_the_authors_wide_residual_network():
     model = create_model("wrn", depth=16, width=2, norm="none", scheme="weight_norm")
     initialize(model, "weight_norm")
     for ours, value in AUTHORS_WRN_16_2.values():
         found = gains(model.get_submodule(ours))
         assert found.tolist() == pytest.approx([value] * len(found), rel=1e-6)
+    initialize(model, "weight_norm", gain="hanin")
+    for theirs, (name, value) in AUTHORS_WRN_16_2.items():
+        expected = AUTHORS_HANIN[int(theirs.split(".")[1])] if theirs.endswith("conv2") else value
+        assert gains(model.get_submodule(name))[0].item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_gains_of_the_authors_flat_residual_network():
@@ -241,6 +256,19 @@ def test_the_gains_of_the_authors_flat_residual_network():
             assert gains(block.shortcut)[0].item() == pytest.approx(shortcut, rel=1e-6)
     initialize(model, "weight_norm")
     assert gains(model.backbone[0])[0].item() == pytest.approx(AUTHORS_FLAT_STEM / math.sqrt(2), rel=1e-6)
+    initialize(model, "weight_norm", gain="hanin")
+    found = [gains(block.conv2)[0].item() for block in model.backbone[1:]]
+    assert found == pytest.approx(AUTHORS_HANIN * 3, rel=1e-6)
+
+
+@pytest.mark.parametrize("convolutions", [False, True])
+def test_the_gains_of_the_authors_networks_without_branches(convolutions):
+    for widths, expected in AUTHORS_PLAIN.items():
+        pairs = itertools.pairwise(widths)
+        layers = [weight_norm(nn.Conv2d(a, b, 3) if convolutions else nn.Linear(a, b)) for a, b in pairs]
+        model = nn.Sequential(*layers)
+        initialize(model, "weight_norm", direction="normal")
+        assert [gains(layer)[0].item() for layer in model] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_model_without_weight_normalization_is_refused():

@@ -198,7 +198,9 @@ class Doubled(nn.Module):
 def test_other_parametrizations_are_left_as_they_are_and_named(make):
     model = nn.Sequential(make(nn.Linear(4, 4)), nn.Linear(4, 4))
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    record = initialize(model, "kaiming")
+    with pytest.warns(UserWarning, match=r"kaiming passes over 1 of 2 weights: 0\..* \((it is under|another param)"):
+        record = initialize(model, "kaiming")
+    assert (record.coverage.weights, record.coverage.set) == (2, 1)
     for name, parameter in model.named_parameters():
         if name.startswith("0."):
             assert torch.equal(parameter, before[name])
@@ -210,7 +212,8 @@ def test_the_initializer_weight_norm_draws_v_from_the_stream_of_v():
     """What it gave before distributions knew of weight normalization, it gives."""
     model = nn.Sequential(weight_norm(nn.Linear(6, 4)), weight_norm(nn.ConvTranspose1d(4, 4, 3))).double()
     before = [p.detach().clone() for p in model[1].parameters()]
-    initialize(model, "weight_norm", seed=2, input_shape=(1, 4, 6))
+    with pytest.warns(UserWarning, match=r"weight_norm passes over 1 of 2 .*1 \(it is of a ConvTranspose1d\)$"):
+        initialize(model, "weight_norm", seed=2, input_shape=(1, 4, 6))
     generator = randomness.generator(2, "weights", "0.parametrizations.weight.original1")
     assert torch.equal(parameters_of(model[0])[1], haar_orthogonal(4, 6, generator))
     assert all(map(torch.equal, model[1].parameters(), before))

@@ -29,7 +29,7 @@ NETWORKS = [
     {"name": "wrn", "depth": 10, "width": 1, "norm": "none"},
 ]
 KEYS = {"architectures": NETWORKS, "initializers": ["kaiming", "xavier", "fixup", "skipinit"], "seeds": 2}
-NO_SCHEME = "plain has no scheme {} (it has standard, weight_norm)"
+NO_SCHEME = "plain: {}: no residual branches are found in WideResNet"
 
 
 def records_of(plan, left_out=lambda _: False):

@@ -70,35 +70,6 @@ def test_a_deeper_shortcut_is_linear():
     assert branch.ends == ("parts.1.6",)
 
 
-class FixupBasicBlock(nn.Module):
-    """As in the Fixup authors' code, github.com/hongyi-zhang/Fixup, whose scalars are bare parameters."""
-
-    def __init__(self):
-        super().__init__()
-        self.bias1a, self.bias1b, self.bias2a, self.bias2b = (nn.Parameter(torch.zeros(1)) for _ in range(4))
-        self.scale = nn.Parameter(torch.ones(1))
-        self.conv1 = nn.Conv2d(4, 4, 3, padding=1, bias=False)
-        self.conv2 = nn.Conv2d(4, 4, 3, padding=1, bias=False)
-        self.relu = nn.ReLU(inplace=True)
-
-    def forward(self, x):
-        identity = x
-        out = self.conv1(x + self.bias1a)
-        out = self.relu(out + self.bias1b)
-        out = self.conv2(out + self.bias2a)
-        out = out * self.scale + self.bias2b
-        out += identity
-        return self.relu(out)
-
-
-def test_scalars_of_the_authors_of_fixup():
-    found = find_structure(nn.Sequential(FixupBasicBlock(), FixupBasicBlock()), torch.ones(1, 4, 4, 4))
-    assert [(branch.block, branch.ends, branch.gates) for branch in found.branches] == [
-        (block, (f"{block}.conv2",), (f"{block}.scale",)) for block in "01"
-    ]
-    assert [branch.output for branch in found.branches] == [None, None]  # no module gives what is added
-
-
 class Zoom(nn.Module):
     """A gate per channel by a name of its own, behind or before what it is given."""
 

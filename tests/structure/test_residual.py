@@ -138,6 +138,7 @@ def test_a_gate_of_the_blocks_own_input_is_none_of_the_branch():
     assert (branch.inner, branch.ends, branch.depth) == ((), ("linear",), 1)
 
 
+@pytest.mark.slow
 def test_the_deepest_network_of_its_paper():
     """1202 layers (He et al., 2016, section 4.2): two to a block, beside the first and the last."""
     with torch.device("meta"):

@@ -41,14 +41,14 @@ def test_golden_identity():
                 "base": {"name": "kaiming", "arguments": {"mode": "fan_out"}, "version": 1},
                 "steps": 2,
             },
-            "version": 2,
+            "version": 3,
         },
         "dataset": {"name": "digits", "arguments": {"train_size": 100}, "version": 1}
         | ({"content": content} if content else {}),
         "task": {"name": "classification", "version": 1},
         "recipe": {"epochs": 1, "lr": 0.2, "version": 1},
         "probes": [
-            {"name": "gradient_quotient", "arguments": {"eps": 1e-4}, "version": 2},
+            {"name": "gradient_quotient", "arguments": {"eps": 1e-4}, "version": 3},
             {"name": "gradient_norm", "arguments": {}, "version": 1},
         ],
         "seed": 3,

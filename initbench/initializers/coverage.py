@@ -1,0 +1,143 @@
+"""Which weights an initialization has set, and which it has passed over."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from initbench.errors import InitializationError
+from initbench.initializers.events import changes, describe
+from initbench.initializers.weight_normalized import weight_normalized
+from initbench.structure.kinds import WEIGHT_LAYERS
+
+if TYPE_CHECKING:
+    from initbench.initializers.context import InitializationContext
+    from initbench.initializers.record import InitializationRecord
+
+_LEGACY = {
+    "weight_v": "legacy weight normalization, which torch.nn.utils.parametrizations.weight_norm replaces",
+    "weight_orig": "legacy spectral normalization, which torch.nn.utils.parametrizations.spectral_norm replaces",
+}
+# What a tuner says of a weight that is a layer's and that it does not know how to change.
+_PASSED_OVER = {"not_called", "not_proportional"}
+_GAINS = ("parametrizations.weight.original0", "weight_g")
+_KINDS = (*WEIGHT_LAYERS, nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.RNNBase, nn.RNNCellBase)
+_WEIGHTS = ("weight", "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which of a model's weights were set. Counted are trainable weights of layers, each once; g·v/‖v‖ is one.
+
+    Attributes:
+        weights: how many there are.
+        set: how many were drawn, filled, scaled or set in another way.
+        passed_over: those that were not, or that a tuner left out, by their parameters' names, with the reason.
+    """
+
+    weights: int
+    set: int
+    passed_over: dict[str, str] = field(default_factory=dict)
+
+    def in_words(self) -> str:
+        """Return ``19 of 21 weights set``."""
+        return f"{self.set} of {self.weights} weights set"
+
+
+def count_coverage(context: InitializationContext, *, as_built: bool) -> Coverage:
+    """Return which weights were set, and warn of those that were passed over.
+
+    Which parameters are weights of layers is asked of the model's structure where a matrix was not set that may be none
+    (positions, tables of biases): a run with one sample. Where the model cannot be run, the modules' kinds tell.
+
+    Args:
+        context: whose record says what was done.
+        as_built: whether the initializer takes the weights as the model was built with them, and adjusts what it
+            likes: then only what it says of a weight itself counts.
+
+    Raises:
+        InitializationError: there are weights, none was set, and the initializer has not said why.
+    """
+    record, matrices = context.record, _matrices(context.model)
+    reasons = {name: _why_not(record, context.model, name, as_built=as_built) for name in matrices}
+    weights = _of_layers(context, matrices) if any(reasons.values()) else matrices
+    passed_over = {name: reason for name in weights if (reason := reasons[name]) is not None}
+    number = sum(_changed(record, name) or _changed(record, _gain_of(name)) for name in weights)
+    coverage = Coverage(len(weights), number, passed_over)
+    if passed_over and not coverage.set and not as_built:
+        raise InitializationError(
+            f"{record.initializer} sets none of the model's {len(weights)} weights: {_named(passed_over)}"
+        )
+    if passed_over:
+        warnings.warn(
+            f"{record.initializer} passes over {len(passed_over)} of {len(weights)} weights: {_named(passed_over)}",
+            stacklevel=3,
+        )
+    return coverage
+
+
+def _matrices(model: nn.Module) -> list[str]:
+    """Return the trainable parameters that may be weights of layers: those with two sizes above 1, and layers' own."""
+    found = []
+    for name, parameter in model.named_parameters():
+        wide = sum(size > 1 for size in parameter.shape) >= 2
+        of_layer = parameter.dim() >= 2 and _is_of_layer(model, name)
+        if parameter.requires_grad and (wide or of_layer) and not name.endswith(_GAINS):
+            found.append(name)
+    return found
+
+
+def _is_of_layer(model: nn.Module, name: str) -> bool:
+    module, parameter = model.get_submodule(name.rpartition(".")[0]), model.get_parameter(name)
+    own = any(parameter is getattr(module, weight, None) for weight in _WEIGHTS)
+    return (isinstance(module, _KINDS) and own) or ".parametrizations." in f".{name}"
+
+
+def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_built: bool) -> str | None:
+    """Return why a weight was not set, or was left out by a tuner; None where it was set, or was not to be."""
+    events = record.tensors[name]
+    reason = events[-1].get("reason") if events[-1]["event"] == "left" else None
+    if reason is not None:  # one that is said, and speaks of what the initializer does not know how to do
+        return describe(events[-1]) if reason in _PASSED_OVER else None
+    if as_built or _changed(record, name) or _changed(record, _gain_of(name)):
+        return None
+    legacy = _LEGACY.get(name.rpartition(".")[2])
+    if legacy is not None:
+        return f"it is under {legacy}"
+    owner, parametrized, _ = f".{name}".rpartition(".parametrizations.")
+    module = model.get_submodule(owner.removeprefix(".") if parametrized else name.rpartition(".")[0])
+    if parametrized and weight_normalized(module, "weight") is None:
+        return "another parametrization than weight normalization makes the layer's weight of it"
+    kind = type(module).__mro__[1] if parametrized else type(module)  # a parametrized module has a class of its own
+    return f"it is of a {kind.__name__}"
+
+
+def _of_layers(context: InitializationContext, matrices: list[str]) -> list[str]:
+    """Return those parameters that are the weight of a layer."""
+    try:
+        structure = context.structure
+    except InitializationError:
+        structure = None
+    if structure is None or "layers" in structure.unknown:
+        return [name for name in matrices if _is_of_layer(context.model, name)]
+    # One that did not run is none either, and the loss does not depend on it.
+    weights = {layer.weight for layer in structure.layers}
+    return [name for name in matrices if name in weights]
+
+
+def _gain_of(name: str) -> str:
+    """Return the name of the gain g of a weight-normalized weight, given that of v."""
+    return name.removesuffix("1") + "0" if name.endswith("weight.original1") else ""
+
+
+def _changed(record: InitializationRecord, name: str) -> bool:
+    return any(changes(event) for event in record.tensors.get(name, []))
+
+
+def _named(passed_over: dict[str, str]) -> str:
+    shown = [f"{name} ({reason})" for name, reason in list(passed_over.items())[:_NAMED]]
+    return ", ".join(shown) + (", ..." if len(passed_over) > _NAMED else "")
