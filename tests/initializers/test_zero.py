@@ -190,7 +190,7 @@ def test_residual_branches_and_the_classifier_end_in_zeros(name, depth):
 
 
 def test_a_gate_of_zero_beside_a_weight_of_zero_is_opened():
-    """timm's NF-ResNets have a gain of 0 in each last convolution; with its weight at 0 too, nothing would ever move."""
+    """timm's NF-ResNets have a gain of 0 in each last convolution: with its weight at 0 too, nothing would move."""
     model = timm.create_model("nf_resnet26", num_classes=3, channels=(32, 64, 64, 64)).train()
     record = initialize(model, "zero", input_shape=(2, 3, 32, 32), num_classes=3)
     gains = [f"stages.{stage}.{block}.conv3.gain" for stage in range(4) for block in range(2)]
