@@ -66,8 +66,8 @@ class Structure:
 def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
     """Run a model once, in eval mode and without gradients, and return its structure.
 
-    The structure is that of this run: layers that other inputs, or training, would use are not in it. All tensors of
-    the run are in memory until its end. On the meta device, model and inputs there, nothing is computed.
+    The structure is that of this run: layers that other inputs, or training, would use are not in it. On the meta
+    device, model and inputs there, nothing is computed.
 
     Args:
         model: any module. It is left as it was: values, modes, buffers, attributes and random states.

@@ -7,6 +7,7 @@ taken to be computed from all inputs of the innermost module that runs: code in 
 
 from __future__ import annotations
 
+import weakref
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils.weak import WeakIdKeyDictionary
 
 from initbench.outputs import tensor_of
 from initbench.structure.functions import FACTORIES, name_of, writes
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 def record_run(model: nn.Module, inputs: Any) -> RunGraph:
     """Run a model once, in eval mode and without gradients, and return what it computed from what.
 
-    Every tensor of the run is in memory until its end: a batch of one sample is enough. The model is left as it was.
+    A batch of one sample is enough. The model is left as it was.
 
     Args:
         model: any module; on the meta device it computes nothing, if inputs are there too.
@@ -76,9 +78,10 @@ class _Recorder(TorchFunctionMode):
         self._model, self._weights = model, Weights(model)
         self._graph = RunGraph()
         self._stack: list[tuple[str, list[Tensor]]] = []
-        # Tensors by their ids, with the nodes that gave them; kept, so that no id is used twice.
-        self._given: dict[int, tuple[Tensor, Node]] = {}
-        self._sharing: dict[int, list[int]] = {}  # by memory, the tensors that are in it
+        # The nodes that gave the tensors that are alive: what the model lets go of, a recording must not keep.
+        self._given = WeakIdKeyDictionary()
+        self._sharing: dict[int, list[weakref.ref[Tensor]]] = {}  # by memory, the tensors that are in it
+        self._inputs: list[Tensor] = []
         self._there = _tensors_of(model)
         self._memory = {key: p for p in model.parameters() if (key := _memory(p)) is not None}
         self._before: list[tuple[Tensor, Tensor]] = []
@@ -87,13 +90,14 @@ class _Recorder(TorchFunctionMode):
 
     def start(self, inputs: Any) -> None:
         """Note the model's inputs."""
-        for tensor in tensors_in(inputs):
+        self._inputs = tensors_in(inputs)
+        for tensor in self._inputs:
             self._give(tensor, self._node("input", {}, from_input=True, dims=tuple(tensor.shape)))
 
     def finish(self, output: Any) -> RunGraph:
         """Return the graph, given what the model returned."""
         graph = self._graph
-        self._stack.append(("", [tensor for tensor, node in self._given.values() if node.function == "input"]))
+        self._stack.append(("", self._inputs))
         graph.outputs = [self._giver(tensor) for tensor in tensors_in(tensor_of(output))]
         graph.unused = tuple(names[0] for names in self._weights.names.values() if names[0] not in self._read)
         # A parameter may be read, and its values then go where nothing shows itself.
@@ -139,9 +143,9 @@ class _Recorder(TorchFunctionMode):
             node.parameters = tuple(dict.fromkeys(name for use in arguments.values() for name in use.parameters))
         for tensor in written:
             for shared in self._sharing.get(_memory(tensor) or 0, []):
-                other, giver = self._given[shared]
-                if other is not tensor:
-                    self._give(other, self._item({0: giver, 1: node}, other))
+                other = shared()
+                if other is not None and other is not tensor:
+                    self._give(other, self._item({0: self._given[other], 1: node}, other))
         for tensor in results:
             self._give(tensor, node if len(results) == 1 else self._item({0: node}, tensor))
 
@@ -158,14 +162,17 @@ class _Recorder(TorchFunctionMode):
         return self._graph.nodes[-1]
 
     def _give(self, tensor: Tensor, node: Node) -> None:
-        if id(tensor) not in self._given:
-            self._sharing.setdefault(_memory(tensor) or id(tensor), []).append(id(tensor))
-        self._given[id(tensor)] = tensor, node
+        if tensor not in self._given:
+            memory = _memory(tensor) or 0
+            alive = [other for other in self._sharing.get(memory, []) if other() is not None]
+            self._sharing[memory] = [*alive, weakref.ref(tensor)] if memory else []
+        self._given[tensor] = node
 
     def _giver(self, tensor: Tensor) -> Node:
         """Return the node that gave a tensor."""
-        if id(tensor) in self._given:
-            return self._given[id(tensor)][1]
+        known: Node | None = self._given.get(tensor)
+        if known is not None:
+            return known
         names = self._weights.names.get(id(tensor))
         if names:
             node = self._node("parameter", {}, parameters=(names[0],), dims=tuple(tensor.shape))

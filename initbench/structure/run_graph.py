@@ -34,7 +34,7 @@ class LayerUse:
     gains: tuple[str, ...] = ()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Node:
     """A call of a function of torch, or a tensor that none gave.
 
