@@ -195,7 +195,8 @@ def _trained(
     trainable = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
     before = {name: parameter.detach().clone() for name, parameter in trainable.items()}
     groups = [{"params": list(trainable.values())}] if record is None else record.parameter_groups(RATE)
-    optimizer = torch.optim.Adam(groups, lr=RATE, eps=1e-20)  # small gradients of what gates all but close
+    # Gates all but close some branches, whose gradients are then far below the usual ε.
+    optimizer = torch.optim.Adam(groups, lr=RATE, eps=1e-20, fused=True)
     reasons = dict.fromkeys(trainable, NO_GRADIENT)
     generator = torch.Generator().manual_seed(1)
     stop = None

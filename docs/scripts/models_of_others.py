@@ -286,7 +286,7 @@ def models() -> dict[str, Model]:
         "torchvision/densenet121": _class("torchvision.models.DenseNet", 8, (2, 2, 2, 2), 16),
         "torchvision/squeezenet1_1": _torchvision("squeezenet1_1"),
         "torchvision/googlenet": _torchvision("googlenet", aux_logits=False, init_weights=False),
-        "torchvision/shufflenet_v2": _torchvision("shufflenet_v2_x0_5"),
+        "torchvision/shufflenet_v2": _class("torchvision.models.ShuffleNetV2", [2, 2, 2], [16, 32, 48, 64, 64]),
         "torchvision/mobilenet_v3_small": _torchvision("mobilenet_v3_small", width_mult=0.25),
         "torchvision/swin_t": _class("torchvision.models.SwinTransformer", [4, 4], 16, [2, 2], [2, 2], [4, 4]),
         "torchvision/swin_v2_t": _class(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Outcomes = Mapping[tuple[str, str], Outcome]
     Kinds = Mapping[str, Mapping[str, Sequence[str]]]
 
-MISTAKES = ("silent", "fails", "diverges", "slow")
-"""What comes of a pair that neither trains nor has a reason."""
+MISTAKES = ("silent", "fails", "slow")
+"""What comes of a pair that neither trains nor has a reason, which is a silent failure."""
 
 
 def page(outcomes: Outcomes, before: Kinds, models: Sequence[str], methods: Sequence[Method]) -> str:
@@ -88,10 +88,12 @@ def _finding(outcomes: Outcomes, before: Kinds, models: Sequence[str], names: Se
     now = Counter(outcomes[model, name].kind for model in models for name in names)
     then = Counter({kind: sum(len(of.get(kind, ())) for of in before.values()) for kind in ("trains", *MISTAKES)})
     lost = sum(now[kind] for kind in MISTAKES)
+    diverging = f", {now['diverges']:,} diverge" if now["diverges"] else ""
     return (
-        f"**{now['trains']:,} of {len(models) * len(names):,} pairs of a model and a method train, and "
-        f"{now['refused']:,} are refused with a reason; silent failures: {lost or 'none'}.** Before this work "
-        f"{then['trains']:,} pairs trained, and {sum(then[kind] for kind in MISTAKES):,} failed silently."
+        f"**{now['trains']:,} of {len(models) * len(names):,} pairs of a model and a method train"
+        f"{'' if diverging else ' and'} {now['refused']:,} are refused with a reason{diverging}; silent failures: "
+        f"{lost or 'none'}.** Before this work, at 374c7a4, {then['trains']:,} pairs trained and "
+        f"{sum(then[kind] for kind in MISTAKES):,} failed silently."
     )
 
 
@@ -125,14 +127,16 @@ class _Notes:
     def cell(self, model: str, method: str, outcome: Outcome) -> str:
         if outcome.kind == "trains":
             return "✓°" if outcome.passed_over else "✓"
-        text = outcome.reason if outcome.kind == "refused" else f"**{outcome.kind}**: {outcome.reason}"
+        text = outcome.reason if outcome.kind == "refused" else f"{outcome.kind}: {outcome.reason}"
+        for name in method.split(" on "):
+            text = text.removeprefix(f"{name}: ")
         # Names of parameters and classes, and numbers.
-        key = re.sub(r"\w+(\.\w+)+|\b[A-Z]\w*[A-Z]\w*\b|\d+", "·", text.removeprefix(f"{method}: "))
+        key = re.sub(r"\w+(\.\w+)+|\b[A-Z]\w*|\d+", "·", text)
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers) + 1
             self._texts.append(f"{text} (`{model}`)")
         number = str(self._numbers[key])
-        return number if outcome.kind == "refused" else f"**{number}**"
+        return f"**{number}**" if outcome.kind in MISTAKES else number
 
     def lines(self) -> list[str]:
         return [f"{number}. {text}" for number, text in enumerate(self._texts, start=1)]

@@ -14,6 +14,7 @@ from initbench.initializers.branches import known_branches, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.parameter_writer import ParameterWriter
+from initbench.initializers.weight_normalized import weight_normalized_weights
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -79,11 +80,15 @@ def _ends(model: nn.Module, structure: Structure) -> set[int]:
 
 
 def _gates(model: nn.Module, structure: Structure) -> list[nn.Parameter]:
-    """Return what multiplies residual branches beside their last weights, such as the gains of standardized weights."""
+    """Return what multiplies residual branches beside their last weights, such as the gains of standardized weights.
+
+    The g of a weight normalization is none: it is set with its weight, and is 0 where that is.
+    """
+    normalized = {id(weight.gain) for _, weight in weight_normalized_weights(model)}
     gains = {layer.name: layer.gains for layer in structure.layers}
     names = [name for branch in structure.branches for name in branch.gates]
     names += [name for branch in structure.branches for end in branch.ends for name in gains[end]]
-    return [model.get_parameter(name) for name in names]
+    return [gate for gate in map(model.get_parameter, names) if id(gate) not in normalized]
 
 
 def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:

@@ -203,3 +203,12 @@ def test_a_gate_of_zero_beside_a_weight_of_zero_is_opened():
         nn.functional.cross_entropy(model(images), targets).backward()
         optimizer.step()
     assert [name for name, parameter in model.named_parameters() if torch.equal(parameter, before[name])] == []
+
+
+def test_the_gain_of_a_weight_normalization_is_no_gate():
+    """The last weight of each branch is 0, also where it was before."""
+    model = create_model("resnet", depth=8, norm="none", scheme="weight_norm")
+    ends = [end for branch in residual_branches(model) for end in branch.ends]
+    for _ in range(2):
+        initialize(model, "zero")
+        assert [end for end in ends if model.get_submodule(end).weight.any()] == []
