@@ -23,7 +23,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from initbench.checks import check_positive
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
-from initbench.structure.kinds import NORM_LAYERS
+from initbench.structure.kinds import NORM_LAYERS, is_linear_inputs_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,6 +139,8 @@ def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
         yield WeightLayer(weight, bias, groups, *channels, tuple(weight.shape[2:]), module.transposed)
     elif isinstance(module, nn.Linear) and weight is not None:
         yield WeightLayer(weight, bias, 1, *weight.shape)
+    elif is_linear_inputs_first(module) and weight is not None:
+        yield WeightLayer(weight, bias, 1, weight.shape[1], weight.shape[0], transposed=True)
     elif isinstance(module, nn.MultiheadAttention):
         bias = own_parameter(module, "in_proj_bias")
         for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):

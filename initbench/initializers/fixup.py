@@ -11,7 +11,7 @@ from initbench.errors import InitializationError
 from initbench.initializers.branches import required_branches, required_gates, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
-from initbench.initializers.parameter_writer import ParameterWriter
+from initbench.initializers.parameter_writer import ParameterWriter, embeddings
 from initbench.registry import register_initializer
 from initbench.structure.kinds import NORM_LAYERS
 
@@ -37,8 +37,8 @@ def fixup(
 
     L is the number of residual branches and m the number of layers one after another in the branch. Scalar multipliers
     start at 1, scalar and other biases at 0. These are rules 1 to 3 of the paper; all layers that give an output are
-    classifiers. `initbench.rewrite(model, "fixup")` puts multipliers and biases into any residual network;
-    gates of more than a scalar, such as LayerScale's, are 1.
+    classifiers, and one that shares its weight with an embedding is refused. `initbench.rewrite(model, "fixup")` puts
+    multipliers and biases into any residual network; gates of more than a scalar, such as LayerScale's, are 1.
 
     Where the paper and the authors' code differ, the weights follow the paper: their code leaves PyTorch's default in
     the first convolution. The learning rate of biases and multipliers follows the code: a tenth of that of the weights.
@@ -93,10 +93,15 @@ def _factors(model: nn.Module, structure: Structure, nonzero: bool) -> dict[int,
     """Return by what Kaiming's law is multiplied for the weights of branches and heads, by the weights' ids.
 
     Raises:
-        InitializationError: which layers give the output cannot be told.
+        InitializationError: which layers give the output cannot be told, or one that would be 0 has the weight of an
+            embedding.
     """
     if "heads" in structure.unknown:
         raise InitializationError(f"fixup: the classifier cannot be told: {structure.unknown['heads']}")
+    embedded = {id(weight) for weight, _ in embeddings(model)}
+    for head in structure.heads if not nonzero else ():
+        if any(id(weight) in embedded for weight in weights_of(model, structure, [head])):
+            raise InitializationError(f"fixup: {head}, which would be 0, has the weight of an embedding; untie the two")
     branches = structure.branches
     factors: dict[int, float] = {}
     for branch in branches:

@@ -21,13 +21,11 @@ from initbench.initializers.parameter_writer import embeddings, own_parameter
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import Initializer, register_initializer
 from initbench.structure.find import find_structure
+from initbench.structure.kinds import is_linear, stores_inputs_first
 
 if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
     from initbench.initializers.record import InitializationRecord
-
-
-Layer = _ConvNd | nn.Linear
 
 
 @register_initializer(
@@ -82,7 +80,7 @@ def lsuv(
     def apply(model: nn.Module, context: InitializationContext) -> None:
         context.apply(base, model)
         model.eval()
-        layers = {name: module for name, module in model.named_modules() if isinstance(module, _ConvNd | nn.Linear)}
+        layers = {name: module for name, module in model.named_modules() if _is_layer(module)}
         inputs, _ = next(context.batches(data, batch_size))
         if not is_finite([inputs]):
             raise InitializationError(f"lsuv: the batch {NOT_FINITE}")
@@ -119,20 +117,25 @@ def lsuv(
     return apply
 
 
-def _scalable(module: Layer) -> nn.Parameter | None:
+def _is_layer(module: nn.Module) -> bool:
+    return isinstance(module, _ConvNd) or is_linear(module)
+
+
+def _scalable(module: nn.Module) -> nn.Parameter | None:
     """Return the parameter to which a layer's weight is proportional; None where there is none that may change."""
     normalized = weight_normalized(module, "weight")
     weight = own_parameter(module, "weight") if normalized is None else normalized.gain
     return weight if weight is not None and weight.requires_grad else None
 
 
-def _is_proportional(module: Layer) -> bool:
-    """Return whether the outputs but for the bias are certainly proportional to the weight: PyTorch's own layers.
+def _is_proportional(module: nn.Module) -> bool:
+    """Return whether the outputs but for the bias are certainly proportional to the weight.
 
-    One with a forward pass of its own may do as it likes, such as standardize its weight.
+    Those of PyTorch's own layers are, and of Hugging Face's `Conv1D`. One with a forward pass of its own may do as it
+    likes, such as standardize its weight.
     """
     defined_in = next(c for c in type(module).__mro__ if "forward" in vars(c))
-    return defined_in.__module__.startswith("torch.nn.modules.")
+    return defined_in.__module__.startswith("torch.nn.modules.") or stores_inputs_first(defined_in)
 
 
 class _Visitor:
@@ -152,13 +155,13 @@ class _Visitor:
         self._solutions: dict[str, Tensor] = {}
         self._lowered: dict[str, Tensor] = {}
 
-    def __call__(self, name: str, module: Layer, inputs: tuple[Any, ...], outputs: Tensor) -> Tensor:
+    def __call__(self, name: str, module: nn.Module, inputs: tuple[Any, ...], outputs: Tensor) -> Tensor:
         """Scale the weight of a layer that has just run for the first time; return its new outputs."""
         weight = _scalable(module)
         if weight is None or id(weight) in self._seen:
             return outputs
         self._seen.add(id(weight))
-        bias: Tensor | None = module.bias
+        bias: Any = module.bias
         channels = 1 if isinstance(module, _ConvNd) else outputs.dim() - 1
         others = [d for d in range(outputs.dim()) if d != channels]
         shift = None if bias is None else bias.view([-1 if d == channels else 1 for d in range(outputs.dim())])
@@ -184,7 +187,7 @@ class _Visitor:
         return outputs if shift is None else outputs.add_(shift)
 
     def _scaled_and_run_again(
-        self, name: str, module: Layer, inputs: tuple[Any, ...], weight: nn.Parameter, solution: Tensor
+        self, name: str, module: nn.Module, inputs: tuple[Any, ...], weight: nn.Parameter, solution: Tensor
     ) -> Tensor:
         """Return the outputs of a layer with a forward pass of its own, which is left alone where it does not obey."""
         before = weight.clone()
@@ -224,11 +227,11 @@ def _why(variance: float, bias_variance: float, std: float) -> str:
     return f"no scale gives outputs of standard deviation {std:g}: that of the biases alone is {bias_variance**0.5:.4g}"
 
 
-def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, Layer]) -> dict[str, list[float]]:
+def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, nn.Module]) -> dict[str, list[float]]:
     """Return the standard deviation of each layer's outputs, one for each time that it runs, in order of running."""
     measured: list[tuple[str, Tensor]] = []
 
-    def visit(name: str, _module: Layer, _inputs: tuple[Any, ...], outputs: Tensor) -> None:
+    def visit(name: str, _module: nn.Module, _inputs: tuple[Any, ...], outputs: Tensor) -> None:
         measured.append((name, outputs.double().std(correction=0)))
 
     run_visiting(model, inputs, layers, visit)
@@ -247,7 +250,7 @@ def _given_to_functions(model: nn.Module, inputs: Tensor) -> dict[str, str]:
 def _write_record(
     record: InitializationRecord,
     model: nn.Module,
-    layers: dict[str, Layer],
+    layers: dict[str, nn.Module],
     scales: dict[str, float],
     shifts: dict[str, float],
     reached: dict[str, list[float]],

@@ -13,7 +13,7 @@ from torch.nn.modules.conv import _ConvNd
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.parameter_writer import ParameterWriter, normal, own_parameter
 from initbench.registry import register_initializer
-from initbench.structure.kinds import NORM_LAYERS
+from initbench.structure.kinds import NORM_LAYERS, is_linear, is_linear_inputs_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +54,10 @@ def _uniform_parameters(module: nn.Module) -> Iterator[tuple[nn.Parameter, float
     if isinstance(module, nn.RNNBase | nn.RNNCellBase):
         for parameter in module.parameters(recurse=False):
             yield parameter, 1 / math.sqrt(module.hidden_size)
-    elif isinstance(module, nn.Linear | nn.Bilinear | _ConvNd) and weight is not None and weight.numel():
+    elif weight is not None and weight.numel() and (is_linear(module) or isinstance(module, nn.Bilinear | _ConvNd)):
         fan_in = weight.shape[1] if isinstance(module, nn.Bilinear) else weight[0].numel()
+        if is_linear_inputs_first(module):
+            fan_in = weight.shape[0]
         yield weight, 1 / math.sqrt(fan_in)
         if bias is not None:
             yield bias, 1 / math.sqrt(fan_in)

@@ -19,6 +19,7 @@ from initbench.initializers.parameter_writer import ParameterWriter, own_paramet
 from initbench.initializers.stages import stages
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import register_initializer
+from initbench.structure.kinds import is_linear, is_linear_inputs_first
 
 if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
@@ -83,7 +84,8 @@ def weight_norm(
             (layer,) = weight_layers(module)
             writer.draw_itself(v, partial(_direction, layer, direction))
             if gain == "pytorch":
-                writer.set_to(g, torch.linalg.vector_norm(v.detach().flatten(1), dim=1).view_as(g), "norms")
+                outputs = v.detach().T if layer.transposed else v.detach()
+                writer.set_to(g, torch.linalg.vector_norm(outputs.flatten(1), dim=1).view_as(g), "norms")
             else:
                 ratio = 1.0 if gain == "backward" else layer.inputs / layer.outputs
                 writer.fill(g, math.sqrt(squares.get(id(module), outside) * ratio))
@@ -101,10 +103,10 @@ def weight_norm(
 
 def is_weight_normalized(module: nn.Module) -> bool:
     """Return whether the module is a linear layer or convolution (not transposed) whose outputs have a gain each."""
-    if not isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d):
+    if not (is_linear(module) or isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)):
         return False
     weight = weight_normalized(module, "weight")
-    return weight is not None and weight.dim == 0
+    return weight is not None and weight.dim == (1 if is_linear_inputs_first(module) else 0)
 
 
 def _squared_gains(model: nn.Module, branches: tuple[ResidualBranch, ...], gain: Gain) -> dict[int, float]:

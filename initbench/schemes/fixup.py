@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn
+from torch import nn  # noqa: TC002 - the registry evaluates the annotations
 from torch.nn.modules.conv import _ConvNd
 
 from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
@@ -12,6 +12,7 @@ from initbench.schemes.gates import take_over_gates
 from initbench.schemes.norms import norm_replacements
 from initbench.schemes.replacing import in_order, replace_modules
 from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+from initbench.structure.kinds import is_linear
 
 
 @register_scheme(
@@ -41,7 +42,7 @@ def fixup(model: nn.Module, structure: Structure) -> nn.Module:
     replacements = norm_replacements(model, lambda _: ScalarBias())
     bare = structure.layers if without or not structure.scalar_biases else ()
     layers = [model.get_submodule(layer.name) for layer in bare if layer.called]
-    for layer in [layer for layer in layers if isinstance(layer, nn.Linear | _ConvNd)][1:]:
+    for layer in [layer for layer in layers if is_linear(layer) or isinstance(layer, _ConvNd)][1:]:
         replacements[layer] = in_order(bias=ScalarBias(), layer=layer)
     for end in ends:
         now = replacements.get(end, end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import torch
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrizations import weight_norm as normalize
@@ -15,6 +16,7 @@ from initbench.schemes.biases import add_biases
 from initbench.schemes.norms import norm_replacements
 from initbench.schemes.replacing import replace_modules
 from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+from initbench.structure.kinds import is_linear, is_linear_inputs_first
 
 
 @register_scheme(
@@ -39,14 +41,15 @@ def weight_norm(model: nn.Module, structure: Structure) -> nn.Module:
     within_attention = attention_layers(model)
     names = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     for name, module in list(model.named_modules()):
-        wanted = isinstance(module, nn.Linear | _ConvNd) and name not in structure.heads
+        wanted = (is_linear(module) or isinstance(module, _ConvNd)) and name not in structure.heads
         if not wanted or module in within_attention or is_parametrized(module, "weight"):
             continue
         weight = module.get_parameter("weight")
         if names[id(weight)] > 1:
             raise ValueError(f"{name}.weight is shared with another module")
+        outputs = 1 if is_linear_inputs_first(module) else 0  # the dimension of the weight that has them
         # On the meta device there are no values.
-        if not weight.is_meta and bool(weight.detach().flatten(1).norm(dim=1).eq(0).any()):
+        if not weight.is_meta and bool(torch.norm_except_dim(weight.detach(), 2, outputs).eq(0).any()):
             raise ValueError(f"{name}.weight has a row of zeros, which has no direction")
-        normalize(module)
+        normalize(module, dim=outputs)
     return model

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initbench.structure.functions import FUSED_ATTENTION
 from initbench.structure.relative_positions import factors
 from initbench.structure.weights import ATTENTION
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from initbench.structure.run_graph import Node, RunGraph
-
-_FUSED_FUNCTION = "scaled_dot_product_attention"
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class _Finder:
         for node in self._graph.nodes:
             if node.function == ATTENTION:
                 self._add_whole(node)
-            elif node.function == _FUSED_FUNCTION:
+            elif node.function == FUSED_ATTENTION:
                 self._add(node, node.at((0, "query")), node.at((1, "key")), node.at((2, "value")))
             elif node.function == "softmax" and node.from_input:
                 self._look_around(node)

@@ -10,6 +10,7 @@ from initbench.structure.example import record_run_on_any_input
 from initbench.structure.heads import find_heads
 from initbench.structure.layer import Layer, find_layers
 from initbench.structure.norms import find_norms
+from initbench.structure.positions import find_positions
 from initbench.structure.recording import record_run
 from initbench.structure.relative_positions import set_aside_relative_positions
 from initbench.structure.residual import ResidualBranch, residual_branches
@@ -33,6 +34,8 @@ class Structure:
         attention: the attentions in the order in which they run.
         norms: the normalizations in the order in which they run.
         scalar_biases: the parameters of one number that are added to a signal, as in Fixup's networks.
+        positions: the parameters with embeddings of positions, which are added to what residual branches start from;
+            those that are looked up are among `embeddings`.
         tied: the names of each parameter that has several.
         unused: the parameters that the run did not read.
         unknown: what cannot be told, with the reason: ``layers``, ``branches``, ``heads`` or ``attention``. What is
@@ -45,6 +48,7 @@ class Structure:
     attention: tuple[Attention, ...]
     norms: tuple[str, ...]
     scalar_biases: tuple[str, ...] = ()
+    positions: tuple[str, ...] = ()
     tied: tuple[tuple[str, ...], ...] = ()
     unused: tuple[str, ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
@@ -101,6 +105,7 @@ def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
         tuple(attention),
         tuple(norms),
         tuple(find_scalar_biases(graph)),
+        find_positions(graph, model, branches.shortcuts),
         _tied(model),
         graph.unused,
         {what: reason for what, reason in unknown.items() if reason is not None},

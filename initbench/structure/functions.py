@@ -17,6 +17,27 @@ MOVES = {
     *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "expand", "get"],
 }
 
+# What chooses entries, or puts them together again.
+SELECTIONS = {
+    *["item", "getitem", "select", "gather", "index_select", "topk", "sort", "chunk", "split", "unbind", "repeat"],
+    *["expand_as", "view_as", "reshape_as", "repeat_interleave", "interpolate"],
+}
+
+# Where these have the values that they choose from, group or replace; the other arguments say which.
+CHOSEN: dict[str, tuple[Place, ...]] = {
+    **dict.fromkeys(["getitem", "gather", "index_select", "masked_fill"], (0, "input")),
+    "setitem": (0, 2),
+    "where": (1, 2, "input", "other"),
+    **dict.fromkeys(["index_add", "scatter", "scatter_add"], (0, 3, "input", "source", "src")),
+    "grouped_mm": (0, 1, "mat2"),
+}
+
+# Their values lie between bounds, as those of a gate do.
+BOUNDED = {"sigmoid", "hardsigmoid", "softmax", "tanh", "hardtanh", "relu6", "clamp"}
+
+# Softmax of the scaled product of queries and keys, times the values.
+FUSED_ATTENTION = "scaled_dot_product_attention"
+
 # Where the functions of layers have their weight, and what kind of layer they are.
 _CONVOLUTIONS = [f"{kind}{dims}d" for kind in ("conv", "conv_transpose") for dims in (1, 2, 3)]
 WEIGHTS: dict[str, tuple[str, tuple[Place, ...]]] = {

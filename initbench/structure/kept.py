@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from initbench.preservation import forked_rng, preserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torch import Tensor, nn
+    from torch import Tensor
+
+
+HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
+"""Attributes of every module that a forward pass has no part in, such as its hooks."""
 
 
 @contextmanager
@@ -45,8 +50,12 @@ class _Attributes:
         self._contents: list[tuple[Any, Any]] = []
         self._tensors: list[tuple[Tensor, Tensor]] = []
         self._seen = {id(tensor) for tensor in [*model.parameters(), *model.buffers()]}
+        self._attributes: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for module in model.modules():
-            self._note(vars(module))
+            own = {name: value for name, value in vars(module).items() if name not in HOOKS}
+            self._attributes.append((vars(module), own))
+            for value in own.values():
+                self._note(value)
 
     def _note(self, value: Any) -> None:
         if id(value) in self._seen:
@@ -67,6 +76,12 @@ class _Attributes:
                 self._note(part)
 
     def restore(self) -> None:
+        for attributes, before in self._attributes:
+            for name in [name for name in attributes if name not in before and name not in HOOKS]:
+                del attributes[name]
+            for name, value in before.items():
+                if attributes.get(name, self) is not value:
+                    attributes[name] = value
         for container, before in self._contents:
             if isinstance(container, dict):
                 if [*map(id, container.values())] != [*map(id, before.values())] or list(container) != list(before):

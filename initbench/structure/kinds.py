@@ -9,3 +9,27 @@ from torch.nn.modules.conv import _ConvNd
 WEIGHT_LAYERS = (nn.Linear, _ConvNd, nn.MultiheadAttention)
 NORM_LAYERS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 """BatchNorm and InstanceNorm are a `_NormBase`."""
+
+# Classes of linear layers that are no `nn.Linear`, by library, which need not be installed, and name: their weight is
+# (inputs, outputs). Hugging Face's GPT and GPT-2 are made of `Conv1D`, whose weight is as in OpenAI's code.
+_LINEAR_INPUTS_FIRST = {("transformers", "Conv1D")}
+
+
+def is_weight_layer(module: nn.Module) -> bool:
+    """Return whether a module is a linear layer, a convolution, or an attention with weights of its own."""
+    return isinstance(module, WEIGHT_LAYERS) or is_linear_inputs_first(module)
+
+
+def is_linear(module: nn.Module) -> bool:
+    """Return whether a module is a linear layer, in whatever order its weight has inputs and outputs."""
+    return isinstance(module, nn.Linear) or is_linear_inputs_first(module)
+
+
+def is_linear_inputs_first(module: nn.Module) -> bool:
+    """Return whether a module is a linear layer whose weight is (inputs, outputs)."""
+    return any(map(stores_inputs_first, type(module).__mro__))
+
+
+def stores_inputs_first(kind: type) -> bool:
+    """Return whether a class is one of those of linear layers whose weight is (inputs, outputs)."""
+    return (kind.__module__.partition(".")[0], kind.__name__) in _LINEAR_INPUTS_FIRST

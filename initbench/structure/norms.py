@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.structure.functions import DEVIATIONS, NORMS
-from initbench.structure.kinds import NORM_LAYERS, WEIGHT_LAYERS
+from initbench.structure.kinds import NORM_LAYERS, is_weight_layer
 from initbench.structure.weights import layer_of
 
 if TYPE_CHECKING:
@@ -36,4 +36,4 @@ def find_norms(graph: RunGraph, model: nn.Module) -> list[str]:
 
 
 def _holds_layers(module: nn.Module) -> bool:
-    return any(isinstance(part, WEIGHT_LAYERS) for part in module.modules())
+    return any(map(is_weight_layer, module.modules()))

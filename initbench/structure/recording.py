@@ -1,6 +1,6 @@
 """Running a model once to see what it computes from what.
 
-A `TorchFunctionMode` sees every call of a function of torch, and hooks on the modules say which of them is running. So
+A `TorchFunctionMode` sees every call of a function of torch, and calls of modules say which of them is running. So
 models can be read that `torch.fx` cannot trace, because they depend on values or return objects. What neither sees is
 taken to be computed from all inputs of the innermost module that runs: code in TorchScript, or other libraries.
 """
@@ -8,9 +8,9 @@ taken to be computed from all inputs of the innermost module that runs: code in 
 from __future__ import annotations
 
 import weakref
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from initbench.outputs import tensor_of
 from initbench.structure.functions import FACTORIES, name_of, writes
-from initbench.structure.kept import kept
+from initbench.structure.kept import HOOKS, kept
 from initbench.structure.run_graph import Node, Return, RunGraph, placed_tensors, tensors_in
 from initbench.structure.weights import Weights
 from initbench.user_code import running_on
@@ -48,7 +48,7 @@ def record_run(model: nn.Module, inputs: Any) -> RunGraph:
     arguments, named = (_copied(arguments), _copied(named))
     recorder = _Recorder(model)
     # In inference mode tensors do not count how often they were written into.
-    with torch.inference_mode(False), kept(model), recorder.parameters_kept(), recorder.hooks(), torch.no_grad():
+    with torch.inference_mode(False), kept(model), recorder.parameters_kept(), recorder.calls_seen(), torch.no_grad():
         model.eval()
         recorder.start((arguments, named))
         with running_on(*tensors_in((arguments, named))), recorder:
@@ -188,28 +188,37 @@ class _Recorder(TorchFunctionMode):
         return node
 
     @contextmanager
-    def hooks(self) -> Iterator[None]:
-        """Note which modules run, and what they return."""
-        with ExitStack() as stack:
-            for name, module in self._model.named_modules():
-                enter = module.register_forward_pre_hook(partial(self._enter, name), with_kwargs=True)
-                stack.callback(enter.remove)
-                stack.callback(module.register_forward_hook(partial(self._leave, name)).remove)
+    def calls_seen(self) -> Iterator[None]:
+        """Note which modules run, and what they return.
+
+        The class's method is replaced, as `torch.fx` does it: hooks on 100,000 modules would take gigabytes.
+        """
+        names = {id(module): name for name, module in self._model.named_modules()}
+        call = nn.Module.__call__
+
+        def seen(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            name = names.get(id(module))
+            if name is None:
+                return call(module, *args, **kwargs)
+            with torch._C.DisableTorchFunction():  # noqa: SLF001  # what the recorder does is none of the run
+                self._stack.append((name, tensors_in((args, kwargs))))
+            self._graph.calls[name] = self._graph.calls.get(name, 0) + 1
+            try:
+                output = call(module, *args, **kwargs)
+                with torch._C.DisableTorchFunction():  # noqa: SLF001  # as above
+                    self._returned(name, module, output)
+            finally:
+                self._stack.pop()
+            return output
+
+        with mock.patch.object(nn.Module, "__call__", seen):
             yield
 
-    def _enter(self, name: str, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        with torch._C.DisableTorchFunction():  # noqa: SLF001  # what the recorder does is none of the run
-            self._stack.append((name, tensors_in((args, kwargs))))
-            self._graph.calls[name] = self._graph.calls.get(name, 0) + 1
-
-    def _leave(self, name: str, module: nn.Module, _inputs: Any, output: Any) -> None:
-        with torch._C.DisableTorchFunction():  # noqa: SLF001  # as above
-            given = [self._giver(tensor) for tensor in tensors_in(output)]
-            _, inputs = self._stack.pop()
-            if torch.is_tensor(output):
-                passed = not any(module.children()) and any(tensor is output for tensor in inputs)
-                found = Return(name, len(self._graph.nodes), passed)
-                self._graph.returned.setdefault(given[0], []).append(found)
+    def _returned(self, name: str, module: nn.Module, output: Any) -> None:
+        given = [self._giver(tensor) for tensor in tensors_in(output)]
+        if torch.is_tensor(output):
+            passed = not any(module.children()) and any(tensor is output for tensor in self._stack[-1][1])
+            self._graph.returned.setdefault(given[0], []).append(Return(name, len(self._graph.nodes), passed))
 
     @contextmanager
     def parameters_kept(self) -> Iterator[None]:
@@ -230,7 +239,8 @@ class _Recorder(TorchFunctionMode):
 
 def _tensors_of(model: nn.Module) -> dict[int, Tensor]:
     """Return the tensors that a model holds: buffers, and those among its modules' attributes."""
-    held = [tensor for module in model.modules() for tensor in tensors_in(vars(module))]
+    attributes = [value for module in model.modules() for name, value in vars(module).items() if name not in HOOKS]
+    held = tensors_in(attributes)
     return {id(tensor): tensor for tensor in [*model.buffers(), *held]}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.structure.functions import ADDITIONS, FACTORS, MATRIX_PRODUCTS, MOVES
+from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, MATRIX_PRODUCTS, MOVES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,10 @@ def factors(node: Node) -> list[Node]:
 
 
 def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> bool:
-    """Return whether a product is added to one of two results and goes to a softmax, with nothing else computed."""
+    """Return whether a product is added to one of two results and goes to a softmax, with nothing else computed.
+
+    What torch's function for attention gets as its mask is added to the scores within.
+    """
     reached = {product}
     pending = list(consumers.get(product, []))
     added = False
@@ -61,16 +64,18 @@ def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> 
             continue
         if added and node.function == "softmax":
             return True
+        if any(mask in reached for mask in node.at((3, "attn_mask")) if node.function == FUSED_ATTENTION):
+            return True
         if node.function not in _PASSED:
             continue
         if node.function in ADDITIONS:
-            added = added or any(_is_score(source) for source in node.signals if source not in reached)
+            added = added or any(is_score(source) for source in node.signals if source not in reached)
         reached.add(node)
         pending += consumers.get(node, [])
     return False
 
 
-def _is_score(node: Node) -> bool:
+def is_score(node: Node) -> bool:
     """Return whether a node is a product of two results, or computed from one as scores are."""
     pending, seen = [node], {node}
     while pending:

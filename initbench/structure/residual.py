@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from initbench.structure.functions import ADDITIONS, FACTORS, LINEAR, MOVES
+from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, LINEAR, MOVES
 from initbench.structure.relative_positions import factors
 from initbench.structure.signal_path import signals
 
@@ -37,6 +37,9 @@ class ResidualBranch:
             norm's are none.
         output: the outermost module that gives the branch's result and is called once; None where there is none.
         shortcut: the weight layers of the shortcut, none of the identity.
+        follows: what the branch is added to: the ends of the branch that was added before, or the weight layers whose
+            result it is where none was. Convolutions over several positions, as between stages, and embeddings are
+            passed.
     """
 
     block: str
@@ -46,6 +49,7 @@ class ResidualBranch:
     gates: tuple[str, ...] = ()
     output: str | None = None
     shortcut: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
 
     @property
     def stage(self) -> str:
@@ -113,6 +117,7 @@ class _Finder:
         self._graph, self._norms = graph, norms
         self._consumers = graph.consumers()
         self.shortcuts: dict[Node, Node] = {}
+        self._ends: dict[Node, tuple[str, ...]] = {}  # of the branch that each sum adds
         self.branches: list[ResidualBranch] = []
         for node in graph.nodes:
             if node.function in ADDITIONS:
@@ -132,6 +137,7 @@ class _Finder:
         if deeper and through and self._is_shortcut(shortcut, branch):
             self.shortcuts[addition] = shortcut.operand
             self.branches.append(self._branch(addition, branch, shortcut))
+            self._ends[addition] = self.branches[-1].ends
 
     def _may_be_shortcut(self, operand: Node) -> bool:
         """Return whether a tensor depends on the input, or starts a stream as a token of class attention does.
@@ -142,14 +148,60 @@ class _Finder:
         return operand.from_input or len(additions) == 1
 
     def _is_shortcut(self, shortcut: _Side, branch: _Side) -> bool:
-        """Return whether a side is the identity or a projection: no attention, and no second network."""
-        if any(_mixes(node) for node in shortcut.behind(shortcut.start)):
+        """Return whether a side is the identity or a projection: no attention, and no second network.
+
+        Residual blocks make a side a second network too, as where streams of several resolutions are added (Wang et
+        al., Deep High-Resolution Representation Learning, 2020), but for branches beside this one from where it starts.
+        """
+        if any(_mixes(node) for node in self._stream(shortcut)):
+            return False
+        within = shortcut.behind(shortcut.start)
+        if any(self._origin(node) is not self._origin(shortcut.start) for node in within if node in self.shortcuts):
             return False
         if shortcut.depth <= 1:
             return True
         first = next(node for node in shortcut.nodes if node.steps)
         is_linear = all(node.function in LINEAR for node in shortcut.behind(first))
         return is_linear and 2 * shortcut.depth <= branch.depth
+
+    def _origin(self, node: Node) -> Node:
+        """Return what a sum of residual branches adds all of them to, before what is linear and has no weights."""
+        while True:
+            if node in self.shortcuts:
+                node = self.shortcuts[node]
+            elif node.function in LINEAR and not node.steps and len(node.signals) == 1:
+                node = node.signals[0]
+            else:
+                return node
+
+    def _stream(self, side: _Side) -> set[Node]:
+        """Return the nodes of a side without those of the branches that are added to it."""
+        found: set[Node] = set()
+        pending = [side.operand]
+        while pending:
+            node = pending.pop()
+            if node in side.depths and node not in found:
+                found.add(node)
+                pending += [self.shortcuts[node]] if node in self.shortcuts else node.sources
+        return found
+
+    def _follows(self, shortcut: _Side) -> tuple[str, ...]:
+        """Return what the shortcut was given by, see `ResidualBranch.follows`."""
+        found: list[str] = []
+        seen: set[Node] = set()
+        pending = [shortcut.operand]
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node in self._ends:
+                found += self._ends[node]
+            elif node.steps and node not in shortcut.depths and not _is_convolution_over_positions(node):
+                found += node.last_layers
+            else:
+                pending += node.signals
+        return tuple(dict.fromkeys(found))
 
     def _sides(self, first: Node, second: Node) -> tuple[_Side, _Side] | None:
         """Return both sides, None where they come from no common tensor.
@@ -196,6 +248,7 @@ class _Finder:
             tuple(dict.fromkeys(self._gates(behind))),
             self._output(addition, side.operand) or self._end(last, behind),
             self._layers(other, self._walk(other, [other.operand])[0]),
+            self._follows(other),
         )
 
     def _layers(self, side: _Side, ends: list[Node]) -> tuple[str, ...]:
@@ -247,8 +300,15 @@ class _Finder:
 
 
 def _mixes(node: Node) -> bool:
-    """Return whether a node is a product of two results, as attention is."""
-    return bool(factors(node)) or node.function == "scaled_dot_product_attention"
+    """Return whether a node is a product of two results, as attention is, or a focal modulation."""
+    gated = node.function in FACTORS and len(node.signals) > 1
+    return gated or bool(factors(node)) or node.function == FUSED_ATTENTION
+
+
+def _is_convolution_over_positions(node: Node) -> bool:
+    """Return whether a node is a call of a convolution of more than one tap."""
+    kernels = [weight.dims[2:] for use in node.layers if use.kind == "convolution" for weight in node.at((1, "weight"))]
+    return any(size > 1 for kernel in kernels for size in kernel)
 
 
 def _index(node: Node) -> int:

@@ -28,6 +28,8 @@ def summary(structure: Structure) -> str:
     if structure.attention:
         lines.append(_line("attention", [one.module for one in structure.attention]))
     lines.append(_line("norms", structure.norms))
+    if structure.positions:
+        lines.append(_line("positions", structure.positions))
     if structure.scalar_biases:
         lines.append(_line("scalar biases", structure.scalar_biases))
     lines += [f"tied: {' = '.join(names)}" for names in structure.tied[:_SHOWN]]

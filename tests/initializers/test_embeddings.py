@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -73,17 +74,17 @@ def test_they_have_a_stream_of_their_name_and_shift_no_other(name):
 
 @pytest.mark.parametrize(("name", "std"), OF_THEIR_OWN.items())
 def test_laws_that_stay(name, std):
-    model = nn.ModuleDict({"words": nn.Embedding(2000, 8), "encoder": nn.TransformerEncoderLayer(8, 2, 16)})
+    model = nn.Sequential(OrderedDict(words=nn.Embedding(2000, 8), encoder=nn.TransformerEncoderLayer(8, 2, 16)))
     initialize(model, name)
-    assert model["words"].weight.std().item() == pytest.approx(std, rel=5 / math.sqrt(2 * 16000))
+    assert model.words.weight.std().item() == pytest.approx(std, rel=5 / math.sqrt(2 * 16000))
 
 
 @pytest.mark.parametrize("name", ["kaiming", "pytorch_default", "gpt2"])
 def test_the_row_of_padding_is_zero(name):
-    model = nn.ModuleDict({"words": nn.Embedding(9, 8, padding_idx=3), "e": nn.TransformerEncoderLayer(8, 2, 16)})
-    nn.init.ones_(model["words"].weight)
+    model = nn.Sequential(OrderedDict(words=nn.Embedding(9, 8, padding_idx=3), e=nn.TransformerEncoderLayer(8, 2, 16)))
+    nn.init.ones_(model.words.weight)
     record = initialize(model, name)
-    zero = model["words"].weight.eq(0).all(1).tolist()
+    zero = model.words.weight.eq(0).all(1).tolist()
     assert zero == [row == 3 for row in range(9)]
     assert record.tensors["words.weight"][0]["padding_row"] == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 
 import pytest
 import timm
@@ -11,6 +12,7 @@ from recorded import FROZEN, UNTOUCHED, ZEROED, tied
 from recorded import drawn as drawn_from
 from scipy import stats
 from torch import nn
+from transformer_parts import Attention, Crossing, FeedForward, GlobalQueries, GroupedQueries, Mixer, Spread, Stream
 
 from initbench.architectures.create import create_model
 from initbench.errors import ArgumentError, InitializationError
@@ -27,45 +29,23 @@ def vit(depth=3, name="vit_tiny_patch16_224", **options):
     return timm.create_model(name, depth=depth, **sizes | options).double()
 
 
-def found(model):
-    """N, and the residual projections by name."""
-    conditions = initialize(model, "gpt2").conditions
+def found(model, size=None, **options):
+    """N, and the residual projections by name; of images of a size."""
+    images = {} if size is None else {"inputs": torch.zeros(1, 3, size, size)}
+    conditions = initialize(model, "gpt2", **images | options).conditions
     return conditions["blocks"], set(conditions["residual_projections"])
 
 
-class GroupedQueries(nn.Module):
-    """An attention with fewer keys and values than queries, by four layers."""
-
-    def __init__(self, width=16):
-        super().__init__()
-        self.to_q, self.to_k, self.to_v = nn.Linear(width, width), nn.Linear(width, 4), nn.Linear(width, 4)
-        self.back = nn.Linear(width, width)
-
-
-class Gated(nn.Module):
-    """A feed-forward part with a gate."""
-
-    def __init__(self, width=16):
-        super().__init__()
-        self.gate, self.up, self.down = nn.Linear(width, 40), nn.Linear(width, 40), nn.Linear(40, width)
-
-
-class Spread(nn.Module):
-    """A block whose attention and feed-forward part are spread over modules."""
-
-    def __init__(self, width=16):
-        super().__init__()
-        heads = nn.ModuleDict({name: nn.Linear(width, width) for name in ("query", "key", "value")})
-        self.attention = nn.ModuleDict({"heads": heads, "output": nn.ModuleDict({"dense": nn.Linear(width, width)})})
-        self.intermediate = nn.Sequential(nn.Linear(width, 64), nn.GELU())
-        self.output = nn.Sequential(nn.Linear(64, width), nn.LayerNorm(width))
+def of_sequence(model, width=16):
+    """As `found`, of a sequence of vectors."""
+    return found(model.double(), inputs=torch.zeros(1, 5, width, dtype=torch.float64))
 
 
 def test_the_projections_of_pytorchs_encoder():
     names = {f"layers.{i}.{last}.weight" for i in range(3) for last in ("self_attn.out_proj", "linear2")}
     assert found(encoder(3)) == (3, names)
     assert found(encoder(3, hidden=32)) == (3, names)  # all layers of one shape
-    ends = nn.Sequential(nn.Linear(5, 32), encoder(3), nn.Linear(32, 5))
+    ends = nn.Sequential(nn.Linear(5, 32), encoder(3), nn.Linear(32, 5)).double()
     assert found(ends) == (3, {f"1.{name}" for name in names})
     assert found(encoder(1).layers[0]) == (1, {"self_attn.out_proj.weight", "linear2.weight"})
 
@@ -79,45 +59,55 @@ def test_the_projections_of_a_vision_transformer(options):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "blocks", "projections"),
+    ("name", "size", "options", "blocks", "projections"),
     [
-        ("beit_base_patch16_224", {"depth": 2, "embed_dim": 48, "num_heads": 3}, 2, 4),
-        ("cait_xxs24_224", {"depth": 2}, 4, 8),  # two blocks of class attention; attentions with mixing of heads
-        ("eva02_tiny_patch14_224", {"depth": 2}, 2, 4),  # a gated feed-forward part
-        ("swinv2_base_window8_256", {"depths": (1, 1, 1, 1)}, 4, 8),  # small networks for position biases
-        ("hiera_tiny_224", {"stages": (1, 1, 1, 1)}, 4, 8),  # attentions that double the width
-        ("pvt_v2_b0", {}, 8, 16),  # queries apart from keys and values
-        ("vit_base_patch16_siglip_224", {"depth": 2, "embed_dim": 48, "num_heads": 3}, 3, 6),  # pooling by attention
+        ("beit_base_patch16_224", 224, {"depth": 2, "embed_dim": 48, "num_heads": 3}, 2, 4),
+        ("cait_xxs24_224", 224, {"depth": 2}, 4, 8),  # two blocks of class attention; attentions with mixing of heads
+        ("eva02_tiny_patch14_224", 224, {"depth": 2}, 2, 4),  # a gated feed-forward part
+        ("swinv2_base_window8_256", 256, {"depths": (1, 1, 1, 1)}, 4, 8),  # small networks for position biases
+        ("hiera_tiny_224", 224, {"stages": (1, 1, 1, 1)}, 4, 8),  # attentions that double the width
+        ("pvt_v2_b0", 64, {}, 8, 16),  # queries apart from keys and values
+        # Pooling by attention, without a shortcut.
+        ("vit_base_patch16_siglip_224", 224, {"depth": 2, "embed_dim": 48, "num_heads": 3}, 3, 6),
     ],
 )
-def test_the_projections_of_other_families(name, options, blocks, projections):
-    with torch.device("meta"):
-        model = timm.create_model(name, **options)
-    number, names = found(model.to_empty(device="cpu"))
+def test_the_projections_of_other_families(name, size, options, blocks, projections):
+    number, names = found(timm.create_model(name, **options), size)
     assert (number, len(names)) == (blocks, projections)
     assert all(name.endswith(("attn.proj.weight", "attn_pool.proj.weight", "mlp.fc2.weight")) for name in names)
 
 
 def test_attentions_and_feed_forward_parts_of_other_shapes():
-    pairs = nn.ModuleList([nn.ModuleDict({"a": GroupedQueries(), "f": Gated()}) for _ in range(2)])
-    assert found(pairs) == (2, {f"{i}.{last}.weight" for i in range(2) for last in ("a.back", "f.down")})
-    in_turn = nn.ModuleList([GroupedQueries(), Gated(), GroupedQueries(), Gated()])
-    assert found(in_turn) == (2, {"0.back.weight", "1.down.weight", "2.back.weight", "3.down.weight"})
-    model = nn.ModuleDict({"layers": nn.ModuleList([Spread(), Spread()]), "pooler": nn.Linear(16, 16)})
+    pairs = nn.Sequential(*(Stream(a=GroupedQueries(), f=FeedForward()) for _ in range(2)))
+    assert of_sequence(pairs) == (2, {f"{i}.{last}.weight" for i in range(2) for last in ("a.back", "f.down")})
+    in_turn = Stream(a=GroupedQueries(), b=FeedForward(), c=GroupedQueries(), d=FeedForward())
+    assert of_sequence(in_turn) == (2, {"a.back.weight", "b.down.weight", "c.back.weight", "d.down.weight"})
+    model = nn.Sequential(OrderedDict(layers=nn.Sequential(Spread(), Spread()), pooler=nn.Linear(16, 16)))
     expected = {f"layers.{i}.{last}.weight" for i in range(2) for last in ("attention.output.dense", "output.0")}
-    assert found(model) == (2, expected)
+    assert of_sequence(model) == (2, expected)
 
 
 def test_cross_attention_is_a_projection_more_and_no_block_more():
-    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(16, 2, 24), 2)
+    decoder = Crossing(nn.TransformerDecoder(nn.TransformerDecoderLayer(16, 2, 24, batch_first=True), 2))
     last = ("self_attn.out_proj", "multihead_attn.out_proj", "linear2")
-    assert found(decoder) == (2, {f"layers.{i}.{name}.weight" for i in range(2) for name in last})
+    assert of_sequence(decoder) == (2, {f"decoder.layers.{i}.{name}.weight" for i in range(2) for name in last})
+
+
+class WithWords(nn.Module):
+    """A vision transformer beside an embedding that it does not use."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.vit = nn.Embedding(500, 64), vit(depth=8, embed_dim=64, num_heads=4)
+
+    def forward(self, images):
+        return self.vit(images)
 
 
 def test_standard_deviations():
     """χ²: (n − 1) s² / σ² of n normal entries, within its central 1 − 10⁻⁶."""
-    model = nn.ModuleDict({"words": nn.Embedding(500, 64), "vit": vit(depth=8, embed_dim=64, num_heads=4)}).double()
-    record = initialize(model, "gpt2", seed=3)
+    model = WithWords().double()
+    record = initialize(model, "gpt2", seed=3, input_shape=(1, 3, 32, 32))
     projections = set(record.conditions["residual_projections"])
     assert len(projections) == 16
     drawn = {name for name, done in record.tensors.items() if done[0]["event"] == "drawn"}
@@ -210,73 +200,94 @@ def test_biases_norms_gates_and_tokens():
     assert record.conditions["blocks"] == 3
 
 
+class Language(nn.Module):
+    """Its head, registered first, has the weight of the embedding."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.head, self.words, self.encoder = nn.Linear(32, 10, bias=False), words, encoder(1)
+        self.head.weight = words.weight
+
+    def forward(self, tokens):
+        return self.head(self.encoder(self.words(tokens)))
+
+
 def test_the_row_of_padding_is_zero_and_tied_weights_are_drawn_once():
     words = nn.Embedding(10, 32, padding_idx=3)
-    model = nn.ModuleDict({"head": nn.Linear(32, 10, bias=False), "words": words, "encoder": encoder(1)}).double()
-    model["head"].weight = words.weight
+    model = Language(words).double()
     record = initialize(model, "gpt2")
     assert not words.weight[3].any()
     assert words.weight.detach().std().item() == pytest.approx(0.02, rel=0.3)
     assert record.tensors["words.weight"] == [tied("head.weight")]
 
 
-class Branch(nn.Module):
-    """A residual branch of two linear layers."""
+def two_layers():
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
 
-    def __init__(self):
-        super().__init__()
-        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 8)
+
+VECTORS = {"inputs": torch.zeros(1, 5, 16)}
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "inputs"),
     [
-        lambda: create_model("wrn", depth=10, width=1, norm="none"),
-        lambda: create_model("mlp", depth=8, width=32, input_shape=(1, 4, 8)),
-        lambda: nn.ModuleList([nn.Linear(8, 8) for _ in range(8)]),
-        lambda: nn.Sequential(nn.Linear(5, 8), nn.ModuleList([Branch() for _ in range(3)]), nn.Linear(8, 5)),
-        lambda: nn.MultiheadAttention(8, 2),
-        lambda: timm.create_model("mixer_s32_224", img_size=64),
+        (lambda: create_model("wrn", depth=10, width=1, norm="none"), {}),
+        (lambda: create_model("mlp", depth=8, width=32, input_shape=(1, 4, 8)), {"input_shape": (1, 1, 4, 8)}),
+        (lambda: nn.Sequential(*(nn.Linear(16, 16) for _ in range(8))), VECTORS),
+        (lambda: Stream(a=two_layers(), b=two_layers()), VECTORS),
+        (Attention, VECTORS),
+        (lambda: Stream(a=Attention(), b=Attention()), VECTORS),
+        (lambda: timm.create_model("mixer_s32_224", img_size=64), {"input_shape": (1, 3, 64, 64)}),
     ],
-    ids=["convolutions", "mlp", "equal layers", "residual branches", "attention alone", "mixer"],
+    ids=["convolutions", "mlp", "equal layers", "branches", "attention alone", "attentions", "mixer"],
 )
-def test_models_without_transformer_blocks_are_refused(make):
+def test_models_without_transformer_blocks_are_refused(make, inputs):
     model = make()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    with pytest.raises(
-        InitializationError, match=r"^gpt2: no transformer block found, which is a module with an atten"
-    ):
-        initialize(model, "gpt2")
+    with pytest.raises(InitializationError, match=r"^gpt2: no transformer block found, which is an attention and a fe"):
+        initialize(model, "gpt2", **inputs)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), before, strict=True))
-
-
-class GlobalQueries(nn.Module):
-    """An attention to queries that come from elsewhere: no attention by its shapes."""
-
-    def __init__(self, width=32):
-        super().__init__()
-        self.to_kv, self.back = nn.Linear(width, 2 * width), nn.Linear(width, width)
 
 
 @pytest.mark.parametrize(
     ("block", "name"),
     [
-        ({"mixer": nn.Conv1d(32, 32, 3), "f": Gated(32)}, "f.down"),
-        ({"a": GroupedQueries(32), "f": Gated(32), "g": Gated(32)}, "g.down"),
-        ({"a": GlobalQueries(), "f": nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32))}, "a.back"),
-        ({"a": GlobalQueries(), "f": nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 32))}, "a.back"),
+        ({"mixer": Mixer(), "f": FeedForward()}, "f.down"),
+        ({"a": GroupedQueries(), "f": FeedForward(), "g": FeedForward()}, "g.down"),
+        ({"f": FeedForward(), "a": GroupedQueries()}, "f.down"),
+        ({"a": Attention(), "f": FeedForward(), "g": two_layers()}, "g.2"),
     ],
-    ids=["convolution", "two beside an attention", "unknown attention, ratio 2", "unknown attention, ratio 1.5"],
+    ids=["convolution", "two behind an attention", "before the attention", "two of two kinds"],
 )
 def test_a_feed_forward_part_without_attention_is_refused(block, name):
-    other = nn.Module()  # no container: that is never an attention
-    for part, module in block.items():
-        other.add_module(part, module)
-    model = nn.ModuleList([encoder(1), other])
+    model = nn.Sequential(encoder(1, width=16), Stream(**block))
     with pytest.raises(
-        InitializationError, match=rf"^gpt2: 1\.{name}\.weight ends a feed-forward part that no attention"
+        InitializationError,
+        match=rf"^gpt2: 1\.{name}\.weight ends a feed-forward part that no attention was found for$",
     ):
-        initialize(model, "gpt2")
+        of_sequence(model)
+
+
+class LinearAttention(Attention):
+    """Without a softmax (Katharopoulos et al., Transformers are RNNs, ICML 2020)."""
+
+    def forward(self, x):
+        q, k, v = (layer(x).relu() for layer in (self.to_q, self.to_k, self.to_v))
+        return self.back(q @ (k.transpose(1, 2) @ v))
+
+
+@pytest.mark.parametrize(
+    ("attention", "reason"),
+    [
+        (GlobalQueries, "no weight layer is found for the query of 1.a"),
+        (LinearAttention, "1.a multiplies two results, which may be an attention without a softmax"),
+    ],
+)
+def test_an_attention_that_cannot_be_told_is_refused(attention, reason):
+    model = nn.Sequential(encoder(1, width=16), Stream(a=attention(), f=FeedForward()))
+    with pytest.raises(InitializationError) as refused:
+        of_sequence(model)
+    assert str(refused.value) == f"gpt2: the attentions cannot be told: {reason}"
 
 
 def test_what_it_refuses():

@@ -159,6 +159,10 @@ class Block(nn.Module):
         self.attention = nn.MultiheadAttention(8, 2)
         self.expand, self.contract = nn.Linear(8, 16), nn.Linear(16, 8)
 
+    def forward(self, x):
+        x = x + self.attention(x, x, x, need_weights=False)[0]
+        return x + self.contract(self.expand(x).relu())
+
     def weight_normalized(self):
         weight_norm(self.attention, "in_proj_weight")
         for layer in (self.attention.out_proj, self.expand, self.contract):
@@ -170,7 +174,8 @@ class Block(nn.Module):
 def test_the_residual_projections_of_gpt2(residual):
     plain, normalized = Block(), Block().weight_normalized()
     for model in (plain, normalized):
-        initialize(model, "gpt2", residual=residual)
+        record = initialize(model, "gpt2", residual=residual)
+        assert record.conditions["residual_projections"] == ["attention.out_proj.weight", "contract.weight"]
     for name in ("attention.in_proj_weight", "attention.out_proj.weight", "expand.weight", "contract.weight"):
         owner, _, attribute = name.rpartition(".")
         weight = getattr(normalized.get_submodule(owner), attribute)

@@ -49,6 +49,25 @@ def llama(found):
     found.head("lm_head")
 
 
+def make_mixtral():
+    config = transformers.MixtralConfig(num_local_experts=2, num_key_value_heads=1, **SMALL, **ENDS)
+    return transformers.MixtralForCausalLM(config)
+
+
+@listed("hf/mixtral", make=make_mixtral, inputs=tokens)
+def mixtral(found):
+    """The router computes weights of experts, and is none of the branch; experts are stacked in one parameter."""
+    found.layers("model.embed_tokens")
+    for block in ("model.layers.0", "model.layers.1"):
+        attention = "self_attn.q_proj self_attn.k_proj self_attn.v_proj"
+        experts = ("mlp.experts.gate_up_proj", "mlp.experts.down_proj")
+        found.layers(f"{attention} self_attn.o_proj mlp.gate {' '.join(experts)}", block)
+        found.branch(block, attention, "self_attn.o_proj")
+        found.branch(block, *experts)
+        found.attend(f"{block}.self_attn", "q_proj k_proj v_proj", "o_proj")
+    found.head("lm_head")
+
+
 def make_bert():
     return transformers.BertForSequenceClassification(transformers.BertConfig(num_labels=3, **SMALL))
 

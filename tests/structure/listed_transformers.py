@@ -171,6 +171,52 @@ def poolformer_s12(found):
     found.head("head.fc")
 
 
+@listed("gmlp_s16_224", 32, img_size=32)
+def gmlp_s16(found):
+    """Liu et al., 2021: half of the channels is multiplied by what a layer over the tokens makes of the other half."""
+    found.layers("stem.proj")
+    for block in (f"blocks.{index}" for index in range(30)):
+        layers = "mlp_channels.fc1 mlp_channels.gate.proj"
+        found.layers(f"{layers} mlp_channels.fc2", block)
+        found.branch(block, layers, "mlp_channels.fc2")
+    found.head("head")
+
+
+@listed("focalnet_tiny_srf")
+def focalnet_tiny_srf(found):
+    """Yang et al., 2022: the modulator is as much a signal as the queries that it is multiplied with."""
+    found.layers("stem.proj")
+    for block, stage, index in blocks("layers.{s}.blocks.{i}", (2, 2, 6, 2)):
+        found.layers(f"layers.{stage}.downsample.proj" if stage and not index else "")
+        modulation = " ".join(f"modulation.{layer}" for layer in ("f", "focal_layers.0.0", "focal_layers.1.0", "h"))
+        found.layers(f"{modulation} modulation.proj mlp.fc1 mlp.fc2", block)
+        found.branch(block, modulation, "modulation.proj")
+        found.branch(block, "mlp.fc1", "mlp.fc2")
+    found.head("head.fc")
+
+
+@listed("mambaout_femto")
+def mambaout_femto(found):
+    """Yu & Wang, 2025: some channels are convolved, and all multiplied by an activation of others."""
+    found.layers("stem.conv1 stem.conv2")
+    for block, stage, index in blocks("stages.{s}.blocks.{i}", (3, 3, 9, 3)):
+        found.layers(f"stages.{stage}.downsample.conv" if stage and not index else "")
+        found.layers("fc1 conv fc2", block)
+        found.branch(block, "fc1 conv", "fc2")
+    found.layers("head.pre_logits.fc")
+    found.head("head.fc")
+
+
+@listed("samvit_base_patch16_224", 64, img_size=64, depth=2, global_attn_indexes=(1,), window_size=2, num_classes=5)
+def samvit(found):
+    """Kirillov et al., 2023: queries times vectors of relative positions are added to the scores, as no layer's."""
+    found.layers("patch_embed.proj")
+    for block in ("blocks.0", "blocks.1"):
+        transformer_block(found, block)
+        found.attend(f"{block}.attn")
+    found.head("head.fc")
+
+
 @listed("edgenext_xx_small")
 def edgenext_xx_small(found):
     """Maaz et al., 2022: the last block of stages 1 to 3 has 1, 2 and 3 convolutions of parts, and a branch within."""

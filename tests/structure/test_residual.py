@@ -144,3 +144,32 @@ def test_the_deepest_network_of_its_paper():
     with torch.device("meta"):
         model = create_model("resnet", depth=1202)
         assert len(residual_branches(model)) == (1202 - 2) / 2
+
+
+class Parallel(nn.Module):
+    """Adds an attention and then a branch of its own input, as Cohere's models and PaLM do."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.attention, self.layers = nn.LayerNorm(4), nn.MultiheadAttention(4, 2), layers(2)
+
+    def forward(self, x):
+        y = self.norm(x)
+        return x + self.attention(y, y, y, need_weights=False)[0] + self.layers(y)
+
+
+def test_a_branch_beside_an_attention():
+    """What the stream got before is no second network."""
+    found = residual_branches(
+        nn.Sequential(nn.Linear(4, 4), Parallel(), nn.Conv1d(3, 3, 3, padding=1), Parallel()), (3, 4)
+    )
+    assert [(branch.ends, branch.depth) for branch in found] == [
+        ((f"{block}.{end}",), 2) for block in (1, 3) for end in ("attention.out_proj", "layers.1")
+    ]
+    # A convolution over positions is passed, a layer that gives the stream is not.
+    assert [branch.follows for branch in found] == [
+        ("0",),
+        ("1.attention.out_proj",),
+        ("1.layers.1",),
+        ("3.attention.out_proj",),
+    ]
