@@ -6,6 +6,7 @@ import signal
 import time
 import warnings
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 STEPS, RATE = 20, 1e-3
 SECONDS = 90
+SMALLER = 0.1
+"""Of two factors that are 0 none has a gradient at any scale; what is behind a saturated softmax has one at this."""
 AS_BUILT = "as built"
 """The method that is none: the model as its library draws it."""
 
@@ -58,7 +61,8 @@ class Outcome:
 
     Attributes:
         kind: ``trains``, ``refused`` with a reason, ``silent`` where a tensor or a weight is lost without a word,
-            ``fails`` with what is no reason, ``diverges``, or ``slow``.
+            ``fails`` with what is no reason, ``diverges``, ``saturates`` where a part has no gradient because of the
+            weights' scale, or ``slow``.
         reason: why it does not train.
         unmoved: the tensors that 20 steps did not move, and why.
         passed_over: the weights of layers that were not set, and why.
@@ -114,6 +118,7 @@ def _outcome(model: Model, method: Method, stuck_as_built: set[str]) -> Outcome:
     if not all(torch.isfinite(parameter).all() for parameter in network.parameters()):
         return Outcome("silent", "a parameter is not finite")
     passed_over = {} if record is None else _passed_over(network, record, " ".join(str(w.message) for w in caught))
+    start = deepcopy(network.state_dict())
     unmoved, stop = _trained(network, model, record)
     if stop is not None:
         return Outcome("diverges", stop, unmoved, passed_over)
@@ -121,9 +126,14 @@ def _outcome(model: Model, method: Method, stuck_as_built: set[str]) -> Outcome:
     if unsaid:
         return Outcome("silent", f"{len(unsaid)} weights are not set, and it is not said", unmoved, passed_over)
     stuck = {name for name in unmoved if plain_name(name) not in stuck_as_built}
-    kind = "silent" if stuck and method.initializer != AS_BUILT else "trains"
-    reason = f"{len(stuck)} of {len(list(network.parameters()))} tensors do not move" if kind == "silent" else ""
-    return Outcome(kind, reason, unmoved, passed_over)
+    if method.initializer == AS_BUILT or not stuck:
+        return Outcome("trains", "", unmoved, passed_over)
+    number = f"{len(stuck)} of {len(list(network.parameters()))} tensors"
+    network.load_state_dict(start)
+    if stuck.isdisjoint(_trained(network, model, record, scale=SMALLER)[0]):
+        reason = f"{number} have no gradient, and have one if weights are {SMALLER} times as large"
+        return Outcome("saturates", reason, unmoved, passed_over)
+    return Outcome("silent", f"{number} do not move", unmoved, passed_over)
 
 
 def plain_name(name: str) -> str:
@@ -188,10 +198,20 @@ def _is_weight(network: nn.Module, name: str, parameter: nn.Parameter) -> bool:
 
 
 def _trained(
-    network: nn.Module, model: Model, record: InitializationRecord | None
+    network: nn.Module, model: Model, record: InitializationRecord | None, scale: float = 1.0
 ) -> tuple[dict[str, str], str | None]:
-    """Train a model; return the tensors that did not move, and why training stopped, None where it did not."""
+    """Train a model; return the tensors that did not move, and why training stopped, None where it did not.
+
+    Args:
+        network: is trained.
+        model: gives the batches.
+        record: gives the groups of parameters.
+        scale: by which weights are multiplied before.
+    """
     network.train()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(scale if parameter.dim() > 1 else 1.0)
     trainable = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
     before = {name: parameter.detach().clone() for name, parameter in trainable.items()}
     groups = [{"params": list(trainable.values())}] if record is None else record.parameter_groups(RATE)

@@ -88,12 +88,13 @@ def _finding(outcomes: Outcomes, before: Kinds, models: Sequence[str], names: Se
     now = Counter(outcomes[model, name].kind for model in models for name in names)
     then = Counter({kind: sum(len(of.get(kind, ())) for of in before.values()) for kind in ("trains", *MISTAKES)})
     lost = sum(now[kind] for kind in MISTAKES)
-    diverging = f", {now['diverges']:,} diverge" if now["diverges"] else ""
+    kinds_of_reason = ("are refused with a reason", "diverge", "saturate")
+    reasons = [now["refused"], now["diverges"], now["saturates"]]
+    others = [f"{number:,} {words}" for number, words in zip(reasons, kinds_of_reason, strict=True) if number]
     return (
-        f"**{now['trains']:,} of {len(models) * len(names):,} pairs of a model and a method train"
-        f"{'' if diverging else ' and'} {now['refused']:,} are refused with a reason{diverging}; silent failures: "
-        f"{lost or 'none'}.** Before this work, at 374c7a4, {then['trains']:,} pairs trained and "
-        f"{sum(then[kind] for kind in MISTAKES):,} failed silently."
+        f"**{now['trains']:,} of {len(models) * len(names):,} pairs of a model and a method train, "
+        f"{', '.join(others)}; silent failures: {lost or 'none'}.** Before this work, at 374c7a4, "
+        f"{then['trains']:,} pairs trained and {sum(then[kind] for kind in MISTAKES):,} failed silently."
     )
 
 

@@ -130,6 +130,31 @@ def test_a_tensor_that_never_moves_is_a_silent_failure_unless_the_model_was_buil
     assert pair.outcome(model, method, {*built.unmoved} - {"gate"}).reason == "1 of 7 tensors do not move"
 
 
+class Saturated(nn.Module):
+    """A softmax over logits that are far apart, which become close where weights are a tenth."""
+
+    def __init__(self):
+        super().__init__()
+        self.logits, self.head = nn.Linear(192, 10), nn.Linear(192, 10)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        return self.head(x) + (20 * self.logits(x)).softmax(1)
+
+
+def test_a_softmax_that_is_saturated_is_told_from_two_factors_of_zero(scripts, pair, monkeypatch):
+    def large(model, *_, **__):
+        with torch.no_grad():
+            model.logits.weight.mul_(1000)
+        return forgetful(model)
+
+    monkeypatch.setattr(pair.initbench, "initialize", large, raising=False)
+    monkeypatch.setattr(pair, "_passed_over", lambda *_: {})
+    monkeypatch.setattr(pair, "SMALLER", 1e-5)
+    found = pair.outcome(tiny(scripts, Saturated), pair.Method("kaiming", "standard"), set())
+    assert (found.kind, set(found.unmoved)) == ("saturates", {"logits.weight", "logits.bias"})
+
+
 def test_names_of_a_rewritten_model_are_those_that_it_had(pair, models):
     model = models["timm/resnet18"].built()
     before = {name for name, _ in model.named_parameters()}
