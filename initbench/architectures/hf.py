@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from initbench.architectures.size import size_of, too_large
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.inputs import Inputs
 from initbench.outputs import tensor_of
@@ -122,7 +123,8 @@ def hf_model(
         arguments: the configuration's own, see above.
 
     Raises:
-        ArgumentError: the model type is not for such inputs, or the configuration or the model refuses an argument.
+        ArgumentError: the model type is not for such inputs, the configuration or the model refuses an argument, or it
+            does not fit into memory.
     """
     text = inputs.vocabulary is not None
     task = "language_modelling" if text else "classification"
@@ -138,6 +140,14 @@ def hf_model(
     configuration = _configuration(model_type, chosen, told)
     if text:
         _check_context(model_type, configuration, inputs)
+    on_meta = torch.get_default_device().type == "meta"
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        model = _build(model_type, configuration, text=text)
+    if on_meta:
+        return model
+    reason = too_large(f"hf/{model_type}", {**defaults, **arguments}, size_of(model))
+    if reason is not None:
+        raise ArgumentError(reason)
     model = _build(model_type, configuration, text=text)
     if text and next(model.parameters()).device.type == "cpu":
         _check_causal(model_type, model, inputs)

@@ -34,6 +34,12 @@ class Size:
     bytes: int
 
 
+def size_of(model: nn.Module) -> Size:
+    """Return the size of a model, which may be on the meta device."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return Size(sum(p.numel() for p in model.parameters()), sum(t.numel() * t.element_size() for t in tensors))
+
+
 def model_size(
     component: Component[ArchitectureTraits], arguments: Mapping[str, Any], *, inputs: Inputs, outputs: int
 ) -> Size:
@@ -55,8 +61,7 @@ def model_size(
     def counted(own: Mapping[str, Any]) -> Size:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
             model: nn.Module = component.call({**arguments, **own}, inputs=inputs, outputs=outputs, scheme="standard")
-        tensors = [*model.parameters(), *model.buffers()]
-        return Size(sum(p.numel() for p in model.parameters()), sum(t.numel() * t.element_size() for t in tensors))
+        return size_of(model)
 
     shallow = component.shallow(arguments)
     if shallow is None:
@@ -83,11 +88,11 @@ def available_memory() -> float:
     return free
 
 
-def too_large(component: Component[ArchitectureTraits], arguments: Mapping[str, Any], size: Size) -> str | None:
+def too_large(name: str, arguments: Mapping[str, Any], size: Size) -> str | None:
     """Return why a model cannot be built on this machine, in one line; None where it can.
 
     Args:
-        component: the architecture.
+        name: the architecture's.
         arguments: all of them.
         size: of the model.
     """
@@ -98,6 +103,6 @@ def too_large(component: Component[ArchitectureTraits], arguments: Mapping[str, 
     shrink = [f"{name} {value}" for name, value in numbers.items() if set(name.split("_")) & {*_SIZES}]
     advice = f"a smaller one has less than {', '.join(shrink[:4])}" if shrink else "take a smaller one"
     return (
-        f"{component.name} has {size.parameters:,} parameters, which take {size.bytes / 1e9:.3g} GB, and "
+        f"{name} has {size.parameters:,} parameters, which take {size.bytes / 1e9:.3g} GB, and "
         f"{available / 1e9:.3g} GB of memory are free: {advice}"
     )

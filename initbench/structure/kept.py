@@ -91,5 +91,5 @@ class _Attributes:
                 container.clear()
                 (container.update if isinstance(container, set) else container.extend)(before)
         with torch.no_grad():
-            for tensor, before in self._tensors:
-                tensor.copy_(before)
+            for tensor, values in self._tensors:
+                tensor.copy_(values)

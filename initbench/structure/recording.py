@@ -25,7 +25,7 @@ from initbench.structure.weights import Weights
 from initbench.user_code import running_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableMapping
 
     from initbench.structure.functions import Place
 
@@ -79,7 +79,7 @@ class _Recorder(TorchFunctionMode):
         self._graph = RunGraph()
         self._stack: list[tuple[str, list[Tensor]]] = []
         # The nodes that gave the tensors that are alive: what the model lets go of, a recording must not keep.
-        self._given = WeakIdKeyDictionary()
+        self._given: MutableMapping[Tensor, Node] = WeakIdKeyDictionary()
         self._sharing: dict[int, list[weakref.ref[Tensor]]] = {}  # by memory, the tensors that are in it
         self._inputs: list[Tensor] = []
         self._there = _tensors_of(model)
@@ -170,7 +170,7 @@ class _Recorder(TorchFunctionMode):
 
     def _giver(self, tensor: Tensor) -> Node:
         """Return the node that gave a tensor."""
-        known: Node | None = self._given.get(tensor)
+        known = self._given.get(tensor)
         if known is not None:
             return known
         names = self._weights.names.get(id(tensor))

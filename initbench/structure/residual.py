@@ -9,18 +9,18 @@ of them more than a shortcut, or two attentions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, LINEAR, MOVES
 from initbench.structure.relative_positions import factors
-from initbench.structure.signal_path import signals
+from initbench.structure.sides import find_sides
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initbench.structure.run_graph import Node, RunGraph
+    from initbench.structure.sides import Side
 
 
 @dataclass(frozen=True)
@@ -83,35 +83,6 @@ def residual_branches(graph: RunGraph, norms: frozenset[str] = frozenset()) -> B
     return Branches(finder.branches, finder.shortcuts)
 
 
-@dataclass
-class _Side:
-    """One of the two tensors of an addition, and what lies between it and where both come from.
-
-    Attributes:
-        operand: the tensor.
-        start: where both come from.
-        nodes: in the order in which they run.
-        depths: weight layers one after another, up to and with each node.
-    """
-
-    operand: Node
-    start: Node
-    nodes: list[Node]
-    depths: dict[Node, int] = field(default_factory=dict)
-
-    @property
-    def depth(self) -> int:
-        return self.depths.get(self.operand, 0)
-
-    def behind(self, start: Node) -> set[Node]:
-        """Return the nodes of the side that depend on a node."""
-        found = {start}
-        for node in self.nodes:
-            if found & set(node.sources):
-                found.add(node)
-        return found - {start}
-
-
 class _Finder:
     def __init__(self, graph: RunGraph, norms: frozenset[str]) -> None:
         self._graph, self._norms = graph, norms
@@ -127,7 +98,7 @@ class _Finder:
         operands = [operand for operand in addition.at((0, 1, "input", "other")) if self._may_be_shortcut(operand)]
         if len(operands) != 2 or operands[0] is operands[1] or not any(operand.from_input for operand in operands):
             return
-        sides = self._sides(*operands)
+        sides = find_sides(self._graph, operands[0], operands[1], self.shortcuts)
         if sides is None:
             return
         shortcut, branch = sorted(sides, key=lambda side: side.depth)
@@ -147,13 +118,13 @@ class _Finder:
         additions = [node for node in self._consumers.get(operand, []) if node.function in ADDITIONS]
         return operand.from_input or len(additions) == 1
 
-    def _is_shortcut(self, shortcut: _Side, branch: _Side) -> bool:
+    def _is_shortcut(self, shortcut: Side, branch: Side) -> bool:
         """Return whether a side is the identity or a projection: no attention, and no second network.
 
         Residual blocks make a side a second network too, as where streams of several resolutions are added (Wang et
         al., Deep High-Resolution Representation Learning, 2020), but for branches beside this one from where it starts.
         """
-        if any(_mixes(node) for node in self._stream(shortcut)):
+        if any(_mixes(node) for node in shortcut.stream()):
             return False
         within = shortcut.behind(shortcut.start)
         if any(self._origin(node) is not self._origin(shortcut.start) for node in within if node in self.shortcuts):
@@ -174,18 +145,7 @@ class _Finder:
             else:
                 return node
 
-    def _stream(self, side: _Side) -> set[Node]:
-        """Return the nodes of a side without those of the branches that are added to it."""
-        found: set[Node] = set()
-        pending = [side.operand]
-        while pending:
-            node = pending.pop()
-            if node in side.depths and node not in found:
-                found.add(node)
-                pending += [self.shortcuts[node]] if node in self.shortcuts else node.sources
-        return found
-
-    def _follows(self, shortcut: _Side) -> tuple[str, ...]:
+    def _follows(self, shortcut: Side) -> tuple[str, ...]:
         """Return what the shortcut was given by, see `ResidualBranch.follows`."""
         found: list[str] = []
         seen: set[Node] = set()
@@ -203,78 +163,19 @@ class _Finder:
                 pending += node.signals
         return tuple(dict.fromkeys(found))
 
-    def _sides(self, first: Node, second: Node) -> tuple[_Side, _Side] | None:
-        """Return both sides, None where they come from no common tensor.
-
-        Nodes are visited from the last to the first, so that what leads to a node is known when it is visited.
-        """
-        leads = {first: 1, second: 2}
-        heap = sorted((-node.index, node.index) for node in leads)
-        nodes: dict[int, list[Node]] = {1: [], 2: []}
-        while heap:
-            node = self._graph.nodes[heappop(heap)[1]]
-            if leads[node] == 3:
-                if node.results > 1:
-                    return None
-                sides = _Side(first, node, nodes[1][::-1]), _Side(second, node, nodes[2][::-1])
-                for side in sides:
-                    self._count(side)
-                return sides
-            nodes[leads[node]].append(node)
-            for source in node.sources:
-                if not source.from_input and source not in (first, second):
-                    continue
-                if source not in leads:
-                    heappush(heap, (-source.index, source.index))
-                leads[source] = leads.get(source, 0) | leads[node]
-        return None
-
-    def _count(self, side: _Side) -> None:
-        for node in side.nodes:
-            before = max((side.depths.get(source, 0) for source in self._signals(side, node)), default=0)
-            side.depths[node] = before + node.steps
-
-    def _signals(self, side: _Side, node: Node) -> list[Node]:
-        return signals(node, side.depths, self.shortcuts)
-
-    def _branch(self, addition: Node, side: _Side, other: _Side) -> ResidualBranch:
-        ends, behind = self._walk(side, [side.operand])
+    def _branch(self, addition: Node, side: Side, other: Side) -> ResidualBranch:
+        ends, behind = side.ends([side.operand])
         last = list(dict.fromkeys(n for node in sorted(ends, key=_index) for n in node.last_layers))
         return ResidualBranch(
             addition.module,
-            tuple(name for name in self._layers(side, ends) if name not in last),
+            tuple(name for name in side.layers() if name not in last),
             tuple(last),
             side.depth,
             tuple(dict.fromkeys(self._gates(behind))),
             self._output(addition, side.operand) or self._end(last, behind),
-            self._layers(other, self._walk(other, [other.operand])[0]),
+            other.layers(),
             self._follows(other),
         )
-
-    def _layers(self, side: _Side, ends: list[Node]) -> tuple[str, ...]:
-        """Return the weight layers of a side, those that only compute a gate aside, in the order in which they run."""
-        layers, pending = list(ends), ends
-        while pending:
-            pending = self._walk(side, [source for node in pending for source in self._signals(side, node)])[0]
-            pending = [node for node in pending if node not in layers]
-            layers += pending
-        return tuple(use.name for node in sorted(layers, key=_index) for use in node.layers)
-
-    def _walk(self, side: _Side, start: list[Node]) -> tuple[list[Node], list[Node]]:
-        """Return the first nodes with weight layers back from some nodes, and what lies before them."""
-        found: list[Node] = []
-        passed: list[Node] = []
-        pending = [node for node in start if node in side.depths]
-        while pending:
-            node = pending.pop()
-            if node in passed or node in found:
-                continue
-            if node.steps:
-                found.append(node)
-                continue
-            passed.append(node)
-            pending += [source for source in self._signals(side, node) if source in side.depths]
-        return found, passed
 
     def _gates(self, behind: list[Node]) -> Iterator[str]:
         """Yield the parameters by which nodes multiply, but for those of norms."""

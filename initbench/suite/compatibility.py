@@ -181,7 +181,7 @@ def _too_large(
         size = model_size(component, resolved, inputs=dataset.inputs, outputs=dataset.outputs)
     except Exception:  # noqa: BLE001  # whatever speaks against the model is said when it is built and run
         return None
-    return too_large(component, resolved, size)
+    return too_large(component.name, resolved, size)
 
 
 def _zeros(inputs: Inputs) -> Tensor:

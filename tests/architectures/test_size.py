@@ -9,6 +9,7 @@ from torch import nn
 from initbench.architectures import size
 from initbench.architectures.create import create_model
 from initbench.architectures.size import Size, model_size, too_large
+from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import ARCHITECTURES
 
@@ -66,18 +67,18 @@ def test_what_does_not_fit_into_memory_is_said_in_one_line(monkeypatch):
     arguments = component.resolve({})
     found = model_size(component, arguments, inputs=Inputs((2048,), 32000), outputs=32000)
     assert found.parameters == 6_738_415_616
-    assert too_large(component, arguments, found) == (
+    assert too_large(component.name, arguments, found) == (
         "hf/llama has 6,738,415,616 parameters, which take 27 GB, and 16 GB of memory are free: a smaller one has "
         "less than hidden_size 4096, intermediate_size 11008, num_hidden_layers 32, num_attention_heads 32"
     )
     monkeypatch.setattr(size, "available_memory", lambda: 27.1e9)
-    assert too_large(component, arguments, found) is None
+    assert too_large(component.name, arguments, found) is None
 
 
 def test_a_model_without_arguments_of_size_has_smaller_relatives(monkeypatch):
     monkeypatch.setattr(size, "available_memory", lambda: 1e6)
     component = ARCHITECTURES.get("timm/resnet18")
-    reason = too_large(component, component.resolve({}), Size(11_181_642, 44_765_168))
+    reason = too_large(component.name, component.resolve({}), Size(11_181_642, 44_765_168))
     assert reason == (
         "timm/resnet18 has 11,181,642 parameters, which take 0.0448 GB, and 0.001 GB of memory are free: "
         "take a smaller one"
@@ -92,3 +93,12 @@ def test_counting_draws_nothing_and_leaves_the_random_state():
 
 def test_free_memory_is_that_of_this_machine():
     assert 1e6 < size.available_memory() < 1e15
+
+
+def test_a_model_of_hugging_face_that_does_not_fit_is_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr(size, "available_memory", lambda: 16e9)
+    with pytest.raises(ArgumentError) as refused:
+        create_model("hf/llama", inputs=Inputs((64,), vocabulary=32000), num_classes=32000)
+    assert str(refused.value).startswith(
+        "hf/llama has 6,738,415,616 parameters, which take 27 GB, and 16 GB of memory are free: a smaller one has less"
+    )
