@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.initializers.distribution import weight_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from torch import nn
 
@@ -28,12 +28,22 @@ def stages(model: nn.Module, branches: Sequence[ResidualBranch]) -> list[list[Re
     rows: list[list[ResidualBranch]] = []
     channels: int | None = None
     for branch in branches:
-        added = _channels(model.get_submodule(branch.ends[-1]))
-        if not rows or added != channels or any(_shrinks(model.get_submodule(name)) for name in _layers(branch)):
+        ends = modules_of(model, branch.ends)
+        added = _channels(ends[-1]) if ends else channels
+        if not rows or added != channels or any(map(_shrinks, modules_of(model, _layers(branch)))):
             rows.append([])
         rows[-1].append(branch)
         channels = added
     return rows
+
+
+def modules_of(model: nn.Module, layers: Iterable[str]) -> list[nn.Module]:
+    """Return the modules of layers given by their names; one that has its name from its weight alone is no module.
+
+    Such are the weights of a mixture of experts in transformers, which stand beside one another in one module.
+    """
+    modules = dict(model.named_modules())
+    return [modules[name] for name in layers if name in modules]
 
 
 def _layers(branch: ResidualBranch) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from initbench.initializers.context import Apply  # noqa: TC001 - the registry e
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
-from initbench.initializers.stages import stages
+from initbench.initializers.stages import modules_of, stages
 from initbench.initializers.weight_normalized import weight_normalized
 from initbench.registry import register_initializer
 from initbench.structure.kinds import is_linear, is_linear_inputs_first
@@ -113,12 +113,12 @@ def _squared_gains(model: nn.Module, branches: tuple[ResidualBranch, ...], gain:
     """Return κ of the layers of residual branches and of their shortcuts, by the layers' ids."""
     squares: dict[int, float] = {}
     for branch in branches:
-        squares |= {id(model.get_submodule(name)): 1.0 for name in branch.shortcut}
+        squares |= {id(layer): 1.0 for layer in modules_of(model, branch.shortcut)}
     for stage in stages(model, branches):
         for number, branch in enumerate(stage, start=1):
             last = (0.9**number) ** 2 if gain == "hanin" else 1 / len(stage)
-            squares |= {id(model.get_submodule(name)): 2.0 for name in branch.inner}
-            squares |= {id(model.get_submodule(name)): last for name in branch.ends}
+            squares |= {id(layer): 2.0 for layer in modules_of(model, branch.inner)}
+            squares |= {id(layer): last for layer in modules_of(model, branch.ends)}
     return squares
 
 

@@ -13,6 +13,8 @@ from initbench.checks import check_positive
 from initbench.initializers.branches import known_branches, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
+from initbench.initializers.parameter_writer import ParameterWriter
+from initbench.initializers.weight_normalized import weight_normalized_weights
 from initbench.registry import register_initializer
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @register_initializer(
-    "zero", reference="Zhao, Schäfer & Anandkumar, ZerO Initialization, TMLR 2022, algorithms 1 and 2"
+    "zero", 2, reference="Zhao, Schäfer & Anandkumar, ZerO Initialization, TMLR 2022, algorithms 1 and 2"
 )
 def zero(embedding_std: float = 0.02) -> Apply:
     """Weights of zeros and ones up to a factor: an identity, or a Hadamard matrix where the width grows.
@@ -40,7 +42,9 @@ def zero(embedding_std: float = 0.02) -> Apply:
 
     The scale is that of the authors' notebook; algorithm 1 as printed has √2 times as much where m > n. In networks
     with residual branches the last weight of every branch and the classifier are 0, as in the authors' residual
-    networks; the record says how many branches there are. Norm layers are set to 1 and 0, biases to 0.
+    networks; the record says how many branches there are. Where a gate is 0 too, as in NF-ResNets and under scheme
+    skipinit, it is set to 1: of two factors that are both 0 neither has a gradient. Norm layers are set to 1 and 0,
+    biases to 0.
 
     Args:
         embedding_std: standard deviation of embeddings.
@@ -60,6 +64,10 @@ def zero(embedding_std: float = 0.02) -> Apply:
             return _identity_or_hadamard_weight(layer)
 
         Distribution(draw, embedding_std)(model, context)
+        writer = ParameterWriter(model, context)
+        for gate in _gates(model, context.structure):
+            if not gate.any():
+                writer.fill(gate, 1.0)
 
     return apply
 
@@ -69,6 +77,18 @@ def _ends(model: nn.Module, structure: Structure) -> set[int]:
     names = [end for branch in structure.branches for end in branch.ends]
     heads = structure.heads if structure.branches else ()
     return {id(weight) for weight in weights_of(model, structure, [*names, *heads])}
+
+
+def _gates(model: nn.Module, structure: Structure) -> list[nn.Parameter]:
+    """Return what multiplies residual branches beside their last weights, such as the gains of standardized weights.
+
+    The g of a weight normalization is none: it is set with its weight, and is 0 where that is.
+    """
+    normalized = {id(weight.gain) for _, weight in weight_normalized_weights(model)}
+    gains = {layer.name: layer.gains for layer in structure.layers}
+    names = [name for branch in structure.branches for name in branch.gates]
+    names += [name for branch in structure.branches for end in branch.ends for name in gains[end]]
+    return [gate for gate in map(model.get_parameter, names) if id(gate) not in normalized]
 
 
 def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:

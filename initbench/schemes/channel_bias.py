@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from initbench.registry import register_scheme
-from initbench.schemes.norms import norm_replacements
+from initbench.schemes.norms import is_written_out_rms_norm, norm_replacements
 from initbench.schemes.replacing import replace_modules
 
 
@@ -75,11 +75,15 @@ def remove_normalization(model: nn.Module) -> nn.Module:
 def _bias_of(norm: Any) -> nn.Module:
     if isinstance(norm, nn.LayerNorm | nn.RMSNorm):
         shape = tuple(norm.normalized_shape)
+    elif is_written_out_rms_norm(norm):
+        shape = tuple(norm.weight.shape)
     else:
         shape = (norm.num_features,) if isinstance(norm, _NormBase) else (norm.num_channels,)
     own = getattr(norm, "bias", None)
     like = next((p for p in norm.parameters(recurse=False)), torch.empty(0))
     values = torch.zeros(shape, device=like.device, dtype=like.dtype) if own is None else own.detach().clone()
-    # timm's and torchvision's LayerNorm2d are LayerNorms over the channels of images.
-    last = isinstance(norm, nn.LayerNorm | nn.RMSNorm) and not type(norm).__name__.endswith("2d")
-    return ChannelBias(values, last=last)
+    over_last = isinstance(norm, nn.LayerNorm | nn.RMSNorm) or is_written_out_rms_norm(norm)
+    # timm's and torchvision's LayerNorm2d are LayerNorms over the channels of images; that of ConvNeXt in transformers
+    # says so where it is one.
+    of_images = type(norm).__name__.endswith("2d") or getattr(norm, "data_format", None) == "channels_first"
+    return ChannelBias(values, last=over_last and not of_images)

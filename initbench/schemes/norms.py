@@ -13,10 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def is_written_out_rms_norm(module: nn.Module) -> bool:
+    """Return whether a module is an RMSNorm over the last dimension with a gain, in a class of its own.
+
+    Such classes are told by their names: transformers has one for each Llama, Gemma and the like, timm has RmsNorm.
+    """
+    gains = [tuple(parameter.shape) for parameter in module.parameters()]
+    named = type(module).__name__.lower().endswith("rmsnorm") and not isinstance(module, NORM_LAYERS)
+    return named and not any(module.children()) and len(gains) == 1 and len(gains[0]) == 1
+
+
 def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) -> dict[nn.Module, nn.Module]:
     """Return what takes the place of each normalization: BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm.
 
-    What timm's classes do after the normalization, such as an activation, stays.
+    RMSNorms may be written out, see `is_written_out_rms_norm`. What timm's classes do after the normalization,
+    such as an activation, stays.
 
     Args:
         model: any; it stays as it is.
@@ -28,7 +39,7 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
     found: dict[nn.Module, nn.Module] = {}
     for name, module in model.named_modules():
         kind = type(module).__name__
-        if isinstance(module, NORM_LAYERS):
+        if isinstance(module, NORM_LAYERS) or is_written_out_rms_norm(module):
             # timm's classes such as BatchNormAct2d are a normalization with further modules, which follow it.
             after = {name: part for name, part in module.named_children() if not isinstance(part, nn.Identity)}
             found[module] = in_order(bias=make(module), **after) if after else make(module)

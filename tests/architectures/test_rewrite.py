@@ -212,7 +212,7 @@ class Stacked(nn.Module):
         return x + torch.cat([self.left(hidden), self.right(hidden)], 1)
 
 
-OTHER_NORM = "skipinit: blocks.0.norm1 is a RmsNorm, which is none of the normalizations that can be taken out"
+OTHER_NORM = "skipinit: blocks.0.norm1 is a SimpleNorm, which is none of the normalizations that can be taken out"
 
 
 def zero_row():
@@ -229,7 +229,7 @@ def zero_row():
         (Stacked, (4,), "fixup", "fixup: a branch of Stacked ends in no module that a multiplier could follow"),
         (Shared, (4,), "weight_norm", "weight_norm: first.weight is shared with another module"),
         (zero_row, (3,), "weight_norm", "weight_norm: 0.weight has a row of zeros, which has no direction"),
-        (lambda: small("vit_tiny_patch16_224", "rmsnorm"), SHAPE, "skipinit", OTHER_NORM),
+        (lambda: small("vit_tiny_patch16_224", "simplenorm"), SHAPE, "skipinit", OTHER_NORM),
     ],
 )
 def test_what_it_refuses(make, shape, scheme, message):

@@ -1,8 +1,9 @@
-"""The table of initializers on models that others wrote: is the page's one of all, and does each really run?"""
+"""The page of initializers on models that others wrote: is it of all of them, and would a fault show?"""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -12,82 +13,201 @@ import torch
 from torch import nn
 
 import initbench
-from initbench.registry import INITIALIZERS
+from initbench.initializers.record import InitializationRecord
+from initbench.registry import INITIALIZERS, SCHEMES
 
 DOCS = Path(__file__).parents[2] / "docs"
+SCRIPTS = ("initializers_on_models", "model_pair", "models_of_others", "on_models_page")
 
 
 @pytest.fixture(scope="module")
-def script():
-    path = DOCS / "scripts" / "initializers_on_models.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for the names in their annotations
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+def scripts():
+    sys.path.insert(0, str(DOCS / "scripts"))
+    yield {name: importlib.import_module(name) for name in SCRIPTS}
+    sys.path.remove(str(DOCS / "scripts"))
+    for name in SCRIPTS:
+        del sys.modules[name]
 
 
-def test_the_page_has_every_initializer_and_every_model_and_no_mistake(script):
-    page = (DOCS / "initializers_on_models.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("|")]
-    head, _, *cells = ([cell.strip() for cell in row] for row in rows)
-    assert [re.sub(r", \d+×\d+$", "", model) for model in head[1:]] == list(script.MODELS)
-    assert [row[0].strip("`") for row in cells] == list(INITIALIZERS.names())
-    reasons = set(re.findall(r"^(\d+)\. ", page, re.MULTILINE))
-    for row in cells:
-        assert all(re.fullmatch(r"\d+ of \d+", cell) or cell.strip("– ()") in reasons for cell in row[1:]), row
+@pytest.fixture
+def pair(scripts):
+    return scripts["model_pair"]
 
 
-# What is refused on MobileNetV3, and why; all others run.
-REFUSED = {
-    "gradinit": "derivative for aten::hardsigmoid_backward is not implemented",
-    "looks_linear": "does not join both halves",
-    "metainit": "derivative for aten::hardsigmoid_backward is not implemented",
-    "gpt2": "no transformer block",
-    "layer_scale": "no residual branch ends in a gate",
-}
+@pytest.fixture
+def models(scripts):
+    return scripts["models_of_others"].models()
 
 
-@pytest.mark.parametrize("name", INITIALIZERS.names())
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of BatchNorm over few pixels, of stopping early
-def test_an_initializer_runs_on_a_model_of_timm_or_says_why_not(script, name):
-    """A small one of the table's; the command tries the others."""
-    ran, text = script.outcome(name, script.MODELS["mobilenetv3_small_050"](32), 32)
-    assert ran is (name not in REFUSED), text
-    if ran:
-        number, of = map(int, text.split(" of "))
-        assert 0 < number <= of
-    else:
-        assert REFUSED[name] in text
+@pytest.fixture(scope="module")
+def page():
+    return (DOCS / "initializers_on_models.md").read_text(encoding="utf-8")
 
 
-class From8(nn.Module):
-    """Takes images of 8×8 and more."""
+def tables(page):
+    """Each table's head and rows, as lists of cells."""
+    found = [[]]
+    for line in page.splitlines():
+        if line.startswith("|"):
+            found[-1].append([cell.strip() for cell in line.split("|")[1:-1]])
+        elif found[-1]:
+            found.append([])
+    return [(head, rows) for head, _, *rows in found if head]
+
+
+def test_the_page_is_of_every_model_initializer_and_scheme(scripts, models, page):
+    assert list(SCHEMES.builtins) == scripts["initializers_on_models"].SCHEMES
+    names = [str(method) for method in scripts["model_pair"].methods(list(SCHEMES.builtins))]
+    assert len(set(names)) == len(names) == len(INITIALIZERS.builtins) + len(SCHEMES.builtins)
+    (_, coverage), *grids = tables(page)
+    columns = [head.replace("`", "") for grid, _ in grids for head in grid[1:]]
+    assert sorted(columns) == sorted(names) == sorted(row[0].replace("`", "") for row in coverage)
+    assert all([row[0] for row in rows] == list(models) for _, rows in grids)
+    assert len(models) >= 60
+    before = json.loads((DOCS / "scripts" / "initializers_on_models_before.json").read_text(encoding="utf-8"))
+    assert list(before) == list(models)
+    assert all(sorted(method for of in kinds.values() for method in of) == sorted(names) for kinds in before.values())
+
+
+def test_every_cell_is_a_model_that_trains_or_a_reason_and_none_is_a_silent_failure(page):
+    (_, coverage), *grids = tables(page)
+    cells = [cell for _, rows in grids for row in rows for cell in row[1:]]
+    trained = [cell for cell in cells if cell.startswith("✓")]
+    reasons = set(re.findall(r"^(\d+)\. \S", page, re.MULTILINE))
+    assert {cell for cell in cells if not cell.startswith("✓")} == reasons
+    assert "silent failures: none" in page
+    assert f"{len(trained):,} of {len(cells):,} pairs" in page
+    assert sum(int(row[2]) for row in coverage) == len(trained)
+
+
+@pytest.mark.parametrize("name", [*INITIALIZERS.builtins, *(f"kaiming on {scheme}" for scheme in SCHEMES.builtins)])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of few samples, of stopping early
+def test_what_the_page_says_of_a_small_transformer_is_so(pair, models, page, name):
+    """One of the models; the command tries all."""
+    methods = {str(method): method for method in pair.methods(list(SCHEMES.builtins))}
+    found = pair.outcome(models["timm/deit3_small"], methods[name], set())
+    assert (found.kind, found.unmoved) in [("trains", {}), ("refused", {})], found
+    grids = tables(page)[1:]
+    said = next(
+        row[column]
+        for head, rows in grids
+        for column, title in enumerate(head)
+        for row in rows
+        if (row[0], title.replace("`", "")) == ("timm/deit3_small", name)
+    )
+    assert said.startswith("✓") is (found.kind == "trains")
+
+
+def tiny(scripts, make):
+    return scripts["models_of_others"].Model(make, 8)
+
+
+class Gated(nn.Module):
+    """Two factors that are both 0, and a head."""
 
     def __init__(self):
         super().__init__()
-        self.convolution, self.linear = nn.Conv2d(3, 4, 8), nn.LazyLinear(10)
+        self.inner, self.head = nn.Linear(192, 4), nn.Linear(192, 10)
+        self.gate, self.other = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+        self.unused = nn.Parameter(torch.zeros(2))
 
     def forward(self, x):
-        return self.linear(self.convolution(x).mean((2, 3)))
+        x = x.flatten(1)
+        return self.head(x) + (self.gate * self.other * self.inner(x)).sum(1, keepdim=True)
 
 
-def test_the_smallest_size_is_found(script):
-    assert script.smallest_size(lambda _: From8()) == 8
-    with pytest.raises(ValueError, match="no size up to 256 is taken"):
-        script.smallest_size(lambda _: nn.Flatten())
+def test_a_tensor_that_never_moves_is_a_silent_failure_unless_the_model_was_built_so(scripts, pair):
+    """The gates and what is behind them get no gradient; what the loss does not use is said to be so."""
+    model, method = tiny(scripts, Gated), pair.Method("kaiming", "standard")
+    found = pair.outcome(model, method, set())
+    assert (found.kind, found.reason) == ("silent", "5 of 7 tensors do not move")
+    assert found.unmoved == dict.fromkeys(("gate", "other", "inner.weight", "inner.bias"), pair.ZERO_GRADIENT) | {
+        "unused": pair.NO_GRADIENT
+    }
+    built = pair.outcome(model, pair.Method(pair.AS_BUILT, "standard"), set())
+    assert (built.kind, built.unmoved) == ("trains", found.unmoved)
+    assert pair.outcome(model, method, set(built.unmoved)).kind == "trains"
+    assert pair.outcome(model, method, {*built.unmoved} - {"gate"}).reason == "1 of 7 tensors do not move"
 
 
-def test_a_model_that_is_spoilt_is_a_mistake_and_no_reason(script, monkeypatch):
-    def spoil(model, *_, **__):
+class Saturated(nn.Module):
+    """A softmax over logits that are far apart, which become close where weights are a tenth."""
+
+    def __init__(self):
+        super().__init__()
+        self.logits, self.head = nn.Linear(192, 10), nn.Linear(192, 10)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        return self.head(x) + (20 * self.logits(x)).softmax(1)
+
+
+def test_a_softmax_that_is_saturated_is_told_from_two_factors_of_zero(scripts, pair, monkeypatch):
+    def large(model, *_, **__):
         with torch.no_grad():
-            next(model.parameters()).fill_(torch.nan)
-        return initbench.initializers.record.InitializationRecord("kaiming")
+            model.logits.weight.mul_(1000)
+        return forgetful(model)
 
-    monkeypatch.setattr(script.initbench, "initialize", spoil, raising=False)
-    monkeypatch.setattr(script, "MODELS", {"tiny": lambda _: nn.Sequential(nn.Flatten(), nn.Linear(12, 10))})
-    table = script.Table()
-    assert list(script.rows(table, ["kaiming"])) == [("kaiming", "tiny")]
-    assert table.cells == {"kaiming": ["**fails**"]}
-    assert table.mistakes == ["kaiming on tiny: AssertionError: not finite"]
+    monkeypatch.setattr(pair.initbench, "initialize", large, raising=False)
+    monkeypatch.setattr(pair, "_passed_over", lambda *_: {})
+    monkeypatch.setattr(pair, "SMALLER", 1e-5)
+    found = pair.outcome(tiny(scripts, Saturated), pair.Method("kaiming", "standard"), set())
+    assert (found.kind, set(found.unmoved)) == ("saturates", {"logits.weight", "logits.bias"})
+
+
+def test_names_of_a_rewritten_model_are_those_that_it_had(pair, models):
+    model = models["timm/resnet18"].built()
+    before = {name for name, _ in model.named_parameters()}
+    for scheme in ("fixup", "weight_norm"):
+        rewritten = initbench.rewrite(model, scheme, inputs=torch.zeros(2, 3, 32, 32))
+        after = {pair.plain_name(name) for name, _ in rewritten.named_parameters()}
+        assert {name for name in before if name.endswith("conv1.weight")} <= after
+
+
+def forgetful(model, *_, **__):
+    record = InitializationRecord("kaiming", _parameters=dict(model.named_parameters()))
+    for name, _ in model.named_parameters():
+        record.left(name)
+    return record
+
+
+def spoilt(model, *_, **__):
+    with torch.no_grad():
+        next(model.parameters()).fill_(torch.nan)
+    return forgetful(model)
+
+
+def exploding(model, *_, **__):
+    with torch.no_grad():
+        model[1].weight.fill_(3e38)
+    return forgetful(model)
+
+
+def broken(*_, **__):
+    raise KeyError("weight")
+
+
+def endless(*_, **__):
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("initialize", "kind", "reason"),
+    [
+        (forgetful, "silent", "1 weights are not set, and it is not said"),
+        (spoilt, "silent", "a parameter is not finite"),
+        (exploding, "diverges", "the loss is not finite at step 1"),
+        (broken, "fails", "KeyError: 'weight'"),
+        (endless, "slow", "it takes more than 1 s"),
+    ],
+)
+def test_what_is_neither_trained_nor_refused_is_seen(scripts, pair, monkeypatch, initialize, kind, reason):
+    monkeypatch.setattr(pair.initbench, "initialize", initialize, raising=False)
+    monkeypatch.setattr(pair, "SECONDS", 1)
+    model = tiny(scripts, lambda: nn.Sequential(nn.Flatten(), nn.Linear(192, 10)))
+    found = pair.outcome(model, pair.Method("kaiming", "standard"), set())
+    assert (found.kind, found.reason) == (kind, reason)
+    outcomes = {("tiny", "kaiming"): found}
+    mistakes = [] if kind == "diverges" else [f"tiny, kaiming: {kind}: {reason}"]
+    assert scripts["on_models_page"].mistakes(outcomes) == mistakes

@@ -12,8 +12,10 @@ from cases import batch
 from recorded import drawn
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from initbench.architectures.create import create_model
+from initbench.architectures.rewrite import rewrite
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.initializers.stages import stages
@@ -274,3 +276,16 @@ def test_the_gains_of_the_authors_networks_without_branches(convolutions):
 def test_a_model_without_weight_normalization_is_refused():
     with pytest.raises(InitializationError, match="weight_norm: the model has no weight-normalized layers"):
         initialize(nn.Linear(3, 3), "weight_norm")
+
+
+@pytest.mark.filterwarnings("ignore:weight_norm passes over")
+def test_a_mixture_of_experts_has_branches_without_a_module_of_their_own():
+    """Its experts' weights are bare parameters, not normalized; the attentions share one stage with them."""
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
+    configuration = AutoConfig.for_model("mixtral", vocab_size=11, intermediate_size=8, num_local_experts=2, **sizes)
+    text = torch.arange(6)[None]
+    model = rewrite(AutoModelForCausalLM.from_config(configuration), "weight_norm", inputs=text)
+    initialize(model, "weight_norm", inputs=text, num_classes=11, task="language_modelling")
+    for layer in model.model.layers:
+        gains = layer.self_attn.o_proj.parametrizations.weight.original0
+        torch.testing.assert_close(gains, torch.full((8, 1), math.sqrt(1 / 4)))  # of four branches in one stage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import timm
 import torch
 from branches import residual_branches
 from cases import batch
@@ -186,3 +187,28 @@ def test_residual_branches_and_the_classifier_end_in_zeros(name, depth):
     plain = create_model("plain", depth=16, width=1)
     initialize(plain, "zero")
     assert all(p.abs().max() > 0 for p in plain.parameters() if p.dim() > 1)
+
+
+def test_a_gate_of_zero_beside_a_weight_of_zero_is_opened():
+    """timm's NF-ResNets have a gain of 0 in each last convolution: with its weight at 0 too, nothing would move."""
+    model = timm.create_model("nf_resnet26", num_classes=3, channels=(32, 64, 64, 64)).train()
+    record = initialize(model, "zero", input_shape=(2, 3, 32, 32), num_classes=3)
+    gains = [f"stages.{stage}.{block}.conv3.gain" for stage in range(4) for block in range(2)]
+    assert all(record.tensors[name] == [{"event": "filled", "value": 1.0}] for name in gains)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for step in range(4):
+        images, targets = batch((2, 3, 32, 32), classes=3, seed=step, dtype=torch.float32)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(images), targets).backward()
+        optimizer.step()
+    assert [name for name, parameter in model.named_parameters() if torch.equal(parameter, before[name])] == []
+
+
+def test_the_gain_of_a_weight_normalization_is_no_gate():
+    """The last weight of each branch is 0, also where it was before."""
+    model = create_model("resnet", depth=8, norm="none", scheme="weight_norm")
+    ends = [end for branch in residual_branches(model) for end in branch.ends]
+    for _ in range(2):
+        initialize(model, "zero")
+        assert [end for end in ends if model.get_submodule(end).weight.any()] == []
