@@ -21,7 +21,8 @@ from typing import Any
 import on_models_page
 import torch
 from model_pair import AS_BUILT, Method, Outcome, methods, outcome, plain_name
-from models_of_others import STANDARD, models
+from models_of_others import models
+from small_model import STANDARD
 
 PAGE = Path(__file__).parents[1] / "initializers_on_models.md"
 BEFORE = Path(__file__).with_name("initializers_on_models_before.json")

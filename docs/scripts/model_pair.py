@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-from models_of_others import STANDARD
+from small_model import STANDARD
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -23,7 +23,7 @@ from initbench.registry import INITIALIZERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from models_of_others import Model
+    from small_model import Model
     from torch import Tensor
 
     from initbench.initializers.record import InitializationRecord

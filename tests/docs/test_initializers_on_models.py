@@ -17,7 +17,7 @@ from initbench.initializers.record import InitializationRecord
 from initbench.registry import INITIALIZERS, SCHEMES
 
 DOCS = Path(__file__).parents[2] / "docs"
-SCRIPTS = ("initializers_on_models", "model_pair", "models_of_others", "on_models_page")
+SCRIPTS = ("initializers_on_models", "model_pair", "models_of_others", "on_models_page", "small_model")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_what_the_page_says_of_a_small_transformer_is_so(pair, models, page, nam
 
 
 def tiny(scripts, make):
-    return scripts["models_of_others"].Model(make, 8)
+    return scripts["small_model"].Model(make, 8)
 
 
 class Gated(nn.Module):
