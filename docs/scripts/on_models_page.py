@@ -30,10 +30,10 @@ def page(outcomes: Outcomes, before: Kinds, models: Sequence[str], methods: Sequ
         methods: in the order of the columns.
     """
     names = [str(method) for method in methods]
-    notes = _Notes()
+    notes = _Notes(methods)
     on_standard = [str(method) for method in methods if method.scheme == "standard"]
     rewritten = [name for name in names if name not in on_standard]
-    cells = {(model, name): notes.cell(model, name, outcomes[model, name]) for model in models for name in names}
+    cells = {(model, name): notes.cell(model, outcomes[model, name]) for model in models for name in names}
     return "\n".join(
         [
             _finding(outcomes, before, models, names),
@@ -88,9 +88,10 @@ def _finding(outcomes: Outcomes, before: Kinds, models: Sequence[str], names: Se
     now = Counter(outcomes[model, name].kind for model in models for name in names)
     then = Counter({kind: sum(len(of.get(kind, ())) for of in before.values()) for kind in ("trains", *MISTAKES)})
     lost = sum(now[kind] for kind in MISTAKES)
-    kinds_of_reason = ("are refused with a reason", "diverge", "saturate")
-    reasons = [now["refused"], now["diverges"], now["saturates"]]
-    others = [f"{number:,} {words}" for number, words in zip(reasons, kinds_of_reason, strict=True) if number]
+    others = [f"{now['refused']:,} are refused with a reason"]
+    others += [
+        f"{now[kind]:,} {kind if now[kind] == 1 else kind[:-1]}" for kind in ("diverges", "saturates") if now[kind]
+    ]
     return (
         f"**{now['trains']:,} of {len(models) * len(names):,} pairs of a model and a method train, "
         f"{', '.join(others)}; silent failures: {lost or 'none'}.** Before this work, at 374c7a4, "
@@ -121,16 +122,18 @@ def _code(name: str) -> str:
 class _Notes:
     """The reasons by number; such as differ in names and numbers alone are one."""
 
-    def __init__(self) -> None:
+    def __init__(self, methods: Sequence[Method]) -> None:
+        self._methods = {name for method in methods for name in (method.initializer, method.scheme)}
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
 
-    def cell(self, model: str, method: str, outcome: Outcome) -> str:
+    def cell(self, model: str, outcome: Outcome) -> str:
         if outcome.kind == "trains":
             return "✓°" if outcome.passed_over else "✓"
-        text = outcome.reason if outcome.kind == "refused" else f"{outcome.kind}: {outcome.reason}"
-        for name in method.split(" on "):
+        text = outcome.reason
+        for name in self._methods:
             text = text.removeprefix(f"{name}: ")
+        text = text if outcome.kind == "refused" else f"{outcome.kind}: {text}"
         # Names of parameters and classes, and numbers.
         key = re.sub(r"\w+(\.\w+)+|\b[A-Z]\w*|\d+", "·", text)
         if key not in self._numbers:

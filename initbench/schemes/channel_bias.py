@@ -85,5 +85,5 @@ def _bias_of(norm: Any) -> nn.Module:
     over_last = isinstance(norm, nn.LayerNorm | nn.RMSNorm) or is_written_out_rms_norm(norm)
     # timm's and torchvision's LayerNorm2d are LayerNorms over the channels of images; that of ConvNeXt in transformers
     # says so where it is one.
-    of_images = type(norm).__name__.endswith("2d") or getattr(norm, "data_format", None) == "channels_first"
+    of_images = "2d" in type(norm).__name__ or getattr(norm, "data_format", None) == "channels_first"
     return ChannelBias(values, last=over_last and not of_images)

@@ -52,7 +52,7 @@ def tables(page):
             found[-1].append([cell.strip() for cell in line.split("|")[1:-1]])
         elif found[-1]:
             found.append([])
-    return [(head, rows) for head, _, *rows in found if head]
+    return [(table[0], table[2:]) for table in found if table]
 
 
 def test_the_page_is_of_every_model_initializer_and_scheme(scripts, models, page):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from timm.models.metaformer import LayerNorm2dNoBias
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageClassification
 
@@ -45,3 +46,12 @@ def test_a_layer_norm_that_says_that_channels_are_first_has_a_bias_for_each_chan
         bias.bias.copy_(torch.arange(4.0))
     images = torch.zeros(2, 4, 3, 3)
     assert torch.equal(bias(images), images + torch.arange(4.0).view(4, 1, 1))
+
+
+def test_a_layer_norm_over_channels_is_one_whatever_follows_2d_in_its_name():
+    """timm's MetaFormers have a LayerNorm2dNoBias."""
+    rewritten = initbench.rewrite(nn.Sequential(nn.Conv2d(3, 4, 1), LayerNorm2dNoBias(4)), "channel_bias")
+    with torch.no_grad():
+        rewritten[1].bias.copy_(torch.arange(4.0))
+    images = torch.zeros(2, 4, 3, 3)
+    assert torch.equal(rewritten[1](images), images + torch.arange(4.0).view(4, 1, 1))
