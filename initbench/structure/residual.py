@@ -130,7 +130,8 @@ class _Finder:
         if any(_mixes(node) for node in shortcut.stream()):
             return False
         within = shortcut.behind(shortcut.start)
-        if any(self._origin(node) is not self._origin(shortcut.start) for node in within if node in self.shortcuts):
+        # Those beside it may add to what came before a norm that both start from.
+        if any(self._origin(node) in within for node in within if node in self.shortcuts):
             return False
         if shortcut.depth <= 1:
             return True
