@@ -172,10 +172,13 @@ def _initialized(network: nn.Module, method: Method, model: Model, inputs: Tenso
 
 
 def _passed_over(network: nn.Module, record: InitializationRecord, warned: str) -> dict[str, str]:
-    """Return the weights of layers that were not set, with what record or warnings say of it, "" for nothing."""
+    """Return the weights of layers that were not set, with what record or warnings say of it, "" for nothing.
+
+    Beside what the record says itself, these are looked for here: by kinds of modules, without the model's structure.
+    """
     coverage = getattr(record, "coverage", None)
     said = {} if coverage is None else dict(coverage.passed_over)
-    found = {}
+    found = dict(said)
     for name, parameter in network.named_parameters():
         events = record.tensors[name]
         if not _is_weight(network, name, parameter) or any(map(changes, events)):
