@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from initbench.errors import InitializationError
 from initbench.structure.attention import Attention, find_attention
 from initbench.structure.example import record_run_on_any_input
 from initbench.structure.heads import find_heads
@@ -71,7 +72,8 @@ def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
     """Run a model once, in eval mode and without gradients, and return its structure.
 
     The structure is that of this run: layers that other inputs, or training, would use are not in it. On the meta
-    device, model and inputs there, nothing is computed.
+    device, model and inputs there, nothing is computed. A model whose author knows better has a method
+    ``initbench_structure``, which is given what was found and returns what is so (`dataclasses.replace` changes parts).
 
     Args:
         model: any module. It is left as it was: values, modes, buffers, attributes and random states.
@@ -80,10 +82,12 @@ def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
             `record_run_on_any_input`.
 
     Raises:
-        InitializationError: the model fails on the inputs.
+        InitializationError: the model fails on the inputs, or states what it has not.
     """
     graph = record_run_on_any_input(model) if inputs is None else record_run(model, inputs)
-    return structure_of(graph, model)
+    found = structure_of(graph, model)
+    state = getattr(model, "initbench_structure", None)
+    return found if state is None else _checked(state(found), model)
 
 
 def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
@@ -110,6 +114,20 @@ def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
         graph.unused,
         {what: reason for what, reason in unknown.items() if reason is not None},
     )
+
+
+def _checked(stated: Any, model: nn.Module) -> Structure:
+    """Return a structure that a model states, after a look whether it has what is named there."""
+    kind = type(model).__name__
+    if not isinstance(stated, Structure):
+        raise InitializationError(f"{kind}.initbench_structure returned {type(stated).__name__}, not a Structure")
+    there = {name for name, _ in [*model.named_modules(), *model.named_parameters(remove_duplicate=False)]}
+    parts = [(branch.inner, branch.ends, branch.gates, branch.shortcut) for branch in stated.branches]
+    names = {layer.weight for layer in stated.layers} | {name for part in parts for few in part for name in few}
+    absent = sorted((names | set(stated.heads)) - there)
+    if absent:
+        raise InitializationError(f"{kind}.initbench_structure names {absent[0]}, which {kind} has not")
+    return stated
 
 
 def _tied(model: nn.Module) -> tuple[tuple[str, ...], ...]:
