@@ -101,9 +101,11 @@ def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_bu
     """Return why a weight was not set, or was left out by a tuner; None where it was set, or was not to be."""
     events = record.tensors[name]
     reason = events[-1].get("reason") if events[-1]["event"] == "left" else None
-    if reason is not None:  # one that is said, and speaks of what the initializer does not know how to do
-        return describe(events[-1]) if reason in _PASSED_OVER else None
-    if as_built or _changed(record, name) or _changed(record, _gain_of(name)):
+    changed = as_built or _changed(record, name) or _changed(record, _gain_of(name))
+    if reason is not None:  # it is said: of what the initializer does not know how to do, or of what is not to be set
+        unknown = reason in _PASSED_OVER or (reason == "no_layer_weight" and not changed)
+        return describe(events[-1]) if unknown else None
+    if changed:
         return None
     legacy = _LEGACY.get(name.rpartition(".")[2])
     if legacy is not None:

@@ -282,3 +282,20 @@ def test_a_hundred_layers_in_float32():
     assert len(reached) == 101
     # 1e-5: some 100 roundings of float32 (6e-8) in a row.
     assert max(abs(value - 1) for value in reached.values()) < 1e-5
+
+
+def test_a_weight_that_neither_the_base_nor_it_knows_is_passed_over():
+    class Gated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.own = nn.Linear(5, 4), nn.Parameter(torch.ones(4, 3))
+
+        def forward(self, x):
+            return self.layer(x) @ self.own
+
+    inputs, targets = batch((16, 5), classes=3)
+    with pytest.warns(
+        UserWarning, match=r"lsuv passes over 1 of 2 weights: own \(not scaled: it is no weight of a conv"
+    ):
+        record = initialize(Gated().double(), "lsuv", batches=[(inputs, targets)], inputs=inputs)
+    assert (record.coverage.weights, record.coverage.set) == (2, 1)
