@@ -11,7 +11,7 @@ from torch import nn
 from initbench.errors import InitializationError
 from initbench.initializers.events import changes, describe
 from initbench.initializers.weight_normalized import weight_normalized
-from initbench.structure.kinds import WEIGHT_LAYERS
+from initbench.structure.kinds import is_weight_layer
 
 if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
@@ -24,7 +24,7 @@ _LEGACY = {
 # What a tuner says of a weight that is a layer's and that it does not know how to change.
 _PASSED_OVER = {"not_called", "not_proportional"}
 _GAINS = ("parametrizations.weight.original0", "weight_g")
-_KINDS = (*WEIGHT_LAYERS, nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.RNNBase, nn.RNNCellBase)
+_OTHER_KINDS = (nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.RNNBase, nn.RNNCellBase)
 _WEIGHTS = ("weight", "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
 _NAMED = 3
 
@@ -94,7 +94,8 @@ def _matrices(model: nn.Module) -> list[str]:
 def _is_of_layer(model: nn.Module, name: str) -> bool:
     module, parameter = model.get_submodule(name.rpartition(".")[0]), model.get_parameter(name)
     own = any(parameter is getattr(module, weight, None) for weight in _WEIGHTS)
-    return (isinstance(module, _KINDS) and own) or ".parametrizations." in f".{name}"
+    of_kind = is_weight_layer(module) or isinstance(module, _OTHER_KINDS)
+    return (of_kind and own) or ".parametrizations." in f".{name}"
 
 
 def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_built: bool) -> str | None:

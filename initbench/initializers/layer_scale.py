@@ -12,6 +12,7 @@ from initbench.initializers.context import Apply  # noqa: TC001 - the registry e
 from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.initializers.truncated_normal import kept_deviation, truncated_normal
 from initbench.registry import register_initializer
+from initbench.structure.kinds import is_class_attention
 
 if TYPE_CHECKING:
     from torch import nn
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from initbench.initializers.context import InitializationContext
 
 
-# What attends from the class token alone, behind the other blocks: the rule's depth does not count it.
-_CLASS_ATTENTION = {"LayerScaleBlockClassAttn", "ClassAttentionBlock"}
 _CUT = 2.0
 _LARGEST_STD = 2000.0
 
@@ -61,7 +60,8 @@ def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: fl
                 "layer_scale: no residual branch ends in a gate; initbench.rewrite(model, 'skipinit') puts gates there"
             )
         blocks = {branch.block for branch in branches}
-        counted = [name for name in blocks if type(model.get_submodule(name)).__name__ not in _CLASS_ATTENTION]
+        # What attends from the class token alone, behind the other blocks, the rule's depth does not count.
+        counted = [name for name in blocks if not is_class_attention(model.get_submodule(name))]
         chosen = _by_depth(len(counted)) if value is None else value
         writer = ParameterWriter(model, context)
         for gate in gates:

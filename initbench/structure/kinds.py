@@ -13,6 +13,8 @@ NORM_LAYERS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 # Classes of linear layers that are no `nn.Linear`, by library, which need not be installed, and name: their weight is
 # (inputs, outputs). Hugging Face's GPT and GPT-2 are made of `Conv1D`, whose weight is as in OpenAI's code.
 _LINEAR_INPUTS_FIRST = {("transformers", "Conv1D")}
+# timm's blocks of CaiT and XCiT that attend from the class token alone.
+_CLASS_ATTENTION = {("timm", "LayerScaleBlockClassAttn"), ("timm", "ClassAttentionBlock")}
 
 
 def is_weight_layer(module: nn.Module) -> bool:
@@ -33,3 +35,9 @@ def is_linear_inputs_first(module: nn.Module) -> bool:
 def stores_inputs_first(kind: type) -> bool:
     """Return whether a class is one of those of linear layers whose weight is (inputs, outputs)."""
     return (kind.__module__.partition(".")[0], kind.__name__) in _LINEAR_INPUTS_FIRST
+
+
+def is_class_attention(module: nn.Module) -> bool:
+    """Return whether a module is a block that attends from the class token alone."""
+    kind = type(module)
+    return (kind.__module__.partition(".")[0], kind.__name__) in _CLASS_ATTENTION
