@@ -308,7 +308,9 @@ GATED |= {"convnext_atto": "channels", "poolformer_s12": "channels"}
 
 
 @pytest.mark.parametrize("scheme", ["skipinit", "fixup"])
-@pytest.mark.parametrize("name", GATED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "nfnet" in name else []) for name in GATED]
+)
 def test_gates_of_its_own_are_taken_over_or_set_to_1(name, scheme):
     """Two gates in a row that start near 0 would have no gradient: all of a branch would stand still."""
     torch.manual_seed(0)
