@@ -22,7 +22,6 @@ BENCHMARKS = (
     "gpt_step",
     "lsuv_package",
     "image_loading",
-    "deep_network",
     "sweep_overhead",
     "command_line",
     "report_size",
