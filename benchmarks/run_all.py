@@ -22,6 +22,7 @@ BENCHMARKS = (
     "gpt_step",
     "lsuv_package",
     "image_loading",
+    "deep_network",
     "sweep_overhead",
     "command_line",
     "report_size",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from initbench.initializers.distribution import weight_layers
@@ -42,8 +43,11 @@ def modules_of(model: nn.Module, layers: Iterable[str]) -> list[nn.Module]:
 
     Such are the weights of a mixture of experts in transformers, which stand beside one another in one module.
     """
-    modules = dict(model.named_modules())
-    return [modules[name] for name in layers if name in modules]
+    found = []
+    for name in layers:
+        with suppress(AttributeError):
+            found.append(model.get_submodule(name))
+    return found
 
 
 def _layers(branch: ResidualBranch) -> tuple[str, ...]:
