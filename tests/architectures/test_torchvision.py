@@ -14,6 +14,8 @@ from initbench.registry import ARCHITECTURES
 from initbench.schemes.channel_bias import ChannelBias
 
 NAMES = models.list_models(module=models)
+# RegNets that take long to be built with values; they are of the class of the smaller ones.
+LARGE = {f"regnet_{size}gf" for size in ("x_8", "x_16", "x_32", "y_8", "y_16", "y_32", "y_128")}
 
 
 def parameter_count(model):
@@ -34,10 +36,11 @@ def test_published_numbers_of_parameters():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in LARGE])
 def test_every_model_has_the_parameters_of_torchvisions_own(name):
     auxiliary = {"aux_logits": False, "init_weights": True} if name in {"googlenet", "inception_v3"} else {}
-    with torch.device("meta"):
+    # RegNets compute their widths with tensors, and cannot be built where these have no values.
+    with torch.device("cpu" if name.startswith("regnet") else "meta"):
         model = create_model(f"torchvision/{name}", input_shape=(3, 224, 224), num_classes=7)
         theirs = models.get_model(name, weights=None, num_classes=7, **auxiliary)
     assert {n: p.shape for n, p in model.named_parameters()} == {n: p.shape for n, p in theirs.named_parameters()}
