@@ -25,7 +25,7 @@ PLUGIN = Path(__file__).with_name("gates.py")
 NETWORK = {"name": "resnet", "depth": 8, "norm": "none"}
 SUITE = """
 name: gates
-dataset: {name: digits, train_size: 24, test_size: 16}
+dataset: {name: digits, train_size: 24}
 architectures: [{name: resnet, depth: 8, norm: none}, {name: mlp, width: 8}]
 initializers: [kaiming, small_gates]
 recipe: {epochs: 1, batch_size: 12, lr: 0.05}
@@ -203,7 +203,8 @@ def test_a_suite_runs_and_is_reported(options, tmp_path, monkeypatch, capsys):
     }
     record = records["resnet", "small_gates"]
     assert (record.spec["scheme"], record.identity["scheme"]["name"]) == ("half_gates", "half_gates")
-    assert "groups.0.0.multiplier.value" in record.initialization["parameters"]
+    gates = [events for name, events in record.initialization["tensors"].items() if name.endswith(".value")]
+    assert gates == [[{"event": "set_by", "initializer": "small_gates"}]] * 3
     page = (folder / "report" / "index.html").read_text("utf-8")
     assert "small_gates" in page
     assert "no residual branches are found in Sequential" in page
