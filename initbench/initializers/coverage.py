@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from torch import nn
+from torch.nn.utils.parametrize import type_before_parametrizations
 
 from initbench.errors import InitializationError
 from initbench.initializers.events import changes, describe
@@ -66,7 +67,7 @@ def count_coverage(context: InitializationContext, *, as_built: bool) -> Coverag
     reasons = {name: _why_not(record, context.model, name, as_built=as_built) for name in matrices}
     weights = _of_layers(context, matrices) if any(reasons.values()) else matrices
     passed_over = {name: reason for name in weights if (reason := reasons[name]) is not None}
-    number = sum(_changed(record, name) or _changed(record, _gain_of(name)) for name in weights)
+    number = sum(_is_set(record, name) for name in weights)
     coverage = Coverage(len(weights), number, passed_over)
     if passed_over and not coverage.set and not as_built:
         raise InitializationError(
@@ -102,7 +103,7 @@ def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_bu
     """Return why a weight was not set, or was left out by a tuner; None where it was set, or was not to be."""
     events = record.tensors[name]
     reason = events[-1].get("reason") if events[-1]["event"] == "left" else None
-    changed = as_built or _changed(record, name) or _changed(record, _gain_of(name))
+    changed = as_built or _is_set(record, name)
     if reason is not None:  # it is said: of what the initializer does not know how to do, or of what is not to be set
         unknown = reason in _PASSED_OVER or (reason == "no_layer_weight" and not changed)
         return describe(events[-1]) if unknown else None
@@ -115,8 +116,7 @@ def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_bu
     module = model.get_submodule(owner.removeprefix(".") if parametrized else name.rpartition(".")[0])
     if parametrized and weight_normalized(module, "weight") is None:
         return "another parametrization than weight normalization makes the layer's weight of it"
-    kind = type(module).__mro__[1] if parametrized else type(module)  # a parametrized module has a class of its own
-    return f"it is of a {kind.__name__}"
+    return f"it is of a {type_before_parametrizations(module).__name__}"
 
 
 def _of_layers(context: InitializationContext, matrices: list[str]) -> list[str]:
@@ -132,13 +132,10 @@ def _of_layers(context: InitializationContext, matrices: list[str]) -> list[str]
     return [name for name in matrices if name in weights]
 
 
-def _gain_of(name: str) -> str:
-    """Return the name of the gain g of a weight-normalized weight, given that of v."""
-    return name.removesuffix("1") + "0" if name.endswith("weight.original1") else ""
-
-
-def _changed(record: InitializationRecord, name: str) -> bool:
-    return any(changes(event) for event in record.tensors.get(name, []))
+def _is_set(record: InitializationRecord, name: str) -> bool:
+    """Return whether a weight was set; that of v alone or of its gain g is enough."""
+    names = [name, f"{name.removesuffix('1')}0"] if name.endswith("weight.original1") else [name]
+    return any(changes(event) for own in names for event in record.tensors.get(own, []))
 
 
 def _named(passed_over: dict[str, str]) -> str:

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from initbench.registry import register_scheme
-from initbench.schemes.norms import is_written_out_rms_norm, norm_replacements
+from initbench.schemes.norms import norm_replacements
 from initbench.schemes.replacing import replace_modules
+from initbench.structure.kinds import is_norm_over_channels_of_images, is_written_out_rms_norm
 
 
 class ChannelBias(nn.Module):
@@ -83,7 +84,4 @@ def _bias_of(norm: Any) -> nn.Module:
     like = next((p for p in norm.parameters(recurse=False)), torch.empty(0))
     values = torch.zeros(shape, device=like.device, dtype=like.dtype) if own is None else own.detach().clone()
     over_last = isinstance(norm, nn.LayerNorm | nn.RMSNorm) or is_written_out_rms_norm(norm)
-    # timm's and torchvision's LayerNorm2d are LayerNorms over the channels of images; that of ConvNeXt in transformers
-    # says so where it is one.
-    of_images = "2d" in type(norm).__name__ or getattr(norm, "data_format", None) == "channels_first"
-    return ChannelBias(values, last=over_last and not of_images)
+    return ChannelBias(values, last=over_last and not is_norm_over_channels_of_images(norm))

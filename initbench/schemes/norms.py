@@ -7,26 +7,16 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from initbench.schemes.replacing import in_order
-from initbench.structure.kinds import NORM_LAYERS
+from initbench.structure.kinds import NORM_LAYERS, is_written_out_rms_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def is_written_out_rms_norm(module: nn.Module) -> bool:
-    """Return whether a module is an RMSNorm over the last dimension with a gain, in a class of its own.
-
-    Such classes are told by their names: transformers has one for each Llama, Gemma and the like, timm has RmsNorm.
-    """
-    gains = [tuple(parameter.shape) for parameter in module.parameters()]
-    named = type(module).__name__.lower().endswith("rmsnorm") and not isinstance(module, NORM_LAYERS)
-    return named and not any(module.children()) and len(gains) == 1 and len(gains[0]) == 1
-
-
 def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) -> dict[nn.Module, nn.Module]:
     """Return what takes the place of each normalization: BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm.
 
-    RMSNorms may be written out, see `is_written_out_rms_norm`. What timm's classes do after the normalization,
+    RMSNorms may be written out, see `kinds.is_written_out_rms_norm`. What timm's classes do after the normalization,
     such as an activation, stays.
 
     Args:

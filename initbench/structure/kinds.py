@@ -1,4 +1,7 @@
-"""Kinds of layers: those with weights, and normalizations."""
+"""Kinds of layers: those with weights, and normalizations.
+
+What cannot be told by a class of torch stands here too: the special cases of timm, torchvision and transformers.
+"""
 
 from __future__ import annotations
 
@@ -41,3 +44,22 @@ def is_class_attention(module: nn.Module) -> bool:
     """Return whether a module is a block that attends from the class token alone."""
     kind = type(module)
     return (kind.__module__.partition(".")[0], kind.__name__) in _CLASS_ATTENTION
+
+
+def is_written_out_rms_norm(module: nn.Module) -> bool:
+    """Return whether a module is an RMSNorm over the last dimension with a gain, in a class of its own.
+
+    Such classes are told by their names: transformers has one for each Llama, Gemma and the like, timm has RmsNorm.
+    """
+    gains = [tuple(parameter.shape) for parameter in module.parameters()]
+    named = type(module).__name__.lower().endswith("rmsnorm") and not isinstance(module, NORM_LAYERS)
+    return named and not any(module.children()) and len(gains) == 1 and len(gains[0]) == 1
+
+
+def is_norm_over_channels_of_images(norm: nn.Module) -> bool:
+    """Return whether a normalization over features takes images (N, C, H, W), whose features are their channels.
+
+    So do the LayerNorm2d of timm and torchvision, told by their names, and that of ConvNeXt in transformers, which says
+    so in an attribute.
+    """
+    return "2d" in type(norm).__name__ or getattr(norm, "data_format", None) == "channels_first"

@@ -20,6 +20,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 SCRIPTS = ("initializers_on_models", "model_pair", "models_of_others", "on_models_page", "small_model")
 
 
+pytestmark = pytest.mark.usefixtures("scratch_registry")  # the page is of the built-ins
+
+
 @pytest.fixture(scope="module")
 def scripts():
     sys.path.insert(0, str(DOCS / "scripts"))
