@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from filelock import FileLock, Timeout
 
 from initbench.errors import InitbenchError, LedgerError
-from initbench.suite.spec import SCHEMA
+from initbench.suite.spec import SCHEMA, TUNING_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SUITE_FILE = "suite.yaml"
 RESOLVED_FILE = "resolved.json"
 Status = Literal["finished", "diverged", "failed"]
-_LABELS = ("suite", "set_by_rules", "scheme_named_by")  # what of a spec is not part of the identity
+_LABELS = ("suite", "set_by_rules", "scheme_named_by", *TUNING_LABELS)  # what of a spec is not part of the identity
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,8 @@ class TrialRecord:
     def labelled_as(self, spec: TrialSpec) -> Self:
         """Return the record with the labels of a spec of the same trial; what was run and measured stays."""
         plain = spec.model_dump(mode="json")
-        return replace(self, spec=self.spec | {label: plain[label] for label in _LABELS})
+        labelled = self.spec | {label: plain[label] for label in _LABELS if label in plain}
+        return replace(self, spec={key: value for key, value in labelled.items() if key in plain or key not in _LABELS})
 
 
 class Ledger:

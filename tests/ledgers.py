@@ -66,6 +66,8 @@ def make_spec(
     phase: str = "final",
     suite: str = "made-up",
     task: str = "classification",
+    tuned: tuple[str, ...] = (),
+    protocols: tuple[str, ...] = (),
 ) -> TrialSpec:
     """Return a spec with plausible defaults."""
     return TrialSpec(
@@ -85,6 +87,8 @@ def make_spec(
         phase=phase,
         set_by_rules=rules,
         scheme_named_by=named_by,
+        tuned=tuned,
+        protocols=protocols,
     )
 
 
@@ -209,7 +213,7 @@ def _identity(spec: TrialSpec) -> dict[str, Any]:
     try:
         return dict(spec.identity)
     except InitbenchError:
-        return spec.model_dump(mode="json", exclude={"suite", "set_by_rules", "scheme_named_by"})
+        return spec.model_dump(mode="json", exclude={"suite", "set_by_rules", "scheme_named_by", "tuned", "protocols"})
 
 
 def cell(errors: list[float | None], initializer: dict[str, Any] = KAIMING, **options: Any) -> list[TrialRecord]:

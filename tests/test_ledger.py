@@ -82,6 +82,7 @@ def test_a_ledger_of_another_schema_is_refused_as_a_whole(tmp_path, schema):
 
 def test_labels_are_given_anew_and_nothing_else_changes(tmp_path):
     labels = {"suite": "now", "set_by_rules": ("recipe.lr",), "scheme_named_by": ("suite", "initializer")}
+    labels |= {"tuned": ("recipe.lr",), "protocols": ("recipe", "own")}
     spec = the_trial().model_copy(update=labels)
     plain = spec.model_dump(mode="json")
     before = record(spec.id, spec=plain | {"suite": "before", "set_by_rules": [], "scheme_named_by": ["suite"]})
@@ -139,3 +140,10 @@ def test_numbers_leave_out_what_need_not_be_reproducible():
     assert first.numbers() == second.numbers()
     assert record(metrics={"test_error": 0.2}).numbers() != first.numbers()
     assert json.loads(json.dumps(first.to_json())) == first.to_json()
+
+
+def test_labels_of_tuning_are_taken_away_where_the_suite_tunes_no_more():
+    plain = the_trial().model_dump(mode="json")
+    assert not plain.keys() & {"tuned", "protocols"}  # a trial that nothing tunes is recorded as it always was
+    tuned = record(the_trial().id, spec=plain | {"tuned": ["recipe.lr"], "protocols": ["own"]})
+    assert tuned.labelled_as(the_trial()).spec == plain

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import RESOLVED_FILE
-from initbench.suite.spec import SCHEMA
+from initbench.suite.spec import SCHEMA, TUNING_LABELS
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def incompatible_entries(refused: Iterable[Incompatible]) -> list[dict[str, Any]
     for pair in refused:
         whole = pair.spec.model_dump(mode="json")
         spec = {key: value for key, value in whole.items() if key != "probes"}
-        own = _changed(spec, before)
+        own = _changed(spec, before) | {label: [] for label in TUNING_LABELS if label in before and label not in spec}
         if "recipe" in own:
             own["recipe"] = _changed(spec["recipe"], before.get("recipe", {}))
         entries.append({"spec": own, "reason": pair.reason})
@@ -113,5 +113,8 @@ def _check(spec: Mapping[str, Any]) -> None:
     for key, kinds in (("suite", str), ("phase", str), ("scheme", str), ("set_by_rules", list), ("recipe", dict)):
         if not isinstance(spec[key], kinds):
             raise TypeError(f"{key} must be a {kinds.__name__}")
+    for key in TUNING_LABELS:
+        if not isinstance(spec.get(key, []), list):
+            raise TypeError(f"{key} must be a list")
     if not spec["scheme_named_by"] or not {*spec["scheme_named_by"]} <= {"suite", "initializer"}:
         raise TypeError("scheme_named_by must be suite, initializer or both")

@@ -1,9 +1,9 @@
 """Labels: the shortest names by which the components of a suite can be told apart.
 
 ``metainit(delta_orthogonal)``, ``delta_orthogonal[gain=2]``: a name, in brackets every argument that varies among the
-components of that name (defaults too), in parentheses the components among its arguments. What a rule sets varies with
-the pair and is left out of the brackets. Of datasets that differ in their content alone, the content stands there too:
-``python_library[content=1ac505f5]``.
+components of that name (defaults too), in parentheses the components among its arguments. What a rule sets or a search
+chooses varies with the pair and is left out of the brackets. Of datasets that differ in their content alone, the
+content stands there too: ``python_library[content=1ac505f5]``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def component_labels(
 
     Args:
         components: as in a trial record's spec: ``name`` and ``arguments``.
-        ignore: for each component, the arguments that a rule has set.
+        ignore: for each component, the arguments that a rule has set or a search chooses.
         always: arguments that are shown even where they do not vary.
     """
     ignored = ignore if ignore is not None else [()] * len(components)
@@ -74,13 +74,13 @@ def nested_labels(components: Sequence[Mapping[str, Any]]) -> list[dict[str, str
 
 def initializer_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the initializer's label for each spec (a `TrialSpec` as plain data)."""
-    return component_labels([s["initializer"] for s in specs], [set_by_rules(s, "initializer") for s in specs])
+    return component_labels([s["initializer"] for s in specs], [ignored_arguments(s, "initializer") for s in specs])
 
 
 def architecture_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the architecture's label for each spec; depth and width are always shown."""
     labels = component_labels(
-        [s["architecture"] for s in specs], [set_by_rules(s, "architecture") for s in specs], ALWAYS
+        [s["architecture"] for s in specs], [ignored_arguments(s, "architecture") for s in specs], ALWAYS
     )
     return [with_scheme(label, s["scheme"]) for label, s in zip(labels, specs, strict=True)]
 
@@ -141,9 +141,19 @@ def _short(contents: Collection[str | None]) -> dict[str | None, str]:
     return digits
 
 
-def set_by_rules(spec: Mapping[str, Any], kind: str) -> set[str]:
-    """Return the arguments of one kind that the suite's rules set for a trial."""
-    return {key.partition(".")[2] for key in spec["set_by_rules"] if key.startswith(kind + ".")}
+def tuned_keys(spec: Mapping[str, Any]) -> set[str]:
+    """Return the keys of a trial that its suite searches (``recipe.lr``); older records name none."""
+    return {*spec.get("tuned", ())}
+
+
+def ignored_keys(spec: Mapping[str, Any]) -> set[str]:
+    """Return the keys by which cells are not told apart: those that the suite's rules set, and those it searches."""
+    return {*spec["set_by_rules"]} | tuned_keys(spec)
+
+
+def ignored_arguments(spec: Mapping[str, Any], kind: str) -> set[str]:
+    """Return the arguments of one kind among the `ignored_keys` of a trial."""
+    return {key.partition(".")[2] for key in ignored_keys(spec) if key.startswith(kind + ".")}
 
 
 def value_text(value: Any) -> str:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 SCHEMA = 2
 """The format of records and of what stands beside them."""
+Protocol = Literal["recipe", "shared", "own"]
+"""The values at which the trials of a tuned suite are compared: see `TrialDraft.protocols`."""
+TUNING_LABELS = ("tuned", "protocols")
+"""The labels that stand in plain data only where they are not empty."""
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 _REPLICATE = {"seed", "probes"}
 
@@ -86,6 +90,11 @@ class TrialDraft(BaseModel):
             them.
         scheme_named_by: who asks for the scheme: the ``suite``, the ``initializer``, or both, where two entries of the
             suite come to one trial; a label.
+        tuned: the keys that the suite's `tune` searches, of search trials and final ones; a label: cells are paired
+            without them.
+        protocols: under which protocols a final trial of a tuned suite stands: at the ``recipe``'s values as written,
+            at the ``shared`` ones of its workload, at its cell's ``own`` best; empty for search trials and elsewhere;
+            a label.
     """
 
     model_config = _FROZEN
@@ -101,6 +110,14 @@ class TrialDraft(BaseModel):
     phase: Literal["search", "final"] = "final"
     set_by_rules: tuple[str, ...] = ()
     scheme_named_by: tuple[Literal["suite", "initializer"], ...] = ("suite",)
+    tuned: tuple[str, ...] = ()
+    protocols: tuple[Protocol, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_labels_of_tuning(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A trial of a suite that tunes nothing is recorded as it was before there was tuning.
+        plain: dict[str, Any] = serialize(self)
+        return {name: value for name, value in plain.items() if value or name not in TUNING_LABELS}
 
     def on(self, dataset: DatasetSpec) -> TrialSpec:
         """Return the trial, with what its data are."""

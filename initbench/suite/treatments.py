@@ -14,8 +14,10 @@ from initbench.errors import InitbenchError
 from initbench.suite.labels import (
     ALWAYS,
     component_labels,
+    ignored_arguments,
+    ignored_keys,
     nested_labels,
-    set_by_rules,
+    tuned_keys,
     value_text,
     with_contents,
     with_scheme,
@@ -91,8 +93,9 @@ def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -
     A key that a rule sets for some trials of an architecture is ignored in the workloads of all of them: a learning
     rate that is lowered for one initializer alone must not take this initializer out of the comparison. Of several
     suites, those that have the architecture without such a rule are not compared with those that have one: there the
-    key's value reads "by rules". A key that `compare` names itself stays in the treatment, whoever set it. Datasets of
-    one name and other content are different datasets (`labels.with_contents`).
+    key's value reads "by rules". A key that a suite's `tune` searches is ignored likewise, and reads "tuned" there. A
+    key that `compare` names itself stays in the treatment, whoever set it. Datasets of one name and other content are
+    different datasets (`labels.with_contents`).
 
     Args:
         specs: `TrialSpec`s as plain data.
@@ -134,10 +137,10 @@ def _part(factor: str, specs: Sequence[Spec], compare: Sequence[str], short: Map
     if kind == "scheme":
         return [f"scheme={spec['scheme']}" for spec in specs]
     if not argument:
-        # Of an initializer alone what a rule sets is left out: a tuner of other steps on one network is the same
-        # treatment there, which would have gaps everywhere else if it were not.
+        # Of an initializer alone what a rule sets, or a search, is left out: a tuner of other steps on one network is
+        # the same treatment there, which would have gaps everywhere else if it were not.
         own = _arguments(compare, kind)
-        ignored = [set_by_rules(spec, kind) - own if kind == "initializer" else set() for spec in specs]
+        ignored = [ignored_arguments(spec, kind) - own if kind == "initializer" else set() for spec in specs]
         labels = component_labels(
             [_component(spec, kind) for spec in specs], ignored, ALWAYS if kind == "architecture" else ()
         )
@@ -160,12 +163,14 @@ def _workloads(
     """Return the architecture's label and the workload's of each trial."""
     # Architectures that are compared with one another share what rules set for any of them.
     names = ["" if "architecture" in compare else spec["architecture"]["name"] for spec in specs]
-    rules: dict[tuple[str, str], set[str]] = defaultdict(set)
+    rules: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for spec, name in zip(specs, names, strict=True):
-        rules[name, spec["suite"]].update(set(spec["set_by_rules"]) - set(compare))
+        own = rules[name, spec["suite"]]
+        for key in ignored_keys(spec) - set(compare):
+            own[key] = "tuned" if key in tuned_keys(spec) else own.get(key, "by rules")
     everywhere: dict[str, set[str]] = {}
-    for (name, _), keys in rules.items():
-        everywhere[name] = everywhere.get(name, keys) & keys
+    for (name, _), marks in rules.items():
+        everywhere[name] = everywhere.get(name, {*marks}) & marks.keys()
     marked = [_marked(spec, rules[name, spec["suite"]]) for spec, name in zip(specs, names, strict=True)]
     ignored = [everywhere[name] for name in names]
 
@@ -189,7 +194,7 @@ def _workloads(
         networks = architectures = [with_scheme(*own) for own in zip(architectures, schemes, strict=True)]
     datasets = labels("dataset", [_within("dataset", keys) for keys in ignored])
     recipes = [label.strip("[]") for label in labels("recipe", [_within("recipe", keys) for keys in ignored])]
-    initializers = labels("initializer", [set_by_rules(spec, "initializer") for spec in specs])
+    initializers = labels("initializer", [ignored_arguments(spec, "initializer") for spec in specs])
     parts = [networks, _where_several(datasets), recipes, _where_several(initializers)]
     workloads = [" · ".join(part for part in own if part) for own in zip(*parts, strict=True)]
     named = [workload or dataset or "all trials" for workload, dataset in zip(workloads, datasets, strict=True)]
@@ -212,15 +217,15 @@ def _without(component: Mapping[str, Any], arguments: Collection[str]) -> dict[s
     return {**component, "arguments": kept}
 
 
-def _marked(spec: Spec, keys: Iterable[str]) -> dict[str, Any]:
-    """Return a spec whose keys that rules set are marked, in place of their values."""
+def _marked(spec: Spec, marks: Mapping[str, str]) -> dict[str, Any]:
+    """Return a spec with marks in place of the values of those keys that rules or a search set."""
     marked = {kind: spec[kind] for kind in ("architecture", "dataset", "recipe", "initializer")}
-    for key in keys:
+    for key, mark in marks.items():
         kind, _, name = key.partition(".")
         if kind == "recipe":
-            marked[kind] = {**marked[kind], name: "by rules"}
+            marked[kind] = {**marked[kind], name: mark}
         elif kind in {"architecture", "dataset"}:
-            marked[kind] = {**marked[kind], "arguments": {**marked[kind]["arguments"], name: "by rules"}}
+            marked[kind] = {**marked[kind], "arguments": {**marked[kind]["arguments"], name: mark}}
     return {**spec, **marked}
 
 

@@ -14,9 +14,9 @@ from initbench.suite.labels import (
     ALWAYS,
     architecture_labels,
     component_labels,
+    ignored_arguments,
     initializer_labels,
     is_component,
-    set_by_rules,
     value_text,
     with_scheme,
 )
@@ -167,10 +167,12 @@ def _arguments(prefix: str, component: Mapping[str, Any]) -> dict[str, Any]:
 def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -> str:
     """Return a component's name with the arguments that its identity has, whatever other trials there are.
 
-    What a rule sets is left out, as in a label: it varies with the pair.
+    What a rule sets or a search chooses is left out, as in a label: it varies with the pair.
     """
     component = record.spec[kind]
-    return _with_arguments(component, record.identity.get(kind, component), always, set_by_rules(record.spec, kind))
+    return _with_arguments(
+        component, record.identity.get(kind, component), always, ignored_arguments(record.spec, kind)
+    )
 
 
 def _with_arguments(

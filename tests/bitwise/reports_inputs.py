@@ -24,7 +24,7 @@ STANDARD_ERRORS, SHARE = 2.576, 0.02
 """A cell trains where its median is better than chance by more than this many standard errors of chance, and by more
 than this share of the distance from chance to the best value."""
 TIED = 2.0  # a test error that no trial can have: behind every cell that trained, before every diverged one
-_LABELS = {"suite", "set_by_rules", "scheme_named_by", "seed", "probes"}
+_LABELS = {"suite", "set_by_rules", "scheme_named_by", "tuned", "protocols", "seed", "probes"}
 
 
 def without_causes(records: Records) -> list[Record]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 from ledgers import make_record, write_ledger
@@ -88,6 +89,18 @@ def test_a_file_gives_back_every_spec_and_is_small(tmp_path):
     whole = [{"spec": spec, "reason": reason} for spec, reason in expected]
     Ledger(tmp_path).write_suite("", {"incompatible": whole})
     assert list(read_incompatible(tmp_path)) == expected
+
+
+def test_labels_of_tuning_go_through_the_file(tmp_path):
+    plan = planned(**KEYS)
+    tuned = [("recipe.lr",), ("recipe.lr", "initializer.gain"), (), ("recipe.lr",)]
+    refused = [
+        replace(pair, spec=pair.spec.model_copy(update={"tuned": keys}))
+        for pair, keys in zip(plan.refused, tuned, strict=True)
+    ]
+    Ledger(tmp_path).write_suite("", {"incompatible": incompatible_entries(refused)})
+    found = read_incompatible(tmp_path)
+    assert [tuple(spec.get("tuned", ())) for spec, _ in found] == tuned
 
 
 def test_a_file_without_incompatible_pairs_has_none_and_a_damaged_one_is_one_line(tmp_path):

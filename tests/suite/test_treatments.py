@@ -211,3 +211,40 @@ def test_a_factor_that_no_trial_has_names_the_nearest():
         check_compare(("initializer", "recipe.lr", "initializer"), specs)
     with pytest.raises(InitbenchError, match="names no factor"):
         check_compare((), specs)
+
+
+TUNED = {"tuned": ("recipe.lr", "initializer.steps")}
+
+
+def test_what_a_search_chooses_splits_nothing():
+    specs = [
+        make_spec(METAINIT, recipe={"lr": 0.1}, phase="search", **TUNED),
+        make_spec(METAINIT | {"steps": 7}, recipe={"lr": 0.02}, protocols=("own",), **TUNED),
+        make_spec(KAIMING, recipe={"lr": 0.01}, protocols=("recipe", "shared"), tuned=("recipe.lr",)),
+    ]
+    assert places(*specs) == [
+        ("metainit(delta_orthogonal)", "plain[depth=28, width=1]"),
+        ("metainit(delta_orthogonal)", "plain[depth=28, width=1]"),
+        ("kaiming", "plain[depth=28, width=1]"),
+    ]
+
+
+def test_a_tuned_suite_is_not_paired_with_one_that_tunes_nothing():
+    found = places(make_spec(KAIMING, **TUNED), make_spec(DELTA_1, suite="other"), make_spec(KAIMING, WRN))
+    assert [workload for _, workload in found] == [
+        "plain[depth=28, width=1] · lr=tuned",
+        "plain[depth=28, width=1] · lr=0.1",
+        "wrn[depth=28, width=1] · lr=0.1",
+    ]
+
+
+def test_a_key_that_is_tuned_and_that_a_rule_sets_reads_tuned():
+    both = make_spec(KAIMING, rules=("recipe.lr",), **TUNED)
+    found = places(both, make_spec(METAINIT, rules=("recipe.lr",)), make_spec(DELTA_1, suite="other"))
+    assert {workload for _, workload in found[:2]} == {"plain[depth=28, width=1] · lr=tuned"}
+
+
+def test_a_factor_stays_in_the_treatment_where_it_is_tuned():
+    specs = [make_spec(METAINIT | {"steps": steps}, **TUNED) for steps in (7, 8)]
+    found = places(*specs, compare=("initializer", "initializer.steps"))
+    assert [treatment for treatment, _ in found] == [f"metainit[steps={n}](delta_orthogonal)" for n in (7, 8)]
