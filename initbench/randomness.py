@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import torch
 
-Stream = Literal["weights", "data_order", "augmentation", "dropout", "tuner_batches", "probe_batches"]
+Stream = Literal["weights", "data_order", "augmentation", "dropout", "tuner_batches", "probe_batches", "search"]
 
 
 def derive_seed(seed: int, stream: Stream, *keys: str) -> int:

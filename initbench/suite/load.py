@@ -13,6 +13,7 @@ from initbench.suite.overrides import override
 from initbench.suite.schema import Entry, Resources, Rule, entry_key, recipe_of, recipe_takes_a_list, validate
 from initbench.suite.spec import SCHEMA, ComponentSpec
 from initbench.suite.treatments import factors
+from initbench.suite.tune import Search
 from initbench.training.recipe import Recipe
 from initbench.validation import nearest, show
 
@@ -56,6 +57,7 @@ class Suite:
         initializers: likewise.
         compare: the factors whose values are compared (see `initbench.suite.treatments`).
         recipes: fields that the file sets, one mapping for each crossing; rules are applied to these.
+        search: what is tuned; None where nothing is.
         rules: what depends on the pair.
         exclude: conditions of the pairs that do not run.
         probes: what is measured.
@@ -71,6 +73,7 @@ class Suite:
     initializers: tuple[Choice, ...]
     compare: tuple[str, ...]
     recipes: tuple[dict[str, Any], ...]
+    search: Search | None
     rules: tuple[Rule, ...]
     exclude: tuple[dict[str, Any], ...]
     probes: tuple[ComponentSpec, ...]
@@ -84,6 +87,7 @@ class Suite:
             "name": self.name,
             "description": self.description,
             "compare": list(self.compare),
+            **({} if self.search is None else {"tune": self.search.resolved()}),
         }
 
 
@@ -119,6 +123,8 @@ def suite_of(document: Document) -> Suite:
     architectures = _section(document, "architectures", ARCHITECTURES, file.architectures, call=False)
     initializers = _section(document, "initializers", INITIALIZERS, file.initializers)
     probes = _section(document, "probes", PROBES, file.probes)
+    names = [choice.spec.name for choice in initializers]
+    search = None if file.tune is None else Search(document, file.tune, dict.fromkeys(names))
     _check_factors(
         document, file.compare, {"architecture": architectures, "initializer": initializers, "dataset": datasets}
     )
@@ -131,6 +137,7 @@ def suite_of(document: Document) -> Suite:
         initializers=initializers,
         compare=tuple(file.compare),
         recipes=recipes,
+        search=search,
         rules=tuple(file.rules),
         exclude=tuple(file.exclude),
         probes=tuple(choice.spec for choice in probes),

@@ -15,14 +15,17 @@ from initbench.suite.match import Matcher, Seen, parse_only, properties
 from initbench.suite.once import Once
 from initbench.suite.rules import Rules
 from initbench.suite.schema import recipe_of
+from initbench.suite.search import Tries, in_order
 from initbench.suite.spec import TrialDraft, TrialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from initbench.suite.choice import Searched
     from initbench.suite.datasets import Described
     from initbench.suite.document import Key
     from initbench.suite.load import Choice, Suite
+    from initbench.suite.search import TunedTrial
     from initbench.suite.spec import DatasetSpec
 
 _MOST_REASONS = 5
@@ -81,6 +84,7 @@ class Plan:
         undescribed: what can run only when the files of a dataset are there.
         refused: each cell that cannot run, whether or not ``only`` leaves it out, at its first seed and with its first
             reason: a pair that is refused whatever the initializer stands here with every initializer.
+        tuned: of a suite that tunes, what each seed of each cell that runs searches and comes to.
     """
 
     trials: tuple[TrialSpec, ...]
@@ -89,6 +93,12 @@ class Plan:
     unselected: tuple[TrialSpec, ...]
     undescribed: tuple[Undescribed, ...] = ()
     refused: tuple[Incompatible, ...] = ()
+    tuned: tuple[TunedTrial, ...] = ()
+
+    @property
+    def awaited(self) -> int:
+        """How many final trials are not known before searches have results; those that agree are counted apart."""
+        return sum(len(trial.awaited) for trial in self.tuned)
 
     @property
     def reasons(self) -> str:
@@ -106,13 +116,20 @@ class Plan:
         return tuple(t for t in self.trials if statuses.get(t.id) not in {"finished", "diverged"})
 
 
-def plan(suite: Suite, only: Iterable[str] = (), *, descriptions: Sequence[Described]) -> Plan:
+def plan(
+    suite: Suite,
+    only: Iterable[str] = (),
+    *,
+    descriptions: Sequence[Described],
+    found: Mapping[str, Searched] | None = None,
+) -> Plan:
     """Return the plan of a suite.
 
     Args:
         suite: checked by `load_suite`.
-        only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them.
+        only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them. What is tuned has there the value as written.
         descriptions: of its datasets, as `initbench.suite.datasets.describe_datasets` returns them.
+        found: what search trials came to, by id, of a suite that tunes: its final trials follow from them.
 
     Raises:
         SuiteError: a rule, ``exclude`` or filter that no trial meets; an architecture that serves none of the tasks; a
@@ -121,13 +138,14 @@ def plan(suite: Suite, only: Iterable[str] = (), *, descriptions: Sequence[Descr
     datasets = [_dataset(*described) for described in zip(suite.datasets, descriptions, strict=True)]
     _check_tasks(suite, [dataset.task for dataset in datasets])
     cells = list(itertools.product(datasets, suite.architectures, suite.recipes, suite.initializers))
-    if len(cells) * len(suite.seeds) > MOST_TRIALS:
+    each = 1 if suite.search is None else suite.search.tries + len(suite.search.protocols)
+    if len(cells) * len(suite.seeds) * each > MOST_TRIALS:
         raise suite.document.error((), f"comes to more than {MOST_TRIALS} trials")
     planner = _Planner(suite, list(only))
     for seed in suite.seeds:
         for cell in cells:
             planner.add(seed, *cell)
-    return planner.plan(datasets)
+    return planner.plan(datasets, found or {})
 
 
 @dataclass(frozen=True)
@@ -177,6 +195,7 @@ class _Planner:
         self.compatibility = Compatibility(suite.document)
         self.seen = Seen()
         self.once = Once(suite.document)
+        self.tries = None if suite.search is None else Tries(suite, suite.search)
         self.incompatible: dict[tuple[Any, ...], Incompatible] = {}
         self.refused: dict[str, Incompatible] = {}
         self.undescribed: dict[int, list[TrialDraft]] = {}
@@ -195,6 +214,10 @@ class _Planner:
             return
         selected = all(meets)
         refusal = self._refusal(draft, dataset, architecture, needed)
+        tries = () if self.tries is None or refusal is not None else self.tries.made(draft)
+        for one in tries:  # a cell that could not try all that the others try runs at none of it
+            tried = draft.model_copy(update={"recipe": one.recipe, "initializer": one.initializer})
+            refusal = refusal or self._refusal(tried, dataset, architecture, needed)
         if refusal is not None:
             pair = Incompatible(draft, refusal.reason, refusal.other)
             self.refused.setdefault(draft.model_dump_json(exclude={"seed"}), pair)
@@ -205,7 +228,10 @@ class _Planner:
             if selected:
                 drafts.append(draft)
         else:
-            self.once.add(draft.on(dataset.spec), (dataset.choice, architecture, initializer), selected=selected)
+            spec = draft.on(dataset.spec)
+            self.once.add(spec, (dataset.choice, architecture, initializer), selected=selected)
+            if self.tries is not None:
+                self.tries.add(spec, tries)
 
     def _ruled(
         self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
@@ -248,10 +274,11 @@ class _Planner:
             recipe=recipe_of(self.suite.document, recipe, ("recipe",)),
             probes=self.suite.probes,
             seed=seed,
+            tuned=() if self.suite.search is None else self.suite.search.keys(initializer.spec.name),
             **_scheme(architecture, initializer.scheme),
         )
 
-    def plan(self, datasets: Iterable[_Dataset]) -> Plan:
+    def plan(self, datasets: Iterable[_Dataset], found: Mapping[str, Searched]) -> Plan:
         """Return the plan of all that was taken in.
 
         Raises:
@@ -270,7 +297,14 @@ class _Planner:
             if dataset.absent is not None and self.undescribed.get(id(dataset))
         ]
         incompatible, refused = tuple(self.incompatible.values()), tuple(self.refused.values())
-        return Plan(trials, incompatible, self.excluded, unselected, tuple(undescribed), refused)
+        tuned: tuple[TunedTrial, ...] = ()
+        if self.tries is not None:  # also of the others: a rate that all share is theirs too
+            every = self.tries.trials([*trials, *unselected], found)
+            tuned, others = every[: len(trials)], every[len(trials) :]
+            trials = in_order(tuned)
+            known = {trial.id for trial in trials}
+            unselected = tuple(trial for trial in in_order(others) if trial.id not in known)
+        return Plan(trials, incompatible, self.excluded, unselected, tuple(undescribed), refused, tuned)
 
 
 def _scheme(architecture: Choice, needed: str | None) -> dict[str, Any]:

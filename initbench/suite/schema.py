@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from initbench.suite.treatments import DEFAULT_COMPARE
+from initbench.suite.tune import Tune
 from initbench.training.recipe import Recipe
 from initbench.validation import argument_of, explain, show, types_of
 
@@ -115,6 +116,7 @@ class SuiteFile(BaseModel):
         initializers: what sets the parameters.
         compare: the factors whose values are compared, see `initbench.suite.treatments`; all else is the workload.
         recipe: fields of `Recipe`; a list is crossed.
+        tune: what every cell finds on the validation split; None where nothing is tuned.
         rules: what depends on the pair; a later rule wins.
         exclude: pairs that do not run.
         probes: what is measured before training.
@@ -131,6 +133,7 @@ class SuiteFile(BaseModel):
     initializers: Annotated[list[NamedEntry], Field(min_length=1)]
     compare: Annotated[list[str], Field(min_length=1), BeforeValidator(_factors)] = [*DEFAULT_COMPARE]
     recipe: dict[str, Any] = {}
+    tune: Tune | None = None
     rules: list[Rule] = []
     exclude: list[Annotated[dict[str, Any], Field(min_length=1)]] = []
     probes: list[NamedEntry] = [Entry(name=name) for name in DEFAULT_PROBES]
@@ -203,6 +206,6 @@ def recipe_takes_a_list(field: str) -> bool:
 
 
 def _valid_keys(key: Key) -> list[str]:
-    owners: dict[str | int, type[BaseModel]] = {"rules": Rule, "resources": Resources}
+    owners: dict[str | int, type[BaseModel]] = {"rules": Rule, "resources": Resources, "tune": Tune}
     owner = SuiteFile if len(key) == 1 else owners.get(key[0])
     return list(owner.model_fields) if owner else []
