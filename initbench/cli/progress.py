@@ -84,23 +84,36 @@ class Display(Progress):
 
     def __init__(self, plan: Plan, *, to_stderr: bool = False) -> None:
         self.console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True)
-        every = (*plan.trials, *plan.unselected)
-        self.labels = Labels(every)
-        self.several_datasets = len({trial.dataset.model_dump_json() for trial in every}) > 1
-        self.crossed = crossed_fields(every)
-        self.total = len(plan.trials)
+        self.known = {trial.id: trial for trial in (*plan.trials, *plan.unselected)}
+        self._name_by(())
+        self.total = len(plan.trials) + plan.awaited
         self.counts: Counter[str] = Counter()
-        self.have = 0
+        self.have: int | None = None
         self.live: Live | None = None
         self.bar: Bar | None = None
         self.time_left = TimeLeft(())
 
-    def begin(self, missing: tuple[TrialSpec, ...]) -> None:
-        """Start to draw."""
-        self.have = self.total - len(missing)
+    def _name_by(self, more: tuple[TrialSpec, ...]) -> None:
+        """Tell trials apart from all others that are known, these too."""
+        self.known |= {trial.id: trial for trial in more}
+        every = list(self.known.values())
+        self.labels = Labels(every)
+        self.several_datasets = len({trial.dataset.model_dump_json() for trial in every}) > 1
+        self.crossed = crossed_fields(every)
+
+    def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
+        """Start to draw, or go on with trials that follow from the first."""
         self.time_left = TimeLeft(missing)
-        kept = f", {self.have} {'has' if self.have == 1 else 'have'} a result already" if self.have else ""
-        self.console.print(f"{counted(len(missing), 'trial')} to run{kept}")
+        if self.known.keys() < {trial.id for trial in missing} | self.known.keys():
+            self._name_by(missing)
+        if self.have is None:
+            self.have = self.total - len(missing) - awaited
+            kept = f", {self.have} {'has' if self.have == 1 else 'have'} a result already" if self.have else ""
+            more = f"; up to {awaited} more follow from what searches find" if awaited else ""
+            self.console.print(f"{counted(len(missing), 'trial')} to run{kept}{more}")
+        else:
+            self.total = self.have + self.counts.total() + len(missing) + awaited
+            self.console.print(f"the searches are done; {counted(len(missing), 'trial')} to run at what they found")
         if not self.console.is_terminal:
             return
         self.bar = Bar(
@@ -109,7 +122,7 @@ class Display(Progress):
             TextColumn("{task.fields[state]}", markup=False),
             console=self.console,
         )
-        self.bar.add_task("trials", total=self.total, completed=self.have, state="starting")
+        self.bar.add_task("trials", total=self.total, completed=self._done(), state="starting")
         self.live = Live(
             self.bar,
             console=self.console,
@@ -132,7 +145,7 @@ class Display(Progress):
         """Print the trial's line."""
         seconds = self.time_left.finished(record.id)
         self.counts[record.status] += 1
-        done = self.have + self.counts.total()
+        done = self._done()
         left = self.time_left.seconds()
         ending = "" if self.live or not left else f"  ({duration(left)} left)"
         name = self._name(record)
@@ -152,18 +165,19 @@ class Display(Progress):
     def interrupted(self) -> None:
         """Say what is kept."""
         self.end()
-        kept = self.have + self.counts.total()
+        kept = self._done()
         self.console.print(f"interrupted: {kept} of {self.total} trials are kept; the same command goes on from here")
 
     def summary(self, result: RunSummary) -> None:
         """Say what the run came to and where to look."""
         counts = ", ".join(f"{result.statuses[s]} {s}" for s in _COUNTS if result.statuses.get(s))
+        total = sum(result.statuses.values())
         if result.ran:
             self.console.print(
-                f"{counted(self.total, 'trial')}: {counts}; {result.ran} ran now, in {duration(result.seconds)}"
+                f"{counted(total, 'trial')}: {counts}; {result.ran} ran now, in {duration(result.seconds)}"
             )
         else:
-            have = f"all {self.total} trials have" if self.total > 1 else "the one trial has"
+            have = f"all {total} trials have" if total > 1 else "the one trial has"
             self.console.print(f"nothing to run: {have} a result ({counts})")
         if result.statuses.get("failed"):
             self.console.print("failed trials are tried again by the same command; the report has their errors")
@@ -172,13 +186,16 @@ class Display(Progress):
         self.console.print(f"report: {result.report}", markup=False)
         self.console.print(f"MLflow: initbench ui {result.folder}", markup=False)
 
+    def _done(self) -> int:
+        return (self.have or 0) + self.counts.total()
+
     def _drawn(self) -> Any:
         assert self.bar is not None
         left = self.time_left.seconds()
         parts = [f"{len(self.time_left.running)} running"]
         parts += [f"{self.counts[s]} {s}" for s in ("diverged", "failed")]
         parts.append("estimating the time left" if left is None else f"{duration(left)} left")
-        self.bar.update(self.bar.task_ids[0], completed=self.have + self.counts.total(), state=", ".join(parts))
+        self.bar.update(self.bar.task_ids[0], completed=self._done(), state=", ".join(parts))
         return self.bar.get_renderable()
 
     def _name(self, record: TrialRecord) -> str:
@@ -186,6 +203,7 @@ class Display(Progress):
         labels, recipe = self.labels.of(record), record.spec["recipe"]
         parts = [labels["architecture"], labels["initializer"], *[labels["dataset"]] * self.several_datasets]
         parts += [f"{name}={show(recipe[name])}" for name in self.crossed]
+        parts += ["search"] * (record.spec["phase"] == "search")
         return " · ".join([*parts, f"seed {record.spec['seed']}"])
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.cli.options import load_plugins
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initbench.execution.driver import Replan
     from initbench.plugins import PluginFile
+    from initbench.suite.choice import Searched
+    from initbench.suite.datasets import Described
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
 
@@ -16,12 +23,16 @@ _SMOKE = "a smoke run: a few trials of two steps each on random data; its result
 
 
 class Request(NamedTuple):
-    """A suite, its plan, the plug-in files that workers need, and what the user should know before."""
+    """A suite, its plan, the plug-in files that workers need, and what the user should know before.
+
+    Of a suite that tunes, `replan` gives its plan from what its search trials came to; else it is None.
+    """
 
     suite: Suite
     plan: Plan
     plugins: tuple[PluginFile, ...]
     notes: tuple[str, ...] = ()
+    replan: Replan | None = None
 
 
 def read_request(
@@ -42,17 +53,25 @@ def read_request(
         raise InitbenchError("--seeds is not for --smoke, which runs one seed")
     from initbench.suite.datasets import describe_datasets
     from initbench.suite.load import load_suite
-    from initbench.suite.plan import plan
 
     files = load_plugins(plugins)
     suite = load_suite(file, assignments or [], seeds)
-    planned = plan(suite, only or [], descriptions=describe_datasets(suite))
+    plan_from = partial(
+        _plan, suite if not smoke else replace(suite, search=None), only or [], describe_datasets(suite)
+    )
+    planned = plan_from({})
     if smoke:
         from initbench.suite.smoke import smoke as small
         from initbench.suite.smoke import smoke_suite
 
         return Request(smoke_suite(suite), small(planned), files, (_SMOKE, *_left_out(planned)))
-    return Request(suite, planned, files)
+    return Request(suite, planned, files, replan=plan_from if planned.tuned else None)
+
+
+def _plan(suite: Suite, only: list[str], descriptions: Sequence[Described], found: Mapping[str, Searched]) -> Plan:
+    from initbench.suite.plan import plan
+
+    return plan(suite, only, descriptions=descriptions, found=found)
 
 
 def _left_out(plan: Plan) -> list[str]:

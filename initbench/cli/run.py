@@ -85,6 +85,7 @@ def run(
             plugins=request.plugins,
             workers=workers,
             progress=display,
+            replan=request.replan,
         )
     except KeyboardInterrupt:
         display.interrupted()

@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import DataError, InitbenchError, SuiteError
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
-from initbench.execution.recorder import Progress, Recorder, SuiteFiles
+from initbench.execution.recorder import Progress, Recorder, Round, SuiteFiles
+from initbench.execution.searched import searched
+from initbench.execution.shared_networks import NetworkKeeper
 from initbench.ledger import Ledger
 from initbench.reporting.formatting import counted
 from initbench.reporting.resolved import incompatible_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
+    from initbench.suite.choice import Searched
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
     from initbench.suite.spec import ComponentSpec, TrialSpec
+
+    Replan = Callable[[Mapping[str, Searched]], Plan]
+
+_GB = 1e9
 
 
 @dataclass(frozen=True)
@@ -74,8 +81,11 @@ def run_suite(
     plugins: tuple[PluginFile, ...] = (),
     workers: int | None = None,
     progress: Progress | None = None,
+    replan: Replan | None = None,
 ) -> RunSummary:
     """Run what the ledger does not have, record it, and write the report.
+
+    A suite that tunes is planned again when its searches have results: its final trials follow from them.
 
     Args:
         suite: for its name, file, resources and what reports need of it.
@@ -86,6 +96,7 @@ def run_suite(
         plugins: files that workers import.
         workers: most trials at a time.
         progress: is told what happens.
+        replan: of a suite that tunes, gives its plan from what its search trials came to.
 
     Raises:
         InitbenchError: nothing to run, data or tracking server missing, or another driver at work here.
@@ -103,7 +114,9 @@ def run_suite(
     check_tracking_uri(uri)
     with ledger.lock():
         records = {record.id: record for record in ledger.records()}
-        missing = plan.missing({i: r.status for i, r in records.items()})
+        if replan is not None:
+            plan = replan(searched(records.values()))
+        missing = plan.missing(_statuses(records))
         if missing:
             for note in check_data(suite, missing):
                 progress.note(note)
@@ -111,16 +124,22 @@ def run_suite(
         _tell_what_is_there(plan, records, progress)
         resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
         files = SuiteFiles(_text(suite), resolved)
-        planned = (*plan.trials, *plan.unselected)
-        recorder = Recorder(files, planned, missing, records, ledger, uri, progress)
+        recorder = Recorder(files, Round.of(plan, missing), records, ledger, uri, progress)
+        ran: set[str] = set()
         try:
-            if missing:
-                try:
-                    execute(Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers), recorder)
-                finally:
-                    progress.end()
-            else:
+            if not missing:
                 recorder.ready()
+            while missing:
+                job = Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers)
+                _execute(execute, job, recorder, suite.resources.shared_networks_gb * _GB)
+                ran |= {trial.id for trial in missing}
+                if replan is None:
+                    break
+                records = {record.id: record for record in ledger.records()}
+                plan = replan(searched(records.values()))
+                # One that has failed now is tried again by the next run.
+                missing = tuple(t for t in plan.missing(_statuses(records)) if t.id not in ran)
+                recorder.go_on(Round.of(plan, missing), records)
             from initbench.reporting.report import write_report
 
             written = write_report(folder)
@@ -130,8 +149,28 @@ def run_suite(
             raise
         now = ledger.statuses()
     statuses = Counter(now.get(trial.id, "missing") for trial in plan.trials)
+    if plan.awaited:  # a search has failed
+        statuses["missing"] += plan.awaited
     sentences = tuple(str(sentence) for sentence in written.sentences)
-    return RunSummary(folder, dict(statuses), len(missing), time.monotonic() - begun, written.page, sentences, uri)
+    return RunSummary(folder, dict(statuses), len(ran), time.monotonic() - begun, written.page, sentences, uri)
+
+
+def _execute(execute: Executor, job: Job, recorder: Recorder, most_bytes: float) -> None:
+    """Run a job, and say what it saved that networks are initialized once."""
+    keeper = NetworkKeeper(recorder.ledger.folder, job.trials, most_bytes)
+    recorder.networks = keeper
+    try:
+        execute(replace(job, networks=keeper.networks), recorder)
+    finally:
+        recorder.progress.end()
+        keeper.close()
+    if keeper.saved:
+        trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
+        recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
+
+
+def _statuses(records: Mapping[str, TrialRecord]) -> dict[str, str]:
+    return {i: record.status for i, record in records.items()}
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]:
@@ -176,18 +215,23 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
     from initbench.errors import ArgumentError
 
     places = {_named(choice.spec): choice.key for choice in suite.datasets}
-    used = {trial.dataset.model_dump_json(): trial.dataset for trial in trials}
+    used: dict[str, TrialSpec] = {}
+    for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # the last one, one that searches
+        used[trial.dataset.model_dump_json()] = trial
     notes = []
-    for dataset in used.values():
+    for trial in used.values():
+        dataset = trial.dataset
         key = places.get(_named(dataset), ("dataset",))
         try:
-            facts = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content).facts
+            loaded = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content)
         except ArgumentError as error:
             raise suite.document.argument_error(key, error) from error
         except DataError as error:
             raise suite.document.error(key, str(error)) from error
-        if facts:
-            found = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in facts.items())
+        if trial.phase == "search" and not len(loaded.validation):
+            raise suite.document.error(key, "has no validation samples, by which tune chooses")
+        if loaded.facts:
+            found = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
             notes.append(f"{dataset.name}: {found}")
     return notes
 

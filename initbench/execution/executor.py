@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initbench.execution.shared_networks import SharedNetworks
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
     from initbench.suite.spec import TrialSpec
@@ -39,6 +40,7 @@ class Job:
         gpus: GPUs that one trial takes; a fraction shares one.
         plugins: files to import before a trial runs.
         workers: most trials at a time; None for as many as the resources admit.
+        networks: those that trials share; None where they share none.
     """
 
     trials: Sequence[TrialSpec]
@@ -46,6 +48,7 @@ class Job:
     gpus: float = 0.0
     plugins: tuple[PluginFile, ...] = ()
     workers: int | None = None
+    networks: SharedNetworks | None = None
 
 
 class Executor(Protocol):

@@ -24,7 +24,7 @@ def run_in_process(job: Job, observer: Observer) -> None:
     observer.ready()
     for spec in job.trials:
         observer.started(spec)
-        observer.finished(attempt_trial(spec, _teller(observer, spec), device, job.plugins))
+        observer.finished(attempt_trial(spec, _teller(observer, spec), device, job.plugins, job.networks))
 
 
 def _teller(observer: Observer, spec: TrialSpec) -> Callable[[int, int], None]:

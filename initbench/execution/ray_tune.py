@@ -153,7 +153,7 @@ def _trainable(config: dict[str, Any], specs: dict[str, TrialSpec], job: Job, ro
             tune.report({"fraction": done / epochs})
 
     os.environ["INITBENCH_DATA"] = root
-    record = attempt_trial(specs[config["trial"]], on_epoch, "cuda" if job.gpus else "cpu", job.plugins)
+    record = attempt_trial(specs[config["trial"]], on_epoch, "cuda" if job.gpus else "cpu", job.plugins, job.networks)
     tune.report({"record": json.dumps(record.to_json())})
 
 

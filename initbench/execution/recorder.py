@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from initbench.execution.shared_networks import NetworkKeeper
     from initbench.ledger import Ledger, TrialRecord
+    from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
     from initbench.tracking.thread import TrackingThread
 
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
 class Progress:
     """What the driver tells of its work; the command line draws it. Every method may be left as it is."""
 
-    def begin(self, missing: tuple[TrialSpec, ...]) -> None:
-        """These trials run now; the others of the plan have a result already."""
+    def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
+        """These trials run now; the others of the plan have a result already.
+
+        Called again where more trials follow from what came of these; so many of the plan's are not known yet.
+        """
 
     def started(self, spec: TrialSpec) -> None:
         """A trial was given to a worker."""
@@ -61,13 +66,31 @@ class SuiteFiles(NamedTuple):
     resolved: Mapping[str, Any]
 
 
+class Round(NamedTuple):
+    """What runs now.
+
+    Attributes:
+        planned: all trials of the suite that are known, those that are not selected included.
+        missing: those that run.
+        awaited: how many more there will be.
+    """
+
+    planned: tuple[TrialSpec, ...]
+    missing: tuple[TrialSpec, ...]
+    awaited: int = 0
+
+    @classmethod
+    def of(cls, plan: Plan, missing: tuple[TrialSpec, ...]) -> Self:
+        """Return the round of these trials of a plan."""
+        return cls((*plan.trials, *plan.unselected), missing, plan.awaited)
+
+
 class Recorder:
     """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen.
 
     Args:
         files: the suite's.
-        planned: all its trials, those that are not selected included.
-        missing: those that run now.
+        first: what runs first.
         records: what the ledger has, by id.
         ledger: where records go; its folder has the suite's name.
         uri: of MLflow.
@@ -77,41 +100,57 @@ class Recorder:
     def __init__(
         self,
         files: SuiteFiles,
-        planned: Iterable[TrialSpec],
-        missing: tuple[TrialSpec, ...],
+        first: Round,
         records: Mapping[str, TrialRecord],
         ledger: Ledger,
         uri: str,
         progress: Progress,
     ) -> None:
         self.files = files
-        self.planned = tuple(planned)
-        self.missing = missing
+        self.round = first
         self.records = records
-        self.labels = Labels(self.planned, records.values())
+        self.labels = Labels(first.planned, records.values())
         self.ledger = ledger
         self.uri = uri
         self.progress = progress
         self.tracking: TrackingThread | None = None
+        self.networks: NetworkKeeper | None = None
 
     def ready(self) -> None:
         """Write the first bytes: nothing can be wrong with the request any more."""
         from initbench.tracking.thread import TrackingThread
 
-        self.ledger.write_suite(*self.files)
-        self._label_anew()
-        self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
-        for record in self.ledger.records():  # what a killed driver recorded and did not pass on
-            self.tracking.put(record, self.labels.of(record))
-        if self.missing:
-            self.progress.begin(self.missing)
+        if self.tracking is None:
+            self.ledger.write_suite(*self.files)
+            self._label_anew()
+            self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
+            for record in self.ledger.records():  # what a killed driver recorded and did not pass on
+                self.tracking.put(record, self.labels.of(record))
+        if self.round.missing:
+            self.progress.begin(self.round.missing, self.round.awaited)
 
-    def _label_anew(self) -> None:
-        """Give the records that are there the labels that the suite gives them as it stands now."""
-        for spec in self.planned:
+    def go_on(self, following: Round, records: Mapping[str, TrialRecord]) -> None:
+        """Take what runs next.
+
+        Args:
+            following: the trials.
+            records: what the ledger has by now, by id.
+        """
+        self.round, self.records = following, records
+        self.labels = Labels(following.planned, records.values())
+        for record in self._label_anew():
+            if self.tracking:
+                self.tracking.put(record, self.labels.of(record))
+
+    def _label_anew(self) -> list[TrialRecord]:
+        """Give the records that are there the labels that the suite gives them as it stands now; return the changed."""
+        changed = []
+        for spec in self.round.planned:
             record = self.records.get(spec.id)
             if record is not None and record.labelled_as(spec) != record:
-                self.ledger.write(record.labelled_as(spec))
+                changed.append(record.labelled_as(spec))
+                self.ledger.write(changed[-1])
+        return changed
 
     def started(self, spec: TrialSpec) -> None:
         """See `Observer`."""
@@ -124,6 +163,8 @@ class Recorder:
     def finished(self, record: TrialRecord) -> None:
         """See `Observer`."""
         self.ledger.write(record)
+        if self.networks:
+            self.networks.finished(record.id, record.timing)
         if self.tracking:
             self.tracking.put(record, self.labels.of(record))
         self.progress.finished(record)

@@ -16,7 +16,9 @@ from initbench.data.batches import endless_batches
 from initbench.data.load import load_dataset
 from initbench.execution.environment import environment
 from initbench.execution.process_state import process_state
+from initbench.execution.shared_networks import Initialization
 from initbench.initializers.initialize import initialize
+from initbench.initializers.record import InitializationRecord
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext
@@ -33,13 +35,16 @@ if TYPE_CHECKING:
 
     from initbench.batches import Batch
     from initbench.data.dataset import Dataset
-    from initbench.initializers.record import InitializationRecord
+    from initbench.execution.shared_networks import SharedNetworks
     from initbench.suite.spec import TrialSpec
     from initbench.training.run import EvaluatedSplit
 
 
 def run_trial(
-    spec: TrialSpec, on_epoch: Callable[[int, int], None] | None = None, device: str | torch.device = "cpu"
+    spec: TrialSpec,
+    on_epoch: Callable[[int, int], None] | None = None,
+    device: str | torch.device = "cpu",
+    networks: SharedNetworks | None = None,
 ) -> TrialRecord:
     """Run one trial and return its record, ``finished`` or ``diverged``.
 
@@ -47,6 +52,7 @@ def run_trial(
         spec: what to run.
         on_epoch: called with (epochs done, epochs in all) after each epoch.
         device: where the model and the data are.
+        networks: those that trials share, for a trial that shares its own; None to share none.
 
     Raises:
         InitializationError: the initializer cannot do its work on this architecture.
@@ -60,8 +66,7 @@ def run_trial(
         with _timed(timing, "data"):
             dataset = load_dataset(spec.dataset.name, spec.dataset.all_arguments, device, spec.dataset.content)
         model = _build(spec, dataset).to(device)
-        with _timed(timing, "initialization"):
-            initialization = _initialize(spec, model, dataset)
+        initialization = _initialized(spec, model, dataset, device, networks, timing)
         with _timed(timing, "probes"):
             probes = _measure(spec, model, dataset, timing)
         with _timed(timing, "training"):
@@ -69,8 +74,8 @@ def run_trial(
                 model,
                 dataset,
                 spec.recipe,
-                spec.seed,
-                parameter_groups=initialization.parameter_groups(spec.recipe.lr),
+                spec.stream_seed,
+                parameter_groups=_parameter_groups(initialization, model, spec.recipe.lr),
                 on_epoch=None if on_epoch is None else lambda epoch, epochs, _: on_epoch(epoch, epochs),
                 evaluate_on=evaluated,
             )
@@ -82,11 +87,10 @@ def run_trial(
         task=describe_task(find_task(dataset.task), dataset, evaluated, training.metrics),
         metrics=training.metrics,
         history=training.history,
-        # Seconds stand in `timing`, which need not be reproducible.
-        initialization={key: value for key, value in initialization.to_json().items() if key != "seconds"},
+        initialization=initialization,
         probes=probes,
         environment=environment(device.type) | dict(dataset.facts),
-        timing=timing | training.speed | {"ended_at": time.time()},
+        timing=_charged(timing) | training.speed | {"ended_at": time.time()},
     )
 
 
@@ -95,12 +99,13 @@ def attempt_trial(
     on_epoch: Callable[[int, int], None] | None = None,
     device: str | torch.device = "cpu",
     plugins: tuple[PluginFile, ...] = (),
+    networks: SharedNetworks | None = None,
 ) -> TrialRecord:
     """Run one trial; an exception becomes a ``failed`` record. Arguments as for `run_trial`, and the plug-in files."""
     try:
         for plugin in plugins:
             load_file(plugin)
-        record = run_trial(spec, on_epoch, device)
+        record = run_trial(spec, on_epoch, device, networks)
         json.dumps(record.to_json(), allow_nan=False)  # what a plug-in measured may be no plain data
     except Exception as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
         return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc())
@@ -133,14 +138,41 @@ def _build(spec: TrialSpec, dataset: Dataset) -> nn.Module:
         scheme=spec.scheme,
         inputs=dataset.inputs,
         num_classes=dataset.outputs,
-        seed=spec.seed,
+        seed=spec.stream_seed,
         **spec.architecture.arguments,
     )
 
 
+def _initialized(
+    spec: TrialSpec,
+    model: nn.Module,
+    dataset: Dataset,
+    device: torch.device,
+    networks: SharedNetworks | None,
+    timing: dict[str, float],
+) -> dict[str, Any]:
+    """Initialize a model, or give it the network that its trial shares; return the record of it as plain data.
+
+    The trial is charged the seconds that the initialization took, whoever it was that waited for them.
+    """
+    begun = time.perf_counter()
+    found = None if networks is None else networks.load(spec, model, device)
+    if found is not None:
+        timing["initialization_saved_seconds"] = found.seconds - (time.perf_counter() - begun)
+        timing["initialization_seconds"] = found.seconds
+        return found.record
+    with _timed(timing, "initialization"):
+        record = _initialize(spec, model, dataset)
+    # Seconds stand in `timing`, which need not be reproducible.
+    plain = {key: value for key, value in record.to_json().items() if key != "seconds"}
+    if networks is not None:
+        networks.keep(spec, model, device, Initialization(plain, timing["initialization_seconds"]))
+    return plain
+
+
 def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> InitializationRecord:
     def real_batches(batch_size: int) -> Iterator[Batch]:
-        return endless_batches(dataset.train, batch_size, generator(spec.seed, "tuner_batches", "real"))
+        return endless_batches(dataset.train, batch_size, generator(spec.stream_seed, "tuner_batches", "real"))
 
     return initialize(
         model,
@@ -148,16 +180,25 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Initiali
         inputs=dataset.inputs,
         num_classes=dataset.outputs,
         task=dataset.task,
-        seed=spec.seed,
+        seed=spec.stream_seed,
         real_batches=real_batches,
         training_optimizer=(spec.recipe.optimizer, spec.recipe.lr),
         **spec.initializer.arguments,
     )
 
 
+def _parameter_groups(initialization: dict[str, Any], model: nn.Module, lr: float) -> list[dict[str, Any]]:
+    """Return the optimizer's groups after an initialization, from its record as plain data."""
+    return InitializationRecord(
+        initialization["initializer"],
+        learning_rate_multipliers=initialization["learning_rate_multipliers"],
+        _parameters=dict(model.named_parameters()),
+    ).parameter_groups(lr)
+
+
 def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[str, float]) -> list[dict[str, Any]]:
     context = ProbeContext(
-        seed=spec.seed,
+        seed=spec.stream_seed,
         inputs=dataset.inputs,
         outputs=dataset.outputs,
         task=find_task(dataset.task),
@@ -168,6 +209,12 @@ def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[s
         with _timed(timing, f"{label(probe.name, probe.arguments)}_probe"):
             measured += measure(probe.name, probe.arguments, model, context)
     return measured
+
+
+def _charged(timing: dict[str, float]) -> dict[str, float]:
+    """Return a trial's seconds with those that it would have taken to initialize a network that was there already."""
+    saved = timing.get("initialization_saved_seconds", 0.0)
+    return timing | {"total_seconds": timing["total_seconds"] + saved}
 
 
 @contextmanager

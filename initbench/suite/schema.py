@@ -90,12 +90,14 @@ class Resources(BaseModel):
     Attributes:
         cpus: CPU cores; no fewer than ``recipe.threads`` are taken.
         gpus: the fraction of a GPU, 0 for none: a trial uses one.
+        shared_networks_gb: disk that initialized networks may take which several trials start from; 0 to share none.
     """
 
     model_config = _STRICT
 
     cpus: Annotated[float, Field(gt=0)] = 1.0
     gpus: Annotated[float, Field(ge=0)] = 0.0
+    shared_networks_gb: Annotated[float, Field(ge=0)] = 4.0
 
     @field_validator("gpus")
     @classmethod

@@ -82,7 +82,7 @@ class Tries:
             SuiteError: a value is refused, or the number of tries is not that of the others.
         """
         seed = draft.seed if self.search.block.search == "each" else self.suite.seeds[0]
-        return tuple(self._try(draft, dict(point)) for point in self.search.points(draft.initializer.name, seed))
+        return tuple(self._try(draft, dict(point)) for point in self.search.points(draft, seed))
 
     def add(self, written: TrialSpec, tries: tuple[Try, ...]) -> None:
         """Keep the tries of a trial."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from initbench.inputs import Inputs
+from initbench.randomness import derive_seed
 from initbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -139,6 +140,11 @@ class TrialSpec(TrialDraft):
         from initbench.suite.identity import identity
 
         return identity(self)
+
+    @property
+    def stream_seed(self) -> int:
+        """The seed of all random streams of the trial: a search has others than the final trial of its seed."""
+        return self.seed if self.phase == "final" else derive_seed(self.seed, "search")
 
     @cached_property
     def id(self) -> str:

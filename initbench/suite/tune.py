@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from initbench.suite.document import Document, Key
+    from initbench.suite.spec import TrialDraft
 
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 RATE = "recipe.lr"
 Point = tuple[tuple[str, Any], ...]
 """What one try sets: pairs of key and value, the learning rate first."""
-_SCALES = ("log", "linear")
+_SCALES = ("log", "linear", "times")
 _DIGITS = 4
 _MOST_TRIES = 1000
 
@@ -53,27 +54,34 @@ class Range(NamedTuple):
 
     Attributes:
         key: ``recipe.lr``, ``initializer.tau``.
-        scale: ``log`` or ``linear``, between two bounds; or ``list``.
+        scale: ``log`` or ``linear``, between two bounds; ``times``, like ``log`` between two multiples of the value that
+            the suite writes, rules included; or ``list``.
         values: the bounds, or the values of the list.
         whole: whether values between the bounds are rounded to whole numbers.
     """
 
     key: str
-    scale: Literal["log", "linear", "list"]
+    scale: Literal["log", "linear", "times", "list"]
     values: tuple[Any, ...]
     whole: bool = False
 
-    def at(self, share: float) -> Any:
+    def at(self, share: float, written: Any) -> Any:
         """Return the value at a share of the range: from 0, the lower bound, to 1; of a list, from 0 to below 1.
 
         With bounds a and b it is a·(b/a)^share or a + (b − a)·share, in four significant digits, so that a grid has 0.1
         where it means it, and the trial at 0.1 is the trial of a suite that says 0.1.
+
+        Args:
+            share: of the range.
+            written: the value that the suite writes.
         """
         if self.scale == "list":
             return self.values[int(share * len(self.values))]
         low, high = self.values
-        value = low * (high / low) ** share if self.scale == "log" else low + (high - low) * share
-        return round(value) if self.whole else min(max(float(f"{value:.{_DIGITS}g}"), low), high)
+        if self.scale == "times":
+            low, high = low * written, high * written
+        value = low + (high - low) * share if self.scale == "linear" else low * (high / low) ** share
+        return round(value) if self.whole else float(f"{value:.{_DIGITS}g}")
 
 
 class Search:
@@ -120,7 +128,7 @@ class Search:
         """Return the keys that are tuned for an initializer: those of the recipe, and of the arguments that it has."""
         return tuple(own.key for own in self._of(initializer))
 
-    def points(self, initializer: str, seed: int) -> tuple[Point, ...]:
+    def points(self, trial: TrialDraft, seed: int) -> tuple[Point, ...]:
         """Return what a cell tries, in ascending order: where two come to the same outcome, the first is chosen.
 
         A grid gives every initializer as many points as `tries`: lists are crossed, and what `tries` leaves goes to the
@@ -128,20 +136,21 @@ class Search:
         same learning rates at one seed, whatever else one of them tunes.
 
         Args:
-            initializer: its name.
+            trial: with the values that the suite writes.
             seed: of the final trial, for random points.
 
         Raises:
             SuiteError: a grid that would give this initializer another number of points than `tries`.
         """
+        initializer = trial.initializer.name
         ranges = self._of(initializer)
         if not ranges:
             keys = ", ".join(own.key for own in self.ranges)
             raise self.document.error(("tune",), f"gives {initializer} nothing to try: it has no {keys}")
         if self.block.points == "random":
-            found = list(zip(*(self._drawn(own, seed) for own in ranges), strict=True))
+            found = list(zip(*(self._drawn(own, seed, _written(trial, own)) for own in ranges), strict=True))
         else:
-            found = self._grid(initializer, ranges)
+            found = self._grid(trial, ranges)
         order = {own.key: own for own in ranges}
         return tuple(sorted(found, key=lambda point: [_place(order[key], value) for key, value in point]))
 
@@ -165,19 +174,20 @@ class Search:
         """Return the values of a key: one by one where all cells try the same, else its bounds."""
         if own.scale == "list":
             return list(own.values)
-        if self.block.points == "grid" and len(self.ranges) == 1:
-            return [_even(own, i, self.tries) for i in range(self.tries)]
+        if self.block.points == "grid" and len(self.ranges) == 1 and own.scale != "times":
+            return [own.at(i / (self.tries - 1), None) for i in range(self.tries)]
         return {own.scale: list(own.values)}
 
     def _of(self, initializer: str) -> list[Range]:
         known = {argument.name for argument in INITIALIZERS.get(initializer).arguments}
         return [own for own in self.ranges if own.key.startswith("recipe.") or own.key.partition(".")[2] in known]
 
-    def _drawn(self, own: Range, seed: int) -> Iterable[tuple[str, Any]]:
+    def _drawn(self, own: Range, seed: int, written: Any) -> Iterable[tuple[str, Any]]:
         stream = Random(derive_seed(seed, "search", own.key))  # noqa: S311  # no secret is drawn
-        return [(own.key, own.at(stream.random())) for _ in range(self.tries)]
+        return [(own.key, own.at(stream.random(), written)) for _ in range(self.tries)]
 
-    def _grid(self, initializer: str, ranges: Sequence[Range]) -> list[Point]:
+    def _grid(self, trial: TrialDraft, ranges: Sequence[Range]) -> list[Point]:
+        initializer = trial.initializer.name
         bounded = [own for own in ranges if own.scale != "list"]
         lists = math.prod(len(own.values) for own in ranges if own.scale == "list")
         if len(bounded) > 1:
@@ -191,7 +201,7 @@ class Search:
         axes = [
             [(own.key, value) for value in own.values]
             if own.scale == "list"
-            else [(own.key, _even(own, i, each)) for i in range(each)]
+            else [(own.key, own.at(i / (each - 1), _written(trial, own))) for i in range(each)]
             for own in ranges
         ]
         points = list(itertools.product(*axes))
@@ -203,8 +213,10 @@ class Search:
 _OTHERWISE = "give each key a list, in numbers that agree, or points: random"
 
 
-def _even(own: Range, index: int, number: int) -> Any:
-    return own.at(index / (number - 1))
+def _written(trial: TrialDraft, own: Range) -> Any:
+    """Return the value of a key that the suite writes."""
+    kind, _, name = own.key.partition(".")
+    return getattr(trial.recipe, name) if kind == "recipe" else trial.initializer.arguments[name]
 
 
 def _place(own: Range, value: Any) -> float:
@@ -230,12 +242,14 @@ def _range(document: Document, key: str, written: Any, initializers: Collection[
             raise document.error(place, f"must have at least two values, each once, got {show(written)}")
         return Range(key, "list", tuple(tuple(value) if isinstance(value, list) else value for value in written))
     if not isinstance(written, dict) or len(written) != 1 or next(iter(written)) not in _SCALES:
-        raise document.error(place, f"must be {{log: [a, b]}}, {{linear: [a, b]}} or a list, got {show(written)}")
+        raise document.error(
+            place, f"must be {{log: [a, b]}}, {{linear: [a, b]}}, {{times: [a, b]}} or a list, got {show(written)}"
+        )
     ((scale, bounds),) = written.items()
     numbers = isinstance(bounds, list) and all(isinstance(b, int | float) and not isinstance(b, bool) for b in bounds)
     if not numbers or len(bounds) != 2 or not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1]:
         raise document.error((*place, scale), f"must be two numbers, the smaller first, got {show(bounds)}")
-    if scale == "log" and bounds[0] <= 0:
+    if scale != "linear" and bounds[0] <= 0:
         raise document.error((*place, scale), f"must be above 0, got {show(bounds)}")
     return Range(key, scale, tuple(bounds), whole="int" in types and "float" not in types)
 
@@ -257,8 +271,3 @@ def _check_recipe(document: Document) -> None:
     for name, value in (document.data.get("recipe") or {}).items():
         if f"recipe.{name}" in tuned and isinstance(value, list):
             raise document.error(("recipe", name), "is tuned; write the one value that stands beside the tuned ones")
-    for index, rule in enumerate(document.data.get("rules") or []):
-        for kind in ("recipe", "initializer"):
-            for name in rule.get(kind, {}):
-                if f"{kind}.{name}" in tuned:
-                    raise document.error(("rules", index, kind, name), "is tuned; a rule cannot set it")

@@ -1,0 +1,39 @@
+"""What the search trials of a ledger came to, as the plan takes it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from initbench.metric import Metric
+from initbench.reporting.trained import is_trained
+from initbench.suite.choice import Searched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from initbench.ledger import TrialRecord
+
+
+def searched(records: Iterable[TrialRecord]) -> dict[str, Searched]:
+    """Return what each search trial that has a result came to, by its id; failed ones are tried again.
+
+    Args:
+        records: of a ledger.
+    """
+    with_result = (r for r in records if r.spec["phase"] == "search" and r.status in {"finished", "diverged"})
+    return {record.id: _searched(record) for record in with_result}
+
+
+def _searched(record: TrialRecord) -> Searched:
+    """Return the primary metric on the validation split, turned so that lower is better."""
+    primary = record.task["primary"]
+    value = record.metrics.get(primary)
+    if record.status == "diverged" or value is None:
+        return Searched(math.inf, is_trained=False)
+    metric = Metric.from_json(record.task["metrics"][primary])
+    levels = (metric.chance, metric.chance_standard_error, metric.best)
+    chance, error, best = (math.nan if level is None else level for level in levels)
+    outcome = metric.oriented(value)
+    trained = is_trained(outcome, metric.oriented(chance), error, metric.oriented(best))
+    return Searched(outcome, is_trained=bool(trained != 0))
