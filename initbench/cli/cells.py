@@ -27,7 +27,8 @@ def plan_data(suite: Suite, plan: Plan, statuses: Mapping[str, str]) -> dict[str
 
     Returns:
         ``suite``, ``compare``, ``cells``, ``incompatible`` (each pair once for each reason), ``undescribed`` (datasets
-        whose files are absent), and the numbers ``trials``, ``missing`` and ``excluded``.
+        whose files are absent), and the numbers ``trials``, ``missing``, ``awaited`` (trials that are known only when
+        searches have results) and ``excluded``; of a suite that tunes also ``tune``, what it searches.
     """
     waiting = sum(len(found.trials) for found in plan.undescribed)
     return {
@@ -41,8 +42,9 @@ def plan_data(suite: Suite, plan: Plan, statuses: Mapping[str, str]) -> dict[str
         ],
         "trials": len(plan.trials) + waiting,
         "missing": len(plan.missing(statuses)) + waiting,
+        "awaited": plan.awaited,
         "excluded": plan.excluded,
-    }
+    } | ({} if suite.search is None else {"tune": suite.search.resolved()})
 
 
 def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -50,17 +52,21 @@ def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
 
     Where files of its dataset are absent, a cell and its trials have no ids: ``cell`` is None, ``trials`` is empty.
     """
-    every = _every(plan)
-    shown = every[: len(every) - len(plan.unselected)]
+    waiting = [trial for found in plan.undescribed for trial in found.trials]
+    written = [tuned.written for tuned in plan.tuned]
+    shown = [*(written or plan.trials), *waiting]
+    every = [*shown, *plan.unselected]
+    of_trial = {tuned.written.id: [*tuned.searches, *tuned.finals] for tuned in plan.tuned}
     labels = _labels(every)
-    crossed = crossed_fields(every)
+    crossed = crossed_fields(shown if plan.tuned else every)
     members: dict[str, list[int]] = defaultdict(list)
     for index, trial in enumerate(shown):
         members[_cell(trial)].append(index)
     cells = []
     for indices in members.values():
         first, trials = shown[indices[0]], [shown[index] for index in indices]
-        ids = [trial.id for trial in trials if isinstance(trial, TrialSpec)]
+        described = [trial for trial in trials if isinstance(trial, TrialSpec)]
+        ids = [*dict.fromkeys(own.id for trial in described for own in of_trial.get(trial.id, [trial]))]
         cells.append(
             {
                 "cell": first.cell if isinstance(first, TrialSpec) else None,

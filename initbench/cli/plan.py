@@ -65,17 +65,20 @@ def plan(
     from initbench.cli.power import plan_power, power_sentences
     from initbench.cli.request import read_request
     from initbench.errors import InitbenchError, SuiteError
+    from initbench.execution.searched import searched
     from initbench.ledger import Ledger
 
     if not power and (pilot is not None or seed_deviation is not None or difference is not None):
         raise InitbenchError("--pilot, --seed-deviation and --difference go with --power")
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
-    statuses = Ledger(out / request.suite.name).statuses()
-    summary = plan_data(request.suite, request.plan, statuses)
+    records = list(Ledger(out / request.suite.name).records())
+    statuses = {record.id: record.status for record in records}
+    planned = request.plan if request.replan is None else request.replan(searched(records))
+    summary = plan_data(request.suite, planned, statuses)
     if power:
         folder = out / request.suite.name
         sought = 0.01 if difference is None else difference
-        summary["power"] = plan_power(request.plan, folder, pilot, seed_deviation, sought, request.suite.compare)
+        summary["power"] = plan_power(planned, folder, pilot, seed_deviation, sought, request.suite.compare)
     if json:
         print_json(summary | {"notes": request.notes} if request.notes else summary)
     else:
@@ -115,6 +118,8 @@ def _print(summary: dict[str, Any]) -> None:
     out.print(table)
     if summary["compare"] != [*DEFAULT_COMPARE]:
         out.print(f"compares {', '.join(summary['compare'])}", markup=False)
+    if "tune" in summary:
+        out.print(_tuned(summary["tune"]), markup=False)
     for line in _incompatible_lines(summary["incompatible"]):
         out.print(line, style="yellow", markup=False)
     for found in summary["undescribed"]:
@@ -126,6 +131,23 @@ def _print(summary: dict[str, Any]) -> None:
     trials = f"{counted(total, 'trial')} in {counted(len(cells), 'cell')}"
     have = f"{total - missing} {'has' if total - missing == 1 else 'have'} a result"
     out.print(f"{trials}: {missing} to run, {have}{excluded}")
+    if summary["awaited"]:
+        out.print(f"up to {counted(summary['awaited'], 'more trial')} follow from what searches find")
+
+
+def _tuned(tune: Mapping[str, Any]) -> str:
+    """Return what a suite tunes, in a sentence."""
+    from initbench.reporting.formatting import listed
+
+    keys = [
+        f"{key} ({_pairs(own) if isinstance(own, dict) else ', '.join(map(str, own))})"
+        for key, own in tune["keys"].items()
+    ]
+    who = "once for all seeds" if tune["search"] == "once" else "for each seed"
+    at = {"recipe": "as written", "shared": "at the rate that a workload shares", "own": "at its own best"}
+    finals = listed([at[protocol] for protocol in tune["protocols"]])
+    tries = f"{tune['tries']} {'random' if tune['points'] == 'random' else 'even'} points"
+    return f"tunes {listed(keys)}: every cell tries {tries} {who} on the validation split, then trains {finals}"
 
 
 def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:

@@ -54,8 +54,8 @@ class Range(NamedTuple):
 
     Attributes:
         key: ``recipe.lr``, ``initializer.tau``.
-        scale: ``log`` or ``linear``, between two bounds; ``times``, like ``log`` between two multiples of the value that
-            the suite writes, rules included; or ``list``.
+        scale: ``log`` or ``linear``, between bounds; ``times``, like ``log`` between multiples of the value that the
+            suite writes, rules included; or ``list``.
         values: the bounds, or the values of the list.
         whole: whether values between the bounds are rounded to whole numbers.
     """
