@@ -92,6 +92,8 @@ class Results:
     @cached_property
     def tune(self) -> Tune | None:
         """What is tuned, None where nothing is."""
+        if not tuned_of(self.records):
+            return None
         frame = self._frames.standings
         return tune_of(self.records, self.searched, protocols_of(frame), main_protocol(frame), self.source.tunes)
 

@@ -54,8 +54,8 @@ def tune_of(
     protocols: Sequence[str],
     protocol: str,
     said: Sequence[Mapping[str, Any]] = (),
-) -> Tune | None:
-    """Return what is tuned; None where nothing is.
+) -> Tune:
+    """Return what is tuned.
 
     Args:
         records: of all trials.
@@ -65,8 +65,6 @@ def tune_of(
         said: what the suites say of it (`source.Source.tunes`); what only the trials tell is read from them.
     """
     keys = tuned_of(records)
-    if not keys:
-        return None
     counts = searched.groupby(["workload", "treatment", "seed"], sort=False).size()
     tries = int(counts.max()) if len(counts) else max((int(own.get("tries") or 0) for own in said), default=0)
     is_once = any(own.get("search") == "once" for own in said)

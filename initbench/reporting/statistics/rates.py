@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from initbench.reporting.statistics.intervals import Estimate, mean_estimate
+from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate, all_equal, mean_estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
 GOOD_SHARE = 0.1
@@ -82,11 +84,17 @@ class StableRate(NamedTuple):
         best: its best rate.
         stable: the largest rate up to which, from the best on, every rate that was tried trained.
         is_open: whether that is the largest that was tried: the largest stable rate may be larger.
+        low: the least ratio that the spacing of the rates leaves: of the largest stable rate to the next rate above the
+            best one.
+        high: the largest: of the next rate above the largest stable one to the next below the best one; +∞ where either
+            was not tried.
     """
 
     best: float
     stable: float
     is_open: bool
+    low: float
+    high: float
 
     @property
     def ratio(self) -> float:
@@ -118,7 +126,38 @@ def stable_rate(rates: ArrayLike, outcomes: ArrayLike, trained: ArrayLike) -> St
     high = best
     while high < len(x) - 1 and ok[high + 1]:
         high += 1
-    return StableRate(float(x[best]), float(x[high]), high == len(x) - 1)
+    is_open = high == len(x) - 1
+    above = float(x[min(best + 1, high)])
+    most = math.inf if is_open or best == 0 else float(x[high + 1] / x[best - 1])
+    return StableRate(float(x[best]), float(x[high]), is_open, float(x[high]) / above, most)
+
+
+def ratio_over_seeds(seeds: Sequence[StableRate], comparisons: int = 1) -> Estimate:
+    """Return the geometric mean of the ratios of a cell's seeds.
+
+    Its interval is Student's, of their logarithms. Seeds that try the same few rates often agree, and have no spread
+    from which there could be one; then it is the range that the spacing of the rates leaves, from `low` to `high`.
+
+    Args:
+        seeds: at least one.
+        comparisons: as for `intervals.mean_estimate`.
+    """
+    return ratio_over_cells([geometric_estimate([one.ratio]) for one in seeds], seeds, comparisons)
+
+
+def ratio_over_cells(each: Sequence[Estimate], seeds: Sequence[StableRate], comparisons: int = 1) -> Estimate:
+    """Return the geometric mean of the ratios of several cells, as `ratio_over_seeds` does of seeds.
+
+    Args:
+        each: the ratio of each cell.
+        seeds: of all of them.
+        comparisons: as for `intervals.mean_estimate`.
+    """
+    found = geometric_estimate([one.value for one in each], comparisons)
+    if found.n < MINIMUM_SEEDS or not all_equal([math.log(one.value) for one in each]):
+        return found
+    ends = [math.exp(float(np.mean(np.log([one[at] for one in seeds])))) for at in (3, 4)]
+    return found._replace(low=ends[0], high=ends[1])
 
 
 def geometric_estimate(ratios: ArrayLike, comparisons: int = 1) -> Estimate:
@@ -129,4 +168,4 @@ def geometric_estimate(ratios: ArrayLike, comparisons: int = 1) -> Estimate:
         comparisons: as for `intervals.mean_estimate`.
     """
     found = mean_estimate(np.log(np.asarray(ratios, dtype=float)), comparisons)
-    return Estimate(*(math.exp(part) for part in found[:3]), found.n)
+    return Estimate(math.exp(found.value), math.exp(found.low), math.exp(found.high), found.n)
