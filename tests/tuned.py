@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from ledgers import ERROR, Metric, make_scored, make_spec, task_of
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 
 RATES = (0.001, 0.00316, 0.01, 0.0316, 0.1, 0.316, 1.0)
 KEY = "recipe.lr"
+
+
+class At(NamedTuple):
+    """A trial, by what its outcome depends on."""
+
+    workload: str
+    treatment: str
+    rate: float
+    seed: int
+    split: str
 
 
 def tasks(metric: Metric, chance: float | None, error: float | None) -> dict[str, dict[str, Any]]:
@@ -54,7 +64,7 @@ def shared_choice(outcomes: Sequence[Sequence[float]], trained: Sequence[Sequenc
 
 
 def tuned_records(
-    outcome: Callable[[str, str, float, int, str], float | None],
+    outcome: Callable[[At], float | None],
     workloads: Sequence[str],
     treatments: Sequence[str],
     *,
@@ -69,7 +79,7 @@ def tuned_records(
     """Return the records of a tuned suite, through the real specs.
 
     Args:
-        outcome: of workload, treatment, rate, seed and split (``validation``, ``test``); None diverged.
+        outcome: of a trial on a split, ``validation`` or ``test``; None diverged.
         workloads: names of architectures.
         treatments: names of initializers.
         seeds: how many.
@@ -86,7 +96,8 @@ def tuned_records(
             tried = rates if points is None else points(seed)
             searched = 0 if once else seed
             values = {
-                name: [outcome(workload, name, rate, searched, "validation") for rate in tried] for name in treatments
+                name: [outcome(At(workload, name, rate, searched, "validation")) for rate in tried]
+                for name in treatments
             }
             oriented = {name: [_oriented(value, entries) for value in own] for name, own in values.items()}
             if not once or seed == 0:
@@ -109,7 +120,7 @@ def tuned_records(
                         name,
                         rate,
                         seed,
-                        outcome(workload, name, rate, seed, "test"),
+                        outcome(At(workload, name, rate, seed, "test")),
                         entries["test"],
                         protocols=tuple(protocols),
                         **options,
@@ -153,11 +164,11 @@ def _record(
     rate: float,
     seed: int,
     value: float | None,
-    task: dict[str, Any],
+    entry: dict[str, Any],
     **options: Any,
 ) -> TrialRecord:
     recipe = {"lr": rate, **options.pop("recipe", {})}
     spec = make_spec({"name": treatment}, {"name": workload}, seed, recipe=recipe, tuned=(KEY,), **options)
-    record = make_scored(spec, task, value)
+    record = make_scored(spec, entry, value)
     cost = {"forward": 0, "backward": 0} if treatment != "tuner" else {"forward": 100, "backward": 100}
     return replace(record, initialization=record.initialization | {"cost": cost})

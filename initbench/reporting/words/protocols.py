@@ -159,12 +159,17 @@ def first_words(leaders: Mapping[str, Sequence[str]], tune: Tune, over: str) -> 
         tune: what is tuned.
         over: what the ranks are of, `` over 4 networks``.
     """
-    texts = {name: named(list(own), _MOST_TOGETHER) for name, own in leaders.items()}
-    if len(set(texts.values())) == 1:
-        who = next(iter(texts.values()))
-        verb = "shares" if len(next(iter(leaders.values()))) > 1 else "has"
-        text = f"{{first}} {verb} the best mean rank{over} {_together(list(texts), tune)}."
-        return said(text, names={"first": who}, bold=["first"])
-    parts = [f"{{{name}}} {at(name, tune)}" for name in texts]
-    listing = listed(parts)
-    return said(f"The best mean rank{over} has {listing}.", f"By mean rank first: {listing}.", names=texts)
+    alike: dict[str, list[str]] = {}
+    for name, own in leaders.items():
+        alike.setdefault(named(list(own), _MOST_TOGETHER), []).append(name)
+    fields = {f"name{i}": who for i, who in enumerate(alike)}
+    verb = "share" if len(next(iter(leaders.values()))) > 1 else "has"
+    where = [_together(own, tune) for own in alike.values()]
+    others = "".join(f", {{name{i}}} {text}" for i, text in enumerate(where[1:], start=1))
+    first = f"{{name0}} {verb} the best mean rank"
+    return said(
+        f"{first}{over} {where[0]}{others}.",
+        f"{first} {where[0]}{others}.",
+        names=fields,
+        bold=list(fields) if len(alike) > 1 else ["name0"],
+    )
