@@ -173,11 +173,24 @@ def test_who_trains_at_some_rates_alone_is_said_of_it_and_not_of_every_pair():
     results = tuned_results(tuned_records(outcome, ["net", "other"], ["fragile", "plain", "sturdy"]))
     found = protocols(results)
     texts = sentences_of(found, "net")
-    assert "fragile trains at the shared rate and at their own rates, and not at the recipe’s rate." in texts
+    assert "fragile trains at the shared rate and at its own rate, and not at the recipe’s rate." in texts
     assert not any("fragile" in text and "beats" in text for text in texts)
+    assert "fragile trains" not in str(found.main_change)  # at the shared rate it does
     flips = [flip for flip in found.flips if "fragile" in flip[1:3] and flip.workload == "net"]
     assert flips
     assert all(flip.is_of_training for flip in flips)
+
+
+def test_the_first_screen_says_who_trains_at_own_rates_alone():
+    def outcome(at):
+        if at.treatment == "shy" and at.rate > 0.05:
+            return None
+        slow = 0.3 if at.rate < 0.05 and at.treatment != "shy" else 0.0
+        return 0.1 + slow + 0.1 * (at.treatment == "brave") + noise(at)
+
+    results = tuned_results(tuned_records(outcome, ["net", "other"], ["shy", "bold", "brave"]))
+    change = str(protocols(results).main_change)
+    assert change.startswith("Own rates change 4 of 6 verdicts: shy trains on net at its own rate, and not at the ")
 
 
 def test_where_no_verdict_changes_that_is_said():

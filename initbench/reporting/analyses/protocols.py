@@ -140,7 +140,7 @@ class Protocols(Analysis):
             size = max(abs(verdict.difference.value) / verdict.difference.half_width for verdict in told)
             clear.append((size, key))
         if not clear:
-            return None
+            return self._trained(changed, reference)
         workload, first, second = max(clear)[1]
         sides = {name: own[workload, first, second].side for name, own in both.items()}
         wins = next(side for side in (sides["own"], sides[reference]) if side)
@@ -154,6 +154,23 @@ class Protocols(Analysis):
             where="" if one else " on {place}",
             subject="" if one else self.results.names.workload(workload),
         )
+
+    def _trained(self, changed: list[tuple[str, str, str]], reference: str) -> Sentence | None:
+        """Return who trains at own values alone, or at the others alone, where that is what changes verdicts."""
+        for workload, *pair in changed:
+            for treatment in pair:
+                sides = {
+                    name: "trained"
+                    in set(own[(own["workload"] == workload) & (own["treatment"] == treatment)]["state"])
+                    for name, own in self.cells.items()
+                    if name in (reference, "own")
+                }
+                if len(set(sides.values())) > 1:
+                    one = len(self.results.metric_of) == 1
+                    who, where = [self.results.names.treatment(treatment)], "" if one else " on {place}"
+                    subject = "" if one else self.results.names.workload(workload)
+                    return training_words(who, sides, self.tune, where=where, subject=subject)
+        return None
 
     def _pairs(self, reference: str) -> int:
         return sum(bool(key[0]) and key in self.verdicts[reference] for key in self.verdicts["own"])

@@ -88,7 +88,7 @@ def _figure(found: Tunability, label: str, own: pd.DataFrame, kind: _Kind, name:
     def place(row: Any) -> str:
         return f"{kind.x} {row[kind.x]:,g}" if kind.x != "tries" else f"after {row[kind.x]:.0f}"
 
-    panel = value_panel(shown, kind.x, kind.axis, up, colours, place=place, log_x=kind.log)
+    panel = value_panel(shown, kind.x, kind.axis, up, colours, place=place, log_x=kind.log, unfinished="diverged")
     if panel is None:
         return None
     title = f"{capitalized(metric.title)} {kind.suffix}: {where}"

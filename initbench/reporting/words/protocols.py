@@ -122,13 +122,16 @@ def flip_words(
     return said(f"{'; '.join(parts)}.", f"{', '.join(short)}.", names=names, bold=["first"], subject=subject)
 
 
-def training_words(who: Sequence[str], sides: Mapping[str, bool], tune: Tune, *, subject: str) -> Sentence:
+def training_words(
+    who: Sequence[str], sides: Mapping[str, bool], tune: Tune, *, where: str = "", subject: str = ""
+) -> Sentence:
     """Return who trains under one protocol and not under another.
 
     Args:
         who: display texts.
         sides: protocol → whether they train.
         tune: what is tuned.
+        where: behind the verb, `` on {place}``; empty where the subject says it.
         subject: the workload, as a display text.
     """
     some, others = ([name for name in PROTOCOLS if sides.get(name) is does] for does in (True, False))
@@ -136,10 +139,13 @@ def training_words(who: Sequence[str], sides: Mapping[str, bool], tune: Tune, *,
     if not some:
         raise ValueError("they train nowhere")
     held, missing = _together(some, tune), " nor ".join(at(name, tune) for name in others)
+    if len(who) == 1:
+        its = f"its own {tune.noun}{'' if tune.noun == 'rate' else 's'}"
+        held, missing = (text.replace(f"their own {tune.noun}s", its) for text in (held, missing))
     return said(
-        f"{{who}} {verb} {held}, and not {missing}.",
-        f"{counted(len(who), 'treatment')} {verb} {held}, and not {missing}.",
-        names={"who": named(list(who))},
+        f"{{who}} {verb}{where} {held}, and not {missing}.",
+        f"{counted(len(who), 'treatment')} {verb}{where} {held}, and not {missing}.",
+        names={"who": named(list(who)), "place": subject},
         bold=["who"] if len(who) == 1 else [],
         subject=subject,
     )
