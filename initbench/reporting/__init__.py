@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.layers import layers
     from initbench.reporting.analyses.overview import overview
     from initbench.reporting.analyses.prediction import predict
+    from initbench.reporting.analyses.protocols import protocols
+    from initbench.reporting.analyses.stable_rates import stable_rates
     from initbench.reporting.analyses.training import training_curves
+    from initbench.reporting.analyses.tunability import tunability
     from initbench.reporting.analyses.tuning import tuning
     from initbench.reporting.analyses.variance import variance
     from initbench.reporting.analyses.workloads import workloads
@@ -35,8 +38,11 @@ _PUBLIC = {
     "layers": "analyses.layers",
     "overview": "analyses.overview",
     "predict": "analyses.prediction",
+    "protocols": "analyses.protocols",
     "read_results": "results",
+    "stable_rates": "analyses.stable_rates",
     "training_curves": "analyses.training",
+    "tunability": "analyses.tunability",
     "tuning": "analyses.tuning",
     "variance": "analyses.variance",
     "workloads": "analyses.workloads",
@@ -51,8 +57,11 @@ __all__ = [
     "layers",
     "overview",
     "predict",
+    "protocols",
     "read_results",
+    "stable_rates",
     "training_curves",
+    "tunability",
     "tuning",
     "variance",
     "workloads",

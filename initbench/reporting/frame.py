@@ -10,7 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from initbench.reporting.resolved import read_compare
 from initbench.reporting.sharing import Once, Shared
 from initbench.reporting.speed import uncollected
 from initbench.reporting.tuner import kept_of
+from initbench.suite.labels import tuned_keys
 from initbench.suite.spec import cell_id
 from initbench.suite.treatments import DEFAULT_COMPARE
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 GQ = "probe.gradient_quotient"
 CURVE_POINTS = 60
 _IDENTITY = ["trial_id", "suite", "status", "phase", "architecture", "scheme", "initializer", "dataset", "seed"]
+_TUNED = ["protocols"]  # of suites that tune alone
 _PAIRING = ["treatment", "workload", "cell", "architecture_label", "metric"]
 _OUTCOME = ["outcome", "chance", "chance_standard_error"]
 _OF_STANDING = ["scheme_named_by", "part", "rest"]
@@ -47,6 +49,8 @@ def load_results(path: str | Path, compare: Sequence[str] | None = None) -> pd.D
 
     - ``trial_id, suite, status, phase, architecture, scheme, initializer, dataset, seed``: names, but `initializer` is
       the full label, such as ``metainit(delta_orthogonal)`` or ``delta_orthogonal[gain=2]``;
+    - ``protocols``, where a suite tunes: under which of ``recipe``, ``shared`` and ``own`` a final trial stands, with
+      spaces between them; empty for a search trial;
     - ``treatment, workload, cell, architecture_label, metric``: what is compared (by default the initializer); what it
       is compared within, namely all else but the seed, without what rules set; the hash of the trial without its seed
       and its probes, so that the trials of one cell are replicates; the architecture with its arguments; and the name
@@ -198,7 +202,7 @@ def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFA
         InitbenchError: no trial has a factor of `compare`, or it stands twice.
     """
     found = list(places([record.spec for record in records], compare))
-    names, key, cell = outcome_names(records), cache(natural), Once(cell_id)
+    names, key, cell = outcome_names(records), cache(natural), _Cells()
 
     def order(place: Place) -> tuple[Any, ...]:
         record, standing = records[place.trial], place.standing
@@ -209,7 +213,7 @@ def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFA
     columns: dict[str, list[Any]] = defaultdict(lambda: [math.nan] * len(found))
     for i, place in enumerate(found):
         record = records[place.trial]
-        row = _row(record, place) | {"cell": cell(record.identity), "metric": names[place.trial]}
+        row = _row(record, place) | {"cell": cell.of(record), "metric": names[place.trial]}
         for name, value in row.items():
             columns[name][i] = value
     whole = _typed(pd.DataFrame(columns, columns=_columns(columns)))
@@ -242,6 +246,8 @@ def _row(record: TrialRecord, place: Place) -> dict[str, Any]:
         "rest": standing.rest,
         **place.arguments,
     }
+    if tuned_keys(spec):
+        row["protocols"] = " ".join(spec.get("protocols", ()))
     for probe in record.probes:
         if probe["kind"] != "scalar":
             continue
@@ -249,6 +255,20 @@ def _row(record: TrialRecord, place: Place) -> dict[str, Any]:
         if "saturated" in probe.get("conditions", {}):
             row[f"probe.{probe['name']}.saturated"] = probe["conditions"]["saturated"]
     return row | {k: v for k, v in record.timing.items() if k.endswith("_seconds")}
+
+
+class _Cells:
+    """The cells of trials: of a suite that tunes without what a search chose, which differs from seed to seed."""
+
+    def __init__(self) -> None:
+        self._by_tuned: dict[tuple[str, ...], Once[dict[str, Any], str]] = {}
+
+    def of(self, record: TrialRecord) -> str:
+        """Return the hash of a record's cell."""
+        tuned = tuple(sorted(tuned_keys(record.spec)))
+        if tuned not in self._by_tuned:
+            self._by_tuned[tuned] = Once(partial(cell_id, tuned=tuned))
+        return self._by_tuned[tuned](record.identity)
 
 
 def natural(text: str) -> list[tuple[int, str]]:
@@ -269,7 +289,7 @@ def _chance(record: TrialRecord) -> dict[str, float | None]:
 
 
 def _columns(names: Collection[str]) -> list[str]:
-    found = set(names) - {*_IDENTITY, *_PAIRING, *_OUTCOME, *_TRAINING}
+    found = set(names) - {*_IDENTITY, *_TUNED, *_PAIRING, *_OUTCOME, *_TRAINING}
     sections = [
         *sorted(key for key in found if key.startswith("architecture.")),
         *sorted(key for key in found if key.startswith("initializer.")),
@@ -278,7 +298,8 @@ def _columns(names: Collection[str]) -> list[str]:
     probes = sorted(key for key in found if key.startswith("probe."))
     durations = sorted(key for key in found if key.endswith("_seconds"))
     metrics = sorted(found.difference(sections, probes, durations))
-    return [*_IDENTITY, *_PAIRING, *sections, *_OUTCOME, *metrics, *_TRAINING, *probes, *durations]
+    tuned = [name for name in _TUNED if name in names]
+    return [*_IDENTITY, *tuned, *_PAIRING, *sections, *_OUTCOME, *metrics, *_TRAINING, *probes, *durations]
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -42,6 +42,12 @@ _NOT_IN_EVERY_REPORT = (
         "layers",
         "probe_curves",
         "probe_layers",
+        "protocols",
+        "verdicts",
+        "good_rates",
+        "tunability",
+        "searched",
+        "stable_rates",
     ),
 )
 

@@ -60,6 +60,22 @@ def read_incompatible(folder: str | Path) -> tuple[Refused, ...]:
     return tuple(found)
 
 
+def read_tune(folder: str | Path) -> dict[str, Any] | None:
+    """Return what a suite tunes and how, as its ``resolved.json`` has it; None where it does not say it.
+
+    Raises:
+        LedgerError: another version of initbench wrote the file.
+        InitbenchError: the file is there and damaged.
+    """
+    path = Path(folder) / RESOLVED_FILE
+    tune = _read(path).get("tune")
+    if tune is None:
+        return None
+    if not isinstance(tune, dict) or tune.get("search", "each") not in {"each", "once"}:
+        raise InitbenchError(f"{path}: tune does not say what is searched; initbench run writes the file anew")
+    return tune
+
+
 def incompatible_entries(refused: Iterable[Incompatible]) -> list[dict[str, Any]]:
     """Return the cells that cannot run as ``resolved.json`` holds them.
 

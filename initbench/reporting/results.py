@@ -15,7 +15,14 @@ from initbench.reporting.names import Names, short_names
 from initbench.reporting.refused import refused_cells
 from initbench.reporting.source import Source, read_source
 from initbench.reporting.terms import Terms, terms_of
-from initbench.reporting.trials import comparable_trials, workload_metrics
+from initbench.reporting.trials import (
+    comparable_trials,
+    main_protocol,
+    protocols_of,
+    searched_trials,
+    workload_metrics,
+)
+from initbench.reporting.tune import Tune, tune_of, tuned_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,6 +82,26 @@ class Results:
     def trials(self) -> pd.DataFrame:
         """The trials that are compared, in each workload in which they stand (`trials.comparable_trials`)."""
         return comparable_trials(self._frames.standings, outcome_metrics(self.records))
+
+    @cached_property
+    def searched(self) -> pd.DataFrame:
+        """The search trials of suites that tune, in each workload in which they stand (`trials.searched_trials`)."""
+        keys = tuned_of(self.records)
+        return searched_trials(self._frames.standings, outcome_metrics(self.records), keys)
+
+    @cached_property
+    def tune(self) -> Tune | None:
+        """What is tuned, None where nothing is."""
+        if not tuned_of(self.records):
+            return None
+        frame = self._frames.standings
+        return tune_of(self.records, self.searched, protocols_of(frame), main_protocol(frame), self.source.tunes)
+
+    @cached_property
+    def trials_under(self) -> dict[str, pd.DataFrame]:
+        """The trials of each protocol that a report of tuned suites has (`trials.comparable_trials`)."""
+        frame, metrics = self._frames.standings, outcome_metrics(self.records)
+        return {name: comparable_trials(frame, metrics, name) for name in protocols_of(frame)}
 
     @cached_property
     def trials_on(self) -> dict[str, pd.DataFrame]:

@@ -14,7 +14,7 @@ from ruamel.yaml.error import YAMLError
 from initbench.errors import InitbenchError
 from initbench.ledger import RESOLVED_FILE
 from initbench.reporting.frame import read_records
-from initbench.reporting.resolved import Refused, read_compare, read_incompatible
+from initbench.reporting.resolved import Refused, read_compare, read_incompatible, read_tune
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Source:
         compare: the factors that make the treatment.
         notes: what a reader must know of how the records were put together.
         incompatible: the cells that the suites ask for and that cannot run: a spec each, as plain data, and why.
+        tunes: what each suite that tunes says of it (`resolved.read_tune`), where that is known.
     """
 
     records: list[TrialRecord]
@@ -42,6 +43,7 @@ class Source:
     notes: tuple[str, ...] = ()
     compare: tuple[str, ...] = DEFAULT_COMPARE
     incompatible: tuple[Refused, ...] = ()
+    tunes: tuple[Mapping[str, Any], ...] = ()
 
 
 def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Source:
@@ -63,15 +65,16 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
     found = read_compare(folder) if compare is None else tuple(compare)
     notes: tuple[str, ...] = ()
     try:
-        incompatible = read_incompatible(folder)
+        incompatible, tune = read_incompatible(folder), read_tune(folder)
     except InitbenchError:
         if compare is None:
             raise
         # Who says what is compared has a report of a folder whose resolved.json is damaged too.
-        incompatible = ()
+        incompatible, tune = (), None
         name = records[0].spec["suite"]
         notes = (f"Which pairs of {name} are incompatible is not known: its {RESOLVED_FILE} cannot be read.",)
-    return Source(records, tuple(skipped), descriptions_of(records, text), notes, found, incompatible)
+    tunes = () if tune is None else (tune,)
+    return Source(records, tuple(skipped), descriptions_of(records, text), notes, found, incompatible, tunes)
 
 
 def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:
@@ -132,6 +135,7 @@ def join(sources: Sequence[Source]) -> Source:
         tuple(notes),
         sources[0].compare,
         _once(pair for source in sources for pair in source.incompatible),
+        tuple(tune for source in sources for tune in source.tunes),
     )
 
 

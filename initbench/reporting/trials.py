@@ -11,17 +11,40 @@ from initbench.reporting.metrics import EARLY, UNKNOWN
 from initbench.reporting.trained import JUDGED, is_trained
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
     from initbench.metric import Metric
 
 
-def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+MAIN_FIRST = ("own", "shared", "recipe")
+"""The protocols of tuned trials: of those that a report has, the first is that of its comparison."""
+
+
+def main_protocol(frame: pd.DataFrame) -> str:
+    """Return the protocol under which the trials of a report are compared; empty where no suite tunes anything.
+
+    Args:
+        frame: as for `comparable_trials`.
+    """
+    return next((name for name in MAIN_FIRST if name in protocols_of(frame)), "")
+
+
+def protocols_of(frame: pd.DataFrame) -> list[str]:
+    """Return the protocols under which final trials stand: ``recipe``, ``shared``, ``own``, those that there are."""
+    if "protocols" not in frame:
+        return []
+    own = frame.loc[frame["phase"] == "final", "protocols"].dropna()
+    found = {name for text in own.unique() for name in text.split()}
+    return [name for name in reversed(MAIN_FIRST) if name in found]
+
+
+def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], protocol: str = "") -> pd.DataFrame:
     """Return the trials that are compared, each under a treatment's label that names one cell of its workload.
 
-    Search trials are left out. A trial that was run twice with other probes has the same outcome and is counted once.
+    Search trials are left out, and of a suite that tunes so are final trials at the values of other protocols: there is
+    one for each cell and seed. A trial that was run twice with other probes has the same outcome and is counted once.
     Where several cells of a workload have the same label (a rule was edited between two runs), what tells them apart is
     added in braces, so that trials that are no replicates are never pooled: ``kaiming {clip_norm=0.5}``.
 
@@ -36,13 +59,42 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.
     Args:
         frame: as from `load_results`, or `frame.results_frame` with every standing.
         metrics: as from `metrics.outcome_metrics`.
+        protocol: of the final trials of suites that tune; by default `main_protocol`.
     """
     trials = frame[frame["phase"] == "final"]
-    places = ["cell", "seed", "workload"]  # whose scheme the suite and an initializer name may stand in two workloads
+    if chosen := protocol or main_protocol(frame):
+        is_chosen = [chosen in text.split() for text in trials["protocols"].fillna(chosen)]
+        trials = trials[np.array(is_chosen, dtype=bool)]
+    return _judged(_replicates(trials, ["cell", "seed", "workload"]), metrics)
+
+
+def searched_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], keys: Sequence[str]) -> pd.DataFrame:
+    """Return the search trials of suites that tune, with the columns that `comparable_trials` adds.
+
+    Args:
+        frame: as for `comparable_trials`.
+        metrics: likewise.
+        keys: that are tuned; columns of the frame, but for those that no initializer in it has.
+    """
+    places = ["cell", "seed", "workload", *(key for key in keys if key in frame)]
+    return _judged(_replicates(frame[frame["phase"] == "search"], places), metrics)
+
+
+def _replicates(trials: pd.DataFrame, places: list[str]) -> pd.DataFrame:
+    """Return one trial for each place, that of which most is known.
+
+    Args:
+        trials: some of a frame.
+        places: columns; one whose scheme the suite and an initializer name may stand in two workloads.
+    """
     if trials.duplicated(places).any():
         known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
         trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index()
-    trials = trials.copy()
+    return trials.copy()
+
+
+def _judged(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Return trials with the columns that `comparable_trials` adds, their labels made to tell their cells apart."""
     trials["workload"] = _by_metric(trials, metrics)
     label = ["workload", "treatment"]
     of_several_cells = trials.groupby(label, sort=False)["cell"].transform("nunique") > 1

@@ -14,7 +14,7 @@ from initbench.randomness import derive_seed
 from initbench.training.recipe import Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 SCHEMA = 2
 """The format of records and of what stands beside them."""
@@ -164,9 +164,21 @@ class TrialSpec(TrialDraft):
         return copied
 
 
-def cell_id(identity: Mapping[str, Any]) -> str:
-    """Return the hash of an identity without its seed and probes: trials of one cell are replicates."""
-    return digest({key: value for key, value in identity.items() if key not in _REPLICATE})
+def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:
+    """Return the hash of an identity without its seed and probes: trials of one cell are replicates.
+
+    Args:
+        identity: of a trial.
+        tuned: the keys that a search chooses for each seed (``recipe.lr``), by which cells are not told apart.
+    """
+    kept = {key: value for key, value in identity.items() if key not in _REPLICATE}
+    for key in tuned:
+        kind, _, name = key.partition(".")
+        inside = "recipe" if kind == "recipe" else "arguments"
+        part = kept[kind] if kind == inside else kept[kind][inside]
+        without = {own: value for own, value in part.items() if own != name}
+        kept[kind] = without if kind == inside else kept[kind] | {inside: without}
+    return digest(kept)
 
 
 def digest(canonical: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord
 from initbench.reporting.frame import slim
-from initbench.reporting.resolved import read_compare, read_incompatible
+from initbench.reporting.resolved import read_compare, read_incompatible, read_tune
 from initbench.reporting.source import Source, descriptions_of
 from initbench.tracking import contents
 from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
@@ -67,14 +67,17 @@ def read_experiment(name: str, uri: str) -> Source:
                     skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
         suite_file = Path(folder) / SUITE_FILE
         suite_text = suite_file.read_text(encoding="utf-8") if suite_file.exists() else ""
-        compare, incompatible = read_compare(folder), read_incompatible(folder)
+        compare, incompatible, tune = read_compare(folder), read_incompatible(folder), read_tune(folder)
     if not records:
         unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
         raise InitbenchError(f"MLflow at {shown_uri(uri)}: experiment {name!r} has no trial records{unreadable}")
     # In the order of a ledger, so that the report is the same.
     ordered = [records[i] for i in sorted(records)]
     descriptions = descriptions_of(ordered, suite_text)
-    return Source(ordered, tuple(sorted(skipped)), descriptions, compare=compare, incompatible=incompatible)
+    tunes = () if tune is None else (tune,)
+    return Source(
+        ordered, tuple(sorted(skipped)), descriptions, compare=compare, incompatible=incompatible, tunes=tunes
+    )
 
 
 def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, make_spec, write_ledger
 from pages import DOCS, blocks
+from tuned import tuned_records
 
 import initbench.reporting
 from initbench.reporting.report import write_report
@@ -49,19 +50,28 @@ def every_kind(folder):
     return folder
 
 
+def tuned(folder):
+    """Write a ledger of a tuned suite whose report lacks none of the tables of such, and return its folder."""
+    records = tuned_records(lambda at: 0.1 + 0.01 * at.seed + 0.1 * at.rate, ["net", "other"], ["a", "b"], seeds=3)
+    write_ledger(folder, records)
+    return folder
+
+
 @pytest.mark.parametrize("quote", QUOTES)
 def test_a_quotation_is_the_reports(quote):
     assert plain(quote) in plain((DOCS / "results" / "fashion_depth.md").read_text("utf-8"))
 
 
 def test_every_table_of_a_report_is_named(tmp_path):
-    written = {path.stem for path in write_report(every_kind(tmp_path)).page.parent.glob("*.csv")}
+    folders = [every_kind(tmp_path / "every"), tuned(tmp_path / "tuned")]
+    written = {path.stem for folder in folders for path in write_report(folder).page.parent.glob("*.csv")}
     assert set(re.findall(r"^\| `(\w+)\.csv`", GUIDE, re.MULTILINE)) == written
 
 
 def test_every_question_has_a_place(tmp_path):
     """As a heading of its own, or in bold among those that remain."""
-    page = write_report(every_kind(tmp_path)).page.read_text("utf-8")
+    pages = [write_report(made).page for made in (every_kind(tmp_path / "every"), tuned(tmp_path / "tuned"))]
+    page = "".join(page.read_text("utf-8") for page in pages)
     questions = re.findall(r"<summary><h2>([^<]+)</h2>", page)
     said = {*re.findall(r"^### (.+)$", GUIDE, re.MULTILINE), *re.findall(r"^- \*\*([^*]+)\*\*", GUIDE, re.MULTILINE)}
     assert {question for question in questions if question.endswith("?")} <= said

@@ -93,7 +93,7 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
     needed = None if what == "sizes" and generator.uniform() < 0.5 else more
     unknown = Unknown(what, have, needed) if generator.uniform() < 0.7 else None
     terms = Terms(metrics[0] if len(metrics) == 1 else None, generator.choice(["initializer", "treatment"]))
-    results = SimpleNamespace(names=names, judged=frame, metric_of=metric_of, terms=terms)
+    results = SimpleNamespace(names=names, judged=frame, metric_of=metric_of, terms=terms, tune=None)
     return Overview(
         results,
         HeatMap(rows, columns),

@@ -24,6 +24,7 @@ from initbench.reporting.statistics.divergence import DivergenceRate, divergence
 from initbench.reporting.statistics.paired import PairedComparison, by_seed, compare_columns
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words
 from initbench.reporting.words.lead import lead_words
+from initbench.reporting.words.protocols import compared_words, once_words
 from initbench.reporting.words.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class Comparison(Analysis):
             for name, comparison in comparisons.items()
             if comparison.workloads
         ]
+        if (tune := results.tune) is not None and tune.protocol and found:
+            found += [compared_words(tune, results.terms), *once_words(tune)]
         return found or [Sentence("There is nothing to compare.", is_open=True)]
 
     def _pair(self, name: str, comparison: PairedComparison, metric: Metric) -> Sentence:

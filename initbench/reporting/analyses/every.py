@@ -10,7 +10,10 @@ from initbench.reporting.analyses.depth import depth_profile
 from initbench.reporting.analyses.divergence import divergence
 from initbench.reporting.analyses.layers import layers
 from initbench.reporting.analyses.prediction import predict
+from initbench.reporting.analyses.protocols import protocols
+from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.training import training_curves
+from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.analyses.tuning import tuning
 from initbench.reporting.analyses.variance import variance
 from initbench.reporting.analyses.workloads import workloads
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.results import Results
 
-_OF_OUTCOMES = (compare, predict)
+_OF_OUTCOMES = (compare, protocols, tunability, stable_rates, predict)
 _OF_ANY = (cost, training_curves, depth_profile, tuning, layers)
 _MORE_OF_OUTCOMES = (divergence, variance)
 

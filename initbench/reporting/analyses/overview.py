@@ -11,6 +11,7 @@ from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.cost import initialization_costs
 from initbench.reporting.analyses.heat_cells import heat_map, order_of
 from initbench.reporting.analyses.lead import Lead, find_lead
+from initbench.reporting.analyses.protocols import protocols
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
@@ -81,6 +82,7 @@ class Overview(Analysis):
         lead: who is better than whom; None where that cannot be told.
         cost: of initialization, None where it is little.
         unknown: what cannot be told, None where there is nothing of the kind.
+        change: what own values change, of a tuned suite; None where there is nothing to compare them with.
     """
 
     results: Results
@@ -92,6 +94,7 @@ class Overview(Analysis):
     lead: Lead | None
     cost: Cost | None
     unknown: Unknown | None
+    change: Sentence | None = None
     name: ClassVar[str] = "overview"
 
     @property
@@ -164,6 +167,7 @@ def overview(results: Results | str | Path) -> Overview:
         lead,
         _cost(results),
         _unknown(results, cells, ranks, lead),
+        None if (tuned := protocols(results)) is None else tuned.main_change,
     )
 
 

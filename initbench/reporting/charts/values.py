@@ -28,6 +28,7 @@ def value_panel(
     place: Callable[[Mapping[str, Any]], str] | None = None,
     log_x: bool = False,
     log_y: bool | None = None,
+    unfinished: str = "not finite",
 ) -> Specification | None:
     """Return the lines of a quantity: the median over the seeds, and a band from the smallest to the largest.
 
@@ -45,6 +46,7 @@ def value_panel(
         log_x: whether the horizontal axis is logarithmic; then what is not positive is left out.
         log_y: whether the vertical one is; by default where no value is negative and the positive ones reach over more
             than a decade.
+        unfinished: what a triangle means.
 
     Returns:
         None where there is nothing to draw.
@@ -63,7 +65,7 @@ def value_panel(
     vertical = log_axis(up, positive) if log_y and positive else Axis(up, nice=True)
     horizontal = log_axis(across, places, 1.1, padding=10) if log_x else _linear(across, places)
     top = {"value": 0}
-    return band_panel(points, colours, horizontal, vertical, top, apart=True, diverged="not finite")
+    return band_panel(points, colours, horizontal, vertical, top, apart=True, diverged=unfinished)
 
 
 def _linear(title: str, places: Sequence[float]) -> Axis:

@@ -43,6 +43,16 @@ WORDS = (
     ),
     Word("workload", r"workloads?", "All that is not compared and is no seed: the network, the data and the recipe."),
     Word("recipe", r"recipes?", "How a network is trained: optimizer, learning rate, number of epochs."),
+    Word(
+        "shared rate",
+        r"shared rates?",
+        "One learning rate for all: the best by mean rank, each ranking its own rates on validation data.",
+    ),
+    Word(
+        "own rate",
+        r"own (?:best )?rates?",
+        "The learning rate that a search of its own found best for a cell, on validation data.",
+    ),
     Word("trial", r"trials?", "One network, initialized and trained once."),
     Word("seed", r"seeds?", "The number that fixes everything random in a trial; several seeds are repetitions."),
     Word("ledger", r"ledgers?", "The folder with one file for each trial. Every report is made from ledgers alone."),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.conditions import effective
-from initbench.reporting.formatting import counted, listed
+from initbench.reporting.formatting import capitalized, counted, listed
 from initbench.reporting.frame import natural
 from initbench.reporting.sharing import distinct
 from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
+from initbench.reporting.tune import RATE
 from initbench.suite.labels import with_contents
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.reporting.results import Results
     from initbench.reporting.terms import Terms
+    from initbench.reporting.tune import Tune
 
 _LONGEST_LIST = 12
 _OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
@@ -59,10 +61,12 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
         f"{compared} on {setting} with initbench {_versions(records, 'initbench')}.",
         f"Each combination of architecture, dataset, recipe and {terms.treatment} (a cell) {ran_with}.",
         f"At equal seeds all {several} see the same data in the same order, so comparisons are paired by seed.",
-        f"Models were trained {_recipe(recipes)}."
+        f"Models were trained {_recipe(recipes, has_tuned_rate=results.tune is not None and results.tune.has_rate)}."
         if recipes
         else "Models were not trained, but measured at initialization.",
     ]
+    if (tune := results.tune) is not None:
+        sentences += _tuned(tune, terms)
     if recipes:  # else there are no outcomes
         sentences += [
             f"Outcomes are {outcomes} after the last epoch; nothing was chosen by them.",
@@ -108,13 +112,35 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
     return " ".join(sentences)
 
 
+def _tuned(tune: Tune, terms: Terms) -> list[str]:
+    """Return how values were chosen."""
+    whose = "One search served all seeds" if tune.is_once else "Each seed had a search of its own"
+    keys = listed([_key(key) for key in tune.keys])
+    verb = "was" if len(tune.keys) == 1 else "were"
+    at = {
+        "own": "each at the best of its own search",
+        "shared": "all at the learning rate with the best mean rank over their searches",
+        "recipe": "all at the values that the recipe writes",
+    }
+    return [
+        f"{capitalized(keys)} {verb} tuned on the validation split, with {tune.tries} tries per cell.",
+        f"{whose}; final trials were trained afresh at what it chose.",
+        *([f"{capitalized(terms.treatment)}s are compared {at[tune.protocol]}."] if tune.protocol else []),
+    ]
+
+
+def _key(key: str) -> str:
+    kind, _, name = key.partition(".")
+    return "the learning rate" if key == RATE else f"the argument {name} of the {kind}"
+
+
 def _workload(terms: Terms) -> str:
     if terms.treatment == "initializer":
         return "architecture, scheme, dataset and recipe"
     return "all that is not compared"
 
 
-def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
+def _recipe(recipes: Sequence[Mapping[str, Any]], *, has_tuned_rate: bool = False) -> str:
     """Return ``for 8 epochs in batches of 64 with SGD (learning rate 0.1, momentum 0.9, schedule cosine)``.
 
     What is on for some networks alone is said so: ``gradients clipped at norm 1.0 or not``.
@@ -125,7 +151,7 @@ def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
         found = {repr(recipe[field]): recipe[field] for recipe in used if field in recipe}
         return sorted((value for value in found.values() if value not in _OFF), key=lambda value: natural(str(value)))
 
-    details = [f"learning rate {_either(values('lr'))}"]
+    details = [f"learning rate {'tuned' if has_tuned_rate else _either(values('lr'))}"]
     for field, words in DETAILS.items():
         if found := values(field):
             amount = "" if found[0] is True else f" {_either(found)}"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from initbench.ledger import TrialRecord
     from initbench.reporting.results import Results
+    from initbench.reporting.tune import Tune
 
 _OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
 _MOST_NAMED = 3
@@ -40,11 +41,14 @@ def facts_line(results: Results) -> str:
     if statuses["failed"]:
         first += f"; {statuses['failed']} failed"
     records = [results.by_id[i] for i in each["trial_id"]]
+    tune = results.tune
+    if tune is not None:
+        first += f"; {counted(tune.searches, 'search trial')}"
     parts = [
         first,
         _datasets(records),
-        _recipe([effective(recipe) for recipe in distinct(record.spec["recipe"] for record in records)]),
-        _time(records),
+        _recipe([effective(recipe) for recipe in distinct(record.spec["recipe"] for record in records)], tune),
+        _time(records if tune is None else results.records),
     ]
     return " · ".join(part for part in parts if part)
 
@@ -75,7 +79,7 @@ def _datasets(records: Sequence[TrialRecord]) -> str:
     return _either(list(found), ", ")
 
 
-def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
+def _recipe(recipes: Sequence[Mapping[str, Any]], tune: Tune | None = None) -> str:
     lengths = dict.fromkeys(
         counted(recipe["steps"], "step") if recipe.get("steps") else _epochs(recipe) for recipe in recipes
     )
@@ -83,7 +87,8 @@ def _recipe(recipes: Sequence[Mapping[str, Any]]) -> str:
         return "measured, not trained"
     optimizers = dict.fromkeys(_OPTIMIZERS.get(recipe["optimizer"], recipe["optimizer"]) for recipe in recipes)
     rates = dict.fromkeys(f"{recipe['lr']:g}" for recipe in recipes)
-    return f"{_either(list(lengths))} of {_either(list(optimizers))}, rate {_either(list(rates))}"
+    rate = f"tuned rate, {tune.tries} tries" if tune is not None and tune.has_rate else f"rate {_either(list(rates))}"
+    return f"{_either(list(lengths))} of {_either(list(optimizers))}, {rate}"
 
 
 def _epochs(recipe: Mapping[str, Any]) -> str:

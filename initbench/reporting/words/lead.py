@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.reporting.words.fitting import said
+from initbench.reporting.words.protocols import chosen_words, short_chosen_words
 from initbench.reporting.words.sizes import difference_words
 
 if TYPE_CHECKING:
@@ -22,24 +23,29 @@ def lead_words(lead: Lead | None, results: Results) -> list[Sentence]:
     """
     if lead is None:
         return []
+    at = at_values(results)
     names = {"winner": results.names.treatment(lead.winner), "loser": results.names.treatment(lead.loser)}
     places = results.names.workloads_of(lead.difference.n)
     if not lead.workload and lead.is_of_ranks:
         low, high = lead.difference.low, lead.difference.high
-        return [
-            said(
-                f"Over {places}, {{winner}} ranks first, ahead of {{loser}} by {{size}}.",
-                f"Over {places}, {{winner}} ranks first, ahead of the last by {{size}}.",
-                names=names,
-                bold=["winner"],
-                size=f"{lead.difference.value:.1f} ranks ({low:.1f} to {high:.1f})",
-            )
+        texts = [
+            f"Over {places}, {{winner}} ranks first, ahead of {{loser}} by {{size}}",
+            f"Over {places}, {{winner}} ranks first, ahead of the last by {{size}}",
         ]
+        size = f"{lead.difference.value:.1f} ranks ({low:.1f} to {high:.1f})"
+        return [said(*(f"{text}{end}." for end in at for text in texts), names=names, bold=["winner"], size=size)]
     metric = results.metric_of[lead.workload or next(iter(results.metric_of))]
     size = difference_words(lead.difference, metric)
     if not lead.workload:
-        text = f"Over {places}, {{winner}} beats {{loser}} by {{size}} on average."
-        return [said(text, names=names, bold=["winner"], size=size)]
+        text = f"Over {places}, {{winner}} beats {{loser}} by {{size}} on average"
+        return [said(*(f"{text}{end}." for end in at), names=names, bold=["winner"], size=size)]
     names["place"] = results.names.workload(lead.workload)
-    text = "On {place}, {winner} beats {loser} by {size}."
-    return [said(text, names=names, bold=["winner", "place"], size=size)]
+    text = "On {place}, {winner} beats {loser} by {size}"
+    return [said(*(f"{text}{end}." for end in at), names=names, bold=["winner", "place"], size=size)]
+
+
+def at_values(results: Results) -> list[str]:
+    """Return at what values the treatments of a tuned suite are compared, as ends of a sentence, the longest first."""
+    if results.tune is None or not results.tune.protocol:
+        return [""]
+    return [f", {chosen_words(results.tune)}", f", {short_chosen_words(results.tune)}"]

@@ -8,6 +8,7 @@ from initbench.reporting.formatting import count, counted
 from initbench.reporting.words.failures import all_workloads, failure_sentences, guessing, with_bold
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.lead import lead_words
+from initbench.reporting.words.protocols import compared_words, once_words
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
 from initbench.reporting.words.sizes import needed_words, outcome_words
 
@@ -34,9 +35,27 @@ def overview_sentences(found: Overview) -> list[Sentence]:
     failures = [] if trains and _one_failure(found) else failure_sentences(found)
     if not [*trains, *lead, *failures, *cost]:
         trains = [_range(found)]
-    room = MOST_SENTENCES - len([*trains, *lead, *cost, *unknown])
+    tuned = tuned_words(found, has_lead=bool(lead))
+    for least in (cost, unknown):  # what own values change is what a report of a tuned suite is for
+        if tuned and len([*trains, *lead, *tuned, *cost, *unknown]) + bool(failures) > MOST_SENTENCES:
+            least.clear()
+    room = MOST_SENTENCES - len([*trains, *lead, *tuned, *cost, *unknown])
     failing = next((texts for texts in failures if len(texts) <= room), failures[-1])[:room] if failures else []
-    return [*trains, *failing, *lead, *cost, *unknown]
+    return [*trains, *failing, *lead, *tuned, *cost, *unknown]
+
+
+def tuned_words(found: Overview, *, has_lead: bool) -> list[Sentence]:
+    """Return at what values the treatments of a tuned suite are compared, where no lead says it; and what these change.
+
+    Args:
+        found: the facts.
+        has_lead: whether there is a sentence on who leads, which ends with it.
+    """
+    tune = found.results.tune
+    if tune is None or not tune.protocol:
+        return []
+    said_of = [] if has_lead else [compared_words(tune, found.results.terms)]
+    return [*said_of, *([found.change] if found.change else []), *once_words(tune)]
 
 
 def _nothing(found: Overview) -> Sentence:

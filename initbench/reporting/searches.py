@@ -1,0 +1,123 @@
+"""The searches of tuned suites: what every try came to, and what was chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from initbench.reporting.compute import initialization_steps
+from initbench.reporting.frame import natural
+from initbench.reporting.tune import RATE
+from initbench.suite.labels import value_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initbench.reporting.results import Results
+
+_COLUMNS = [
+    *("workload", "treatment", "seed", "point", "rate", "metric", "outcome", "chance", "is_trained", "is_diverged"),
+    "steps",
+]
+_CHOSEN = ["workload", "treatment", "seed", "point", "rate"]
+
+
+def tries(results: Results) -> pd.DataFrame:
+    """Return one row per search trial that has a result, those of a search in ascending order of what they try.
+
+    Returns:
+        ``workload, treatment, seed``; ``point``: what it tried, as text; ``rate``: its learning rate; ``metric``: the
+        outcome's name; ``outcome``: on the validation split, oriented, +∞ where it diverged; ``chance``: oriented;
+        ``is_trained``: whether it is better than chance, or just did not diverge where chance is not known;
+        ``is_diverged``; ``steps``: training steps of the cost of its initialization and its training together, missing
+        where a record does not say it.
+    """
+    return results.once(_tries)
+
+
+def _tries(results: Results) -> pd.DataFrame:
+    assert results.tune is not None
+    keys, searched = results.tune.keys, results.searched[results.searched["oriented"].notna()]
+    rows = []
+    for row in searched.to_dict("records"):
+        record = results.by_id[row["trial_id"]]
+        values = {key: row[key] for key in keys if key in row and row[key] == row[key]}
+        trained = row["is_trained"]
+        rows.append(
+            {
+                **{name: row[name] for name in ("workload", "treatment", "seed", "metric")},
+                "point": point_text(values, keys),
+                "rate": row[RATE],
+                "outcome": row["oriented"],
+                "chance": row["oriented_chance"],
+                "is_trained": bool(np.isfinite(row["oriented"]) if np.isnan(trained) else trained),
+                "is_diverged": row["status"] == "diverged",
+                "steps": initialization_steps(record) + float(record.metrics.get("steps") or np.nan),
+                "order": [_order(values.get(key)) for key in keys],
+            }
+        )
+    rows.sort(key=lambda row: (natural(row["workload"]), natural(row["treatment"]), row["seed"], row["order"]))
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    """Return by what values of one key are sorted: numbers by size, others by name, none first."""
+    if isinstance(value, int | float):
+        return 0, value
+    return (-1, 0) if value is None else (1, natural(str(value)))
+
+
+def point_text(values: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Return what was tried: ``0.1``, or ``lr 0.1, tau 0.3`` where more than the learning rate is tuned."""
+    if tuple(keys) == (RATE,):
+        return value_text(float(values[RATE]))
+    return ", ".join(f"{key.partition('.')[2]} {value_text(value)}" for key, value in values.items())
+
+
+def chosen(results: Results) -> pd.DataFrame:
+    """Return what each cell chose at each seed for itself.
+
+    That is the value of its final trial under the protocol ``own``. Where there is none, it is the best of its search,
+    of equals the first.
+
+    Returns:
+        ``workload, treatment, seed, point, rate``.
+    """
+    return results.once(_chosen)
+
+
+def _chosen(results: Results) -> pd.DataFrame:
+    if "own" in results.trials_under:
+        return at_protocol(results, "own")
+    ordered = tries(results).sort_values("outcome", kind="stable")
+    best = ordered.drop_duplicates(["workload", "treatment", "seed"]).sort_index()
+    return best[_CHOSEN].reset_index(drop=True)
+
+
+def at_protocol(results: Results, protocol: str) -> pd.DataFrame:
+    """Return at what values the final trials of a protocol ran: ``workload, treatment, seed, point, rate``."""
+    assert results.tune is not None
+    keys = results.tune.keys
+    rows = []
+    for row in results.trials_under[protocol].to_dict("records"):
+        tuned = set(results.by_id[row["trial_id"]].spec["tuned"])
+        values = {key: row[key] for key in keys if key in tuned}
+        known = {name: row[name] for name in ("workload", "treatment", "seed")}
+        rows.append(known | {"point": point_text(values, keys), "rate": row[RATE]})
+    return pd.DataFrame(rows, columns=_CHOSEN)
+
+
+def counts_text(own: pd.DataFrame) -> str:
+    """Return what the seeds of a cell chose: ``0.1`` where that is the same, ``0.03 (2), 0.1`` where it is not.
+
+    Args:
+        own: rows of one cell, as from `chosen` or `at_protocol`.
+    """
+    found: dict[str, int] = {}
+    for point in own.sort_values("rate", kind="stable")["point"]:
+        found[point] = found.get(point, 0) + 1
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{point} ({number})" if number > 1 else point for point, number in found.items())

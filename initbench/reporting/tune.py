@@ -1,0 +1,76 @@
+"""What the suites of a report tune, and at which values its trials are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from initbench.suite.labels import tuned_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from initbench.ledger import TrialRecord
+
+RATE = "recipe.lr"
+
+
+@dataclass(frozen=True)
+class Tune:
+    """What is tuned.
+
+    Attributes:
+        keys: that are tuned in any cell, the learning rate first.
+        tries: how many a cell tries at one seed, the most of all.
+        is_once: whether some suite does one search for all seeds of a cell.
+        protocol: under which the trials of the report are compared: ``own``, ``shared`` or ``recipe``.
+        protocols: under which there are trials, in the order ``recipe``, ``shared``, ``own``.
+        searches: how many search trials there are.
+    """
+
+    keys: tuple[str, ...]
+    tries: int
+    is_once: bool
+    protocol: str
+    protocols: tuple[str, ...]
+    searches: int
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether the learning rate is tuned."""
+        return RATE in self.keys
+
+    @property
+    def noun(self) -> str:
+        """What a cell chooses, in one word: ``rate`` where that is the learning rate alone, else ``setting``."""
+        return "rate" if self.keys == (RATE,) else "setting"
+
+
+def tune_of(
+    records: Sequence[TrialRecord],
+    searched: pd.DataFrame,
+    protocols: Sequence[str],
+    protocol: str,
+    said: Sequence[Mapping[str, Any]] = (),
+) -> Tune:
+    """Return what is tuned.
+
+    Args:
+        records: of all trials.
+        searched: their search trials, as from `trials.searched_trials`.
+        protocols: as from `trials.protocols_of`.
+        protocol: as from `trials.main_protocol`.
+        said: what the suites say of it (`source.Source.tunes`); what only the trials tell is read from them.
+    """
+    keys = tuned_of(records)
+    counts = searched.groupby(["workload", "treatment", "seed"], sort=False).size()
+    tries = int(counts.max()) if len(counts) else max((int(own.get("tries") or 0) for own in said), default=0)
+    is_once = any(own.get("search") == "once" for own in said)
+    return Tune(keys, tries, is_once, protocol, tuple(protocols), searched["trial_id"].nunique())
+
+
+def tuned_of(records: Sequence[TrialRecord]) -> tuple[str, ...]:
+    """Return the keys that any trial says are tuned, the learning rate first."""
+    return tuple(sorted({key for record in records for key in tuned_keys(record.spec)}, key=lambda k: (k != RATE, k)))

@@ -1,0 +1,383 @@
+"""The report of a tuned suite: what is compared, what own rates change, how easily they are found, how far up."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ledgers import R_SQUARED, Metric, make_scored, make_spec, write_ledger
+from planted import planted, results_of
+from reports import sentences_of, table_of
+from tuned import RATES, curved, tasks, tuned_records, tuned_results
+
+from initbench.errors import InitbenchError
+from initbench.reporting.analyses.comparison import compare
+from initbench.reporting.analyses.overview import overview
+from initbench.reporting.analyses.protocols import protocols
+from initbench.reporting.analyses.stable_rates import stable_rates
+from initbench.reporting.analyses.tunability import tunability
+from initbench.reporting.page.json import render_json
+from initbench.reporting.page.latex import render_latex
+from initbench.reporting.page.markdown import render_markdown
+from initbench.reporting.report import contents_of, write_report
+from initbench.reporting.results import Results, read_results
+from initbench.reporting.source import Source
+from initbench.reporting.words.sentence import MOST_WORDS, words_in
+
+BEST = {"low": 0.01, "middle": 0.1, "high": 0.316}
+FLOORS = {"low": 0.08, "middle": 0.12, "high": 0.16}
+SPREAD = (0.0, 0.004, -0.003, 0.002)
+
+
+def noise(at):
+    """Return a small number that is another for each trial, the same in every run; what seeds share is in it."""
+    number = sum((i + 1) * 97.3 * (sum(map(ord, str(own))) % 89) for i, own in enumerate(at))
+    return SPREAD[at.seed] + 0.002 * math.sin(number)
+
+
+def family(at):
+    """Each treatment has a best rate of its own; at it, `low` is the best, at the recipe's and shared ones `middle`."""
+    return min(0.9, curved(BEST[at.treatment], FLOORS[at.treatment], 0.08)(at.rate) + noise(at))
+
+
+def flat(at):
+    return 0.2 + 0.01 * at.seed
+
+
+@pytest.fixture(scope="module")
+def planted_family():
+    return tuned_results(tuned_records(family, ["net", "other", "third"], list(BEST), seeds=4, written=0.316))
+
+
+def cells_of(analysis, name):
+    return {(row["workload"], row["treatment"]): row for row in table_of(analysis, name).frame.to_dict("records")}
+
+
+# --- what is compared
+
+
+def test_one_final_trial_of_each_cell_and_seed_is_compared_that_at_its_own_rate(planted_family):
+    trials = planted_family.trials
+    assert len(trials) == trials.drop_duplicates(["workload", "treatment", "seed"]).shape[0] == 3 * 3 * 4
+    assert {name: set(own["recipe.lr"]) for name, own in trials.groupby("treatment")} == {
+        name: {rate} for name, rate in BEST.items()
+    }
+    # Seeds that chose differently are replicates all the same.
+    assert set(trials["treatment"]) == set(BEST)
+    assert set(trials["workload"]) == {"net", "other", "third"}
+
+
+def test_seeds_that_chose_differently_are_one_cell():
+    def outcome(at):
+        return 0.1 + 0.05 * abs(math.log10(at.rate / RATES[at.seed + 1]))
+
+    results = tuned_results(tuned_records(outcome, ["net"], ["a", "b"]))
+    assert sorted(results.trials["recipe.lr"]) == sorted(2 * RATES[1:4])
+    assert list(results.cells["seeds"]) == [3, 3]
+    assert sorted(results.cells["treatment"]) == ["a", "b"]
+    found = tunability(results)
+    assert "Seeds chose different rates for a and b." in sentences_of(found, "net")
+    assert cells_of(found, "good_rates")["net", "a"]["chosen"] == "0.00316, 0.01, 0.0316"
+
+
+def test_the_frame_of_every_trial_says_its_protocols_and_only_where_a_suite_tunes():
+    results = tuned_results(tuned_records(family, ["net"], list(BEST), seeds=2, written=0.316))
+    frame = results.frame
+    own = frame[(frame["treatment"] == "high") & (frame["seed"] == 0) & (frame["phase"] == "final")]
+    assert sorted(own["protocols"]) == ["recipe own", "shared"]
+    assert set(frame.loc[frame["phase"] == "search", "protocols"]) == {""}
+    untuned = results_of(planted({"net": {"a": [0.1, 0.2, 0.3], "b": [0.2, 0.3, 0.5]}}))
+    assert "protocols" not in untuned.frame
+    assert untuned.tune is None
+    assert protocols(untuned) is tunability(untuned) is stable_rates(untuned) is None
+
+
+def test_without_trials_at_own_rates_the_next_protocol_is_compared_and_said():
+    records = tuned_records(family, ["net", "other"], list(BEST))
+    own = [
+        replace(r, spec=r.spec | {"protocols": [p for p in r.spec.get("protocols", ()) if p != "own"]}) for r in records
+    ]
+    kept = [r for r in own if r.spec["phase"] == "search" or r.spec["protocols"]]
+    results = tuned_results(kept)
+    assert results.tune.protocol == "shared"
+    assert set(results.trials["recipe.lr"]) == {0.1}
+    assert "all at the shared rate that their searches chose" in " ".join(sentences_of(overview(results)))
+    searches = [r for r in kept if r.spec["phase"] == "search"]
+    assert len(tuned_results(searches).trials) == 0
+
+
+def test_the_first_screen_says_at_which_rates_and_what_they_change(planted_family):
+    found = sentences_of(overview(planted_family))
+    assert len(found) <= 5
+    assert sum("each at the rate that its own search of 7 chose" in text for text in found) == 1
+    assert sum(text.startswith("Own rates change ") for text in found) == 1
+    assert all(words_in(text) <= MOST_WORDS for text in found)
+
+
+# --- a planted family: each treatment has a best rate of its own
+
+
+def test_own_rates_recover_the_planted_ones(planted_family):
+    places = cells_of(protocols(planted_family), "protocols")
+    for (_, treatment), row in places.items():
+        assert float(row["own_values"]) == BEST[treatment]
+        assert row["own_outcome"] == pytest.approx(FLOORS[treatment], abs=0.01)
+        assert (row["recipe_values"], row["shared_values"]) == ("0.316", "0.1")
+
+
+def test_the_order_at_a_shared_rate_is_another_and_the_report_says_so(planted_family):
+    found = protocols(planted_family)
+    places = cells_of(found, "protocols")
+    order = {
+        name: [places["net", treatment][f"{name}_rank"] for treatment in BEST] for name in ("recipe", "shared", "own")
+    }
+    assert order == {"recipe": [3, 1, 2], "shared": [2, 1, 3], "own": [1, 2, 3]}
+    texts = sentences_of(found)
+    both = "at the recipe’s rate and at the shared rate"
+    assert f"middle has the best mean rank over 3 networks {both}, low at their own rates." in texts
+    assert texts[0] == "Own rates change 3 of 9 verdicts on pairs against the shared rate."
+    assert texts[1] == "Own rates change 6 of 9 verdicts on pairs against the recipe’s rate."
+    net = sentences_of(found, "net")
+    assert "low beats middle at their own rates; at the recipe’s rate and at the shared rate it is the reverse." in net
+    assert all(words_in(text) <= MOST_WORDS for text in texts)
+
+
+def test_every_verdict_that_changes_is_in_a_sentence_of_its_workload(planted_family):
+    found = protocols(planted_family)
+    for flip in found.flips:
+        subject = planted_family.names.workload(flip.workload) if flip.workload else ""
+        texts = sentences_of(found, subject)
+        assert any(f"{flip.first} beats" in text and flip.second in text for text in texts), flip
+
+
+def test_verdicts_are_those_of_the_comparison(planted_family):
+    verdicts = protocols(planted_family).verdicts["own"]
+    frame = table_of(compare(planted_family), "paired_differences").frame
+    for row in frame.to_dict("records"):
+        key = (row["workload"], *sorted([row["treatment"], compare(planted_family).reference]))
+        difference = verdicts[key].difference
+        sign = 1 if key[1] == row["treatment"] else -1
+        assert sign * difference.value == pytest.approx(row["difference"])
+        assert difference.half_width == pytest.approx((row["high"] - row["low"]) / 2)
+
+
+def test_who_trains_at_some_rates_alone_is_said_of_it_and_not_of_every_pair():
+    def outcome(at):
+        if at.treatment == "fragile" and at.rate > 0.05:
+            return None
+        return 0.1 + noise(at) + (0.2 if at.treatment == "plain" else 0.0)
+
+    results = tuned_results(tuned_records(outcome, ["net", "other"], ["fragile", "plain", "sturdy"]))
+    found = protocols(results)
+    texts = sentences_of(found, "net")
+    assert "fragile trains at the shared rate and at its own rate, and not at the recipe’s rate." in texts
+    assert not any("fragile" in text and "beats" in text for text in texts)
+    assert "fragile trains" not in str(found.main_change)  # at the shared rate it does
+    flips = [flip for flip in found.flips if "fragile" in flip[1:3] and flip.workload == "net"]
+    assert flips
+    assert all(flip.is_of_training for flip in flips)
+
+
+def test_the_first_screen_says_who_trains_at_own_rates_alone():
+    def outcome(at):
+        if at.treatment == "shy" and at.rate > 0.05:
+            return None
+        slow = 0.3 if at.rate < 0.05 and at.treatment != "shy" else 0.0
+        return 0.1 + slow + 0.1 * (at.treatment == "brave") + noise(at)
+
+    results = tuned_results(tuned_records(outcome, ["net", "other"], ["shy", "bold", "brave"]))
+    change = str(protocols(results).main_change)
+    assert change.startswith("Own rates change 4 of 6 verdicts: shy trains on net at its own rate, and not at the ")
+
+
+def test_where_no_verdict_changes_that_is_said():
+    def outcome(at):
+        return 0.1 + 0.2 * (at.treatment == "worse") + noise(at)
+
+    found = protocols(tuned_results(tuned_records(outcome, ["net"], ["better", "worse"])))
+    assert sentences_of(found)[0] == "Own rates change none of 1 verdict on pairs against the shared rate."
+    assert found.flips == []
+
+
+# --- one search for all seeds
+
+
+def test_one_search_for_all_seeds_is_warned_of_wherever_verdicts_are_told():
+    records = tuned_records(family, ["net", "other"], list(BEST), once=True)
+    results = tuned_results(records, once=True)
+    for analysis in (overview(results), compare(results), protocols(results)):
+        [warning] = [text for text in sentences_of(analysis) if text.startswith("Warning: ")]
+        assert "one search chose for all seeds" in warning
+        assert "7 to 20\N{NO-BREAK SPACE}%" in warning
+    assert len(sentences_of(overview(results))) <= 5
+    found = tunability(results)
+    assert len(found.curves) == 0
+    assert any(text.startswith("No cell has a curve by the number of tries") for text in found.remarks)
+    assert not any("Warning" in text for text in sentences_of(compare(tuned_results(records))))
+
+
+# --- how easily a rate is found
+
+
+def test_tries_ranges_and_edges_of_a_planted_cell():
+    def outcome(at):
+        place = RATES.index(at.rate)
+        if at.treatment == "narrow":  # one good rate, the largest two diverge
+            return None if place > 4 else [0.5, 0.5, 0.5, 0.5, 0.1][place] + 0.001 * at.seed
+        return 0.2 + 0.001 * at.seed - 0.0001 * place  # every rate is good, the best is the largest
+
+    found = tunability(tuned_results(tuned_records(outcome, ["net"], ["narrow", "wide"])))
+    ranges = cells_of(found, "good_rates")
+    assert (ranges["net", "narrow"]["low"], ranges["net", "narrow"]["high"]) == (0.1, 0.1)
+    assert ranges["net", "wide"]["factor"] == pytest.approx(1000)
+    assert (ranges["net", "narrow"]["edge"], ranges["net", "wide"]["edge"]) == ("", "largest")
+    texts = sentences_of(found)
+    assert (
+        "Good rates range the widest with wide, at least 1000-fold, and the least with narrow, one rate alone." in texts
+    )
+    assert (
+        "The best rate of wide lies at the edge of what was tried, the largest: a better one may lie beyond." in texts
+    )
+    curve = found.curves[found.curves["treatment"] == "narrow"].set_index("tries")
+    # One try in random order is the mean of all, diverged ones at chance; with all 7 it is the best rate.
+    assert curve.loc[1, "value_median"] == pytest.approx((4 * 0.5 + 0.1 + 2 * 0.9) / 7 + 0.001 * 5 / 7, abs=1e-9)
+    assert curve.loc[7, "value_median"] == pytest.approx(0.101)
+    # Two tries miss the one good rate with probability 5/7, and are both diverged ones in 1 of 21 pairs.
+    second = 6 / 21 * 0.101 + 14 / 21 * 0.501 + 1 / 21 * 0.9
+    assert curve.loc[2, "value_median"] == pytest.approx(second, abs=1e-9)
+
+
+def test_tries_cost_their_training_and_their_initialization():
+    results = tuned_results(tuned_records(flat, ["net"], ["plain", "tuner"]))
+    first = tunability(results).curves.query("tries == 1").set_index("treatment")["compute"]
+    # 100 forward passes, each with one call of autograd, are 100 gradients.
+    assert (first["plain"], first["tuner"]) == (168.0, 268.0)
+    last = tunability(results).curves.query("tries == 7").set_index("treatment")["compute"]
+    assert last["tuner"] == 7 * 268.0
+
+
+def test_seeds_that_tried_other_points_have_no_curve_and_are_said_to():
+    def points(seed):
+        return tuple(rate * (1 + 0.1 * seed) for rate in RATES)
+
+    records = tuned_records(flat, ["net"], ["a", "b"], points=points)
+    found = tunability(tuned_results(records))
+    assert len(found.curves) == 0
+    assert found.figures == []
+    assert len(found.rates) == 2 * 3 * 7
+    assert any("rates of its own" in text for text in found.remarks)
+
+
+def test_values_of_a_metric_of_which_higher_is_better_are_in_its_own_direction():
+    entries = tasks(replace(R_SQUARED, name="r_squared", label="R²", split=""), 0.0, 0.01)
+
+    def outcome(at):
+        return {"a": 0.9, "b": 0.7}[at.treatment] - 0.1 * abs(math.log10(at.rate / 0.1)) + noise(at)
+
+    results = tuned_results(tuned_records(outcome, ["net"], ["a", "b"], entries=entries, task="regression"))
+    found = tunability(results)
+    curve = found.curves[found.curves["treatment"] == "a"].set_index("tries")["value_median"]
+    assert list(curve) == sorted(curve)
+    assert curve[7] == pytest.approx(0.9, abs=0.02)
+    own = cells_of(protocols(results), "protocols")
+    assert own["net", "a"]["own_outcome"] == pytest.approx(0.9, abs=0.02)
+    assert own["net", "a"]["own_rank"] == 1
+    assert "is_open" not in own["net", "a"]
+    assert cells_of(found, "good_rates")["net", "a"]["best"] == 0.1
+
+
+# --- how far up training is stable
+
+
+def test_the_largest_stable_rate_against_the_best_one():
+    limits = {"limited": 0.1, "free": math.inf, "between": 0.316}
+
+    def outcome(at):
+        best = 0.1 if at.treatment == "limited" else 0.01 if at.seed else 0.0316
+        value = curved(best, 0.1, 0.05, limits[at.treatment])(at.rate)
+        return None if value is None else value + noise(at)
+
+    found = stable_rates(tuned_results(tuned_records(outcome, ["net"], list(limits))))
+    rows = cells_of(found, "stable_rates")
+    assert rows["net", "limited"]["ratio"] == pytest.approx(1.0)
+    assert (rows["net", "limited"]["ratio_low"], rows["net", "limited"]["ratio_high"]) == pytest.approx((1.0, 10.0))
+    ratio = (0.316 / 0.0316 * (0.316 / 0.01) ** 2) ** (1 / 3)
+    assert rows["net", "between"]["ratio"] == pytest.approx(ratio)
+    logs = np.log([0.316 / 0.0316, 0.316 / 0.01, 0.316 / 0.01])
+    half = 4.302652729911275 * logs.std(ddof=1) / math.sqrt(3)
+    assert rows["net", "between"]["ratio_high"] == pytest.approx(ratio * math.exp(half))
+    assert (rows["net", "free"]["open_seeds"], rows["net", "between"]["open_seeds"]) == (3, 0)
+    texts = sentences_of(found)
+    assert "limited: the best rate is the largest stable one over 3 seeds." in texts
+    assert any(text.startswith("free: the largest stable rate is at least 68 times ") for text in texts)
+    assert all(words_in(text) <= MOST_WORDS for text in texts)
+
+
+# --- more than the rate
+
+
+def test_a_hyperparameter_that_is_tuned_beside_the_rate_is_shown_with_it():
+    keys, net, records = ("recipe.lr", "initializer.tau"), {"name": "net"}, []
+    entries = tasks(replace(Metric("error", "lower", best=0.0, unit="%", scale=100, primary=True)), 0.9, 0.01)
+    for seed in range(3):
+        for tau in (0.1, 0.5):
+            for rate in (0.01, 0.1):
+                value = 0.1 + (rate != 0.1) * 0.1 + (tau != 0.5) * 0.05 + 0.001 * seed
+                own = make_spec(
+                    {"name": "taut", "tau": tau}, net, seed, recipe={"lr": rate}, phase="search", tuned=keys
+                )
+                records.append(make_scored(own, entries["validation"], value))
+        best = {"recipe": {"lr": 0.1}, "tuned": keys, "protocols": ("own",)}
+        records.append(make_scored(make_spec({"name": "taut", "tau": 0.5}, net, seed, **best), entries["test"], 0.1))
+        other = {"recipe": {"lr": 0.1}, "tuned": keys[:1], "protocols": ("recipe", "own")}
+        records.append(
+            make_scored(make_spec({"name": "plain"}, net, seed, **other), entries["test"], 0.2 + 0.01 * seed)
+        )
+    results = Results(Source(records))
+    assert (results.tune.noun, results.tune.tries, results.tune.keys) == ("setting", 4, keys)
+    assert sorted(set(results.trials["treatment"])) == ["plain", "taut"]
+    found = tunability(results)
+    chosen = {key[1]: row["chosen"] for key, row in cells_of(found, "good_rates").items()}
+    assert chosen == {"taut": "lr 0.1, tau 0.5", "plain": "lr 0.1"}
+    # At each rate the best of the other values counts.
+    by_rate = found.rates.set_index("rate")["value_median"]
+    assert (by_rate[0.1], by_rate[0.01]) == pytest.approx((0.101, 0.201))
+    assert "the settings that its own search of 4 chose" in " ".join(sentences_of(compare(results)))
+
+
+# --- the whole report
+
+
+@pytest.mark.slow  # it draws every figure
+def test_a_folder_has_the_report_in_every_form(tmp_path, planted_family):
+    ledger = write_ledger(tmp_path / "fair", list(planted_family.records))
+    said = {"keys": {"recipe.lr": list(RATES)}, "tries": 7, "points": "grid", "search": "once", "protocols": ["own"]}
+    ledger.write_suite("name: fair\n", {"schema": 2, "compare": ["initializer"], "tune": said})
+    written = write_report(ledger.folder)
+    files = {path.name for path in written.files}
+    tables = ("protocols", "verdicts", "good_rates", "tunability", "searched", "stable_rates")
+    assert {f"{name}.csv" for name in tables} <= files
+    page = written.page.read_text("utf-8")
+    results = read_results(ledger.folder)
+    assert results.tune.is_once
+    contents = contents_of(results)
+    for text in (page, render_markdown(contents), render_latex(contents)):
+        assert "what was tried" in text or "stable" in text
+    data = json.loads(render_json(contents))
+    names = [analysis["name"] for analysis in data["analyses"]]
+    assert names[:4] == ["comparison", "protocols", "tunability", "stable_rates"]
+    assert "36 trials: 3 initializers × 3 networks × 4 seeds; 252 search trials" in data["line"]
+    assert "The learning rate was tuned on the validation split, with 7 tries per cell." in data["methods"]
+
+
+def test_a_damaged_tune_is_one_line(tmp_path, planted_family):
+    ledger = write_ledger(tmp_path, list(planted_family.records[:3]))
+    for damaged in (["recipe.lr"], {"search": "sometimes"}):
+        ledger.write_suite("", {"schema": 2, "tune": damaged})
+        with pytest.raises(InitbenchError) as refused:
+            read_results(tmp_path)
+        assert str(refused.value).startswith(f"{tmp_path / 'resolved.json'}: tune does not say")
+        assert "\n" not in str(refused.value)
