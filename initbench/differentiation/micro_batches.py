@@ -77,9 +77,10 @@ def losses_of(
         ArgumentError: see `micro_batches`.
     """
     loss_of = partial(differentiable_loss, loss_fn=loss_fn, batch_norm=batch_norm, third=third)
-    parts = [] if micro_batch_size is None else micro_batches(model, batch, loss_fn, micro_batch_size)
-    if len(parts) < 2:
-        return [partial(loss_of, inputs=batch[0], targets=batch[1])]
+    whole = MicroBatch(*batch, share=1.0)
+    parts = [whole] if micro_batch_size is None else micro_batches(model, batch, loss_fn, micro_batch_size)
+    if len(parts) == 1:
+        return [partial(loss_of, inputs=parts[0].inputs, targets=parts[0].targets)]
     return [partial(_share_of_loss, part=part, loss_of=loss_of) for part in parts]
 
 
@@ -121,7 +122,7 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
     if layer is not None:
         name = next(name for name, module in model.named_modules() if module is layer)
         raise ArgumentError(
-            f"cannot be met: BatchNorm ({name}) takes the statistics of the batch, which its micro-batches do not have; "
+            f"cannot be met: BatchNorm ({name}) takes the statistics of the batch, which micro-batches do not have; "
             f"{_INSTEAD}",
             _ARGUMENT,
         )
@@ -163,8 +164,8 @@ def _check_sum(model: nn.Module, first: MicroBatch, last: MicroBatch, loss_fn: L
         )
     if not _near(*_derivatives(outputs, (first, last), loss_fn), 2 / 3):
         raise ArgumentError(
-            "cannot be met: loss_fn is not the mean over samples, or over the targets that are not -100; take the batch "
-            "whole",
+            "cannot be met: the loss is not the mean over samples, or over the targets that are not -100; take the "
+            "batch whole",
             _ARGUMENT,
         )
 
