@@ -20,6 +20,7 @@ from initbench.checks import check_count
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
 from initbench.outputs import tensor_of
+from initbench.preservation import forgetful
 from initbench.user_code import mean_loss, running_on
 
 if TYPE_CHECKING:
@@ -148,8 +149,9 @@ def _count(targets: Tensor) -> Tensor:
 def _check_sum(model: nn.Module, first: MicroBatch, last: MicroBatch, loss_fn: LossFunction) -> None:
     """Raise an ArgumentError where the loss of two micro-batches is not the sum of their shares."""
     before = _random_states(first.inputs)
-    outputs = [_outputs(model, part.inputs) for part in (first, last)]
-    mixed = _outputs(model, torch.cat([first.inputs[-1:], last.inputs[:1]]))
+    with forgetful(model):
+        outputs = [_outputs(model, part.inputs) for part in (first, last)]
+        mixed = _outputs(model, torch.cat([first.inputs[-1:], last.inputs[:1]]))
     if not all(map(torch.equal, before, _random_states(first.inputs))):
         raise ArgumentError(
             "cannot be met: the model draws random numbers, as dropout in training mode, which are others for "
