@@ -17,6 +17,7 @@ PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 BENCHMARKS = (
     "training_step",
     "gradient_quotient",
+    "micro_batches",
     "metainit_step",
     "gradinit_iteration",
     "gpt_step",

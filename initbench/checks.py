@@ -17,3 +17,9 @@ def check_count(name: str, value: int) -> None:
     """Raise an ArgumentError unless an integer is at least 1."""
     if value < 1:
         raise ArgumentError(f"must be at least 1, got {value}", name)
+
+
+def check_optional_count(name: str, value: int | None) -> None:
+    """Raise an ArgumentError unless an integer is at least 1, or None."""
+    if value is not None:
+        check_count(name, value)

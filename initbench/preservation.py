@@ -20,7 +20,7 @@ def preserved(model: nn.Module) -> Iterator[None]:
 
     That is the training mode of every module, every buffer (running statistics of BatchNorm), `requires_grad`, and
     the gradients, which are None inside. What modules keep of their parameters in eval mode is forgotten before each
-    pass of the model and at the end (see `_forgetful`).
+    pass of the model and at the end (see `forgetful`).
     """
     modes = [(module, module.training) for module in model.modules()]
     buffers = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
@@ -29,7 +29,7 @@ def preserved(model: nn.Module) -> Iterator[None]:
     for parameter, _, _ in parameters:
         parameter.grad = None
     try:
-        with _forgetful(model):
+        with forgetful(model):
             yield
     finally:
         for module, mode in modes:
@@ -45,7 +45,7 @@ def preserved(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _forgetful(model: nn.Module) -> Iterator[None]:
+def forgetful(model: nn.Module) -> Iterator[None]:
     """Empty before each pass, and at the end, what modules have computed from their parameters and kept.
 
     timm's LeViT, EfficientFormer and TinyViT keep attention biases in eval mode until `train` is called, which holds

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from torch.func import functional_call
 
+from initbench.errors import ArgumentError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor, nn
 
@@ -35,3 +37,20 @@ def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[T
         return partial(functional_call, model, placed, tie_weights=False)
 
     return forward_with
+
+
+def forward_at(model: nn.Module, parameters: Sequence[Tensor], values: Sequence[Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return the model's forward pass with other values in the place of some of its parameters.
+
+    Args:
+        model: whose parameters they are.
+        parameters: which are replaced.
+        values: what stands for each.
+
+    Raises:
+        ArgumentError: one of `parameters` is not the model's.
+    """
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    if any(id(parameter) not in names for parameter in parameters):
+        raise ArgumentError("must belong to the model for method finite_difference", "parameters")
+    return functional(model)({names[id(p)]: value for p, value in zip(parameters, values, strict=True)})

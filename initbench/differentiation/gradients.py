@@ -70,15 +70,42 @@ def hessian_products(
         parameters: what g was taken over.
         create_graph: see above.
     """
-    # Gradients that are constant (where the loss is linear in a parameter) have no graph and add nothing to Hg.
-    outputs = [g for g in gradients if g is not None and g.requires_grad]
-    return _differentiate(outputs, parameters, outputs, create_graph=create_graph)
+    return vector_products(gradients, gradients, parameters, create_graph=create_graph)
+
+
+def vector_products(
+    tensors: Sequence[Tensor | None],
+    vectors: Sequence[Tensor | None],
+    parameters: Sequence[Tensor],
+    *,
+    create_graph: bool = False,
+) -> list[Tensor | None]:
+    """Return the derivative of Σ ⟨tensor, vector⟩ for each parameter, None where none of the tensors depends on it.
+
+    Of gradients it is Hv; H is symmetric.
+
+    Args:
+        tensors: made with `create_graph`; None for zeros.
+        vectors: one for each tensor, of its shape; None for zeros.
+        parameters: what is differentiated for.
+        create_graph: whether the result can be differentiated, through the tensors and the vectors.
+    """
+    # A gradient that is constant (where the loss is linear in a parameter) has no graph and adds nothing.
+    pairs = zip(tensors, vectors, strict=True)
+    kept = [(t, v) for t, v in pairs if t is not None and v is not None and t.requires_grad]
+    return _differentiate([t for t, _ in kept], parameters, [v for _, v in kept], create_graph=create_graph)
 
 
 def flatten(tensors: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> Tensor:
     """Return tensors as one vector, zeros standing for None."""
     pairs = zip(tensors, parameters, strict=True)
     return torch.cat([(torch.zeros_like(p) if t is None else t).flatten() for t, p in pairs])
+
+
+def unflatten(vector: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Return the parts of a vector in the shapes of the parameters: what `flatten` has joined."""
+    parts = torch.split(vector, [p.numel() for p in parameters])
+    return [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
 
 
 def _differentiate(

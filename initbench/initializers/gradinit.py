@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from initbench.batch_norms import batch_norms
 from initbench.batches import NOT_FINITE, DataKind, is_finite
-from initbench.checks import check_count, check_positive
+from initbench.checks import check_count, check_optional_count, check_positive
 from initbench.differentiation.gradients import differentiable_parameters
 from initbench.errors import ArgumentError, InitializationError
-from initbench.initializers.batch_norm import batch_norms
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.gradinit_micro_batches import MicroBatchedObjective
 from initbench.initializers.gradinit_objective import Objective
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
 from initbench.registry import Initializer, register_initializer
@@ -63,6 +64,7 @@ def gradinit(
     clip: float = 1.0,
     data: DataKind = "real",
     batch_size: int = 64,
+    micro_batch_size: int | None = None,
 ) -> Apply:
     """Learn one scale for each parameter tensor with which one step of the training to come lowers the loss most.
 
@@ -96,12 +98,17 @@ def gradinit(
         clip: of each scale's derivative; 1 in the authors' code for CIFAR-10.
         data: ``real`` or ``random`` half-batches.
         batch_size: samples of a half-batch.
+        micro_batch_size: samples that are in memory at a time, for two half-batches that are larger than memory; null
+            for all. ‖g‖, the loss and their derivatives are those of the whole batches, up to rounding; an iteration
+            costs two forward passes, and three backward passes where ‖g‖ is descended, two where the loss is. With
+            `second_order` the loss takes three and four. A model with BatchNorm is refused.
 
     Raises:
         ArgumentError: an argument is out of its range.
     """
     check_count("iterations", iterations)
     check_count("batch_size", batch_size)
+    check_optional_count("micro_batch_size", micro_batch_size)
     bound = math.inf if isinstance(gamma, str) else gamma
     _check({"tau": tau, "gamma": None if bound == math.inf else bound, "eta": eta, "clip": clip}, floor, overlap)
 
@@ -112,7 +119,7 @@ def gradinit(
         trainable = differentiable_parameters(model, "gradinit")
         form = optimizer or ("sgd" if context.optimizer.name == "sgd" else "adam")
         largest = _GAMMA[form] if bound is None else bound
-        objective = Objective(model, trainable, context, form, step_size)
+        objective = _objective((model, trainable, context, form, step_size), micro_batch_size, second_order)
         scales = Scales(trainable, tau, floor, clip)
         draw = context.batches(data, batch_size)
         history: list[tuple[str, float, Tensor]] = []
@@ -121,7 +128,7 @@ def gradinit(
             a, b = next(draw), next(draw)
             both, second = _join(a, b), None
             # A gradient that can be differentiated costs more, and where ‖g‖ was far below γ it is hardly needed.
-            guessed = (largest == math.inf or size < largest / 2) and not second_order
+            guessed = objective.costs_more and (largest == math.inf or size < largest / 2) and not second_order
             g, norm = objective.gradient(both, differentiable=not guessed)
             size = norm.item()
             if guessed and size > largest:
@@ -188,6 +195,16 @@ def _step_size(eta: float | None, context: InitializationContext) -> float:
         raise ArgumentError(_NO_STEP, "eta")
     check_positive("eta", step_size)
     return step_size
+
+
+def _objective(
+    given: tuple[nn.Module, dict[str, nn.Parameter], InitializationContext, str, float],
+    micro_batch_size: int | None,
+    second_order: bool,
+) -> Objective:
+    if micro_batch_size is None:
+        return Objective(*given)
+    return MicroBatchedObjective(*given, micro_batch_size, second_order=second_order)
 
 
 def _set_modes(model: nn.Module) -> str | None:

@@ -28,9 +28,12 @@ class Objective:
         eta: size of the step.
 
     Attributes:
+        costs_more: whether a gradient that can be differentiated costs more than one that cannot.
         forward_passes: over a batch, so far.
         backward_passes: as well.
     """
+
+    costs_more = True
 
     def __init__(
         self,
@@ -59,9 +62,7 @@ class Objective:
         else:
             loss = mean_loss(self._model, batch, self._loss_fn)
         gradients = self._differentiate(loss, create_graph=differentiable)
-        norm: Tensor = torch.linalg.vector_norm(
-            flatten(gradients, list(self._trainable.values())), 2 if self._form == "sgd" else 1
-        )
+        norm = self._norm(flatten(gradients, list(self._trainable.values())))
         return {n: g for n, g in zip(self._trainable, gradients, strict=True) if g is not None}, norm
 
     def of_gradient_norm(self, norm: Tensor) -> list[Tensor | None]:
@@ -70,12 +71,19 @@ class Objective:
 
     def of_loss(self, g: dict[str, Tensor], norm: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor | None]]:
         """Return L(batch; θ − η·step(g)) / η, 0-dim, and its derivatives."""
-        step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
-        moved = {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
         self.forward_passes += 1
-        forward = self._forward_with(moved)
+        forward = self._forward_with(self._moved(g, norm))
         value = mean_loss(forward, batch, self._loss_fn) / self._eta
         return value.detach(), self._differentiate(value)
+
+    def _norm(self, gradient: Tensor) -> Tensor:
+        norm: Tensor = torch.linalg.vector_norm(gradient, 2 if self._form == "sgd" else 1)
+        return norm
+
+    def _moved(self, g: dict[str, Tensor], norm: Tensor) -> dict[str, Tensor]:
+        """Return the parameters after the step, by name."""
+        step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
+        return {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
 
     def _differentiate(self, value: Tensor, *, create_graph: bool = False) -> list[Tensor | None]:
         self.backward_passes += 1

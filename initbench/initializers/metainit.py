@@ -6,18 +6,17 @@ Dauphin & Schoenholz, "MetaInit: Initializing learning by learning to initialize
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
+from initbench.batch_norms import batch_norms, uses_batch_statistics
 from initbench.batches import NOT_FINITE, DataKind, is_finite
-from initbench.checks import check_count, check_positive
+from initbench.checks import check_count, check_optional_count, check_positive
 from initbench.differentiation.gradients import differentiable_parameters, loss_gradients
-from initbench.differentiation.loss import differentiable_loss
+from initbench.differentiation.micro_batches import losses_of
 from initbench.errors import ArgumentError, InitializationError
-from initbench.initializers.batch_norm import batch_norms, uses_batch_statistics
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.metainit_norms import NormOptimizer, Norms
 from initbench.probes.gradient_quotient import Method, VectorNorm, quotient_and_gradients
@@ -32,8 +31,14 @@ if TYPE_CHECKING:
 _LOOK_EVERY = 50
 _MOMENTUM = 0.9
 _PLATEAU_TOLERANCE = 0.05
-_FORWARD_PASSES: dict[Method, int] = {"exact": 1, "finite_difference": 2}
-_BACKWARD_PASSES = 3  # for g, for Hg or the gradient after the step, and for the derivative of GQ
+# Forward and backward passes of a step, the latter for g, for Hg or the gradient after the step, and for the derivative
+# of GQ; in micro-batches as `initbench.probes.micro_batched_quotient` has them.
+_PASSES: dict[tuple[Method, bool], tuple[int, int]] = {
+    ("exact", False): (1, 3),
+    ("finite_difference", False): (2, 3),
+    ("exact", True): (4, 8),
+    ("finite_difference", True): (4, 6),
+}
 
 
 @register_initializer(
@@ -58,6 +63,7 @@ def metainit(
     mode: Literal["eval", "train"] = "eval",
     batch_size: int = 32,
     zeros: Literal["refuse", "keep"] = "refuse",
+    micro_batch_size: int | None = None,
 ) -> Apply:
     """Tune the norm of each weight so that the gradient quotient falls, by default by signSGD on random batches.
 
@@ -97,6 +103,9 @@ def metainit(
         zeros: what becomes of a weight that is all zeros, whose norm has no derivative: ``refuse`` the model, as the
             listing would divide by the norm, or ``keep`` the zeros and tune the other weights, which is ours and not
             the paper's. GQ is over all parameters in both.
+        micro_batch_size: samples that are in memory at a time, for a batch that is larger than memory; null for all.
+            GQ and its derivative are those of the whole batch, up to rounding; a step costs four forward passes and
+            eight backward passes, six with finite differences. BatchNorm in mode ``train`` is refused.
 
     Raises:
         ArgumentError: an argument is out of its range, or has no effect.
@@ -109,6 +118,7 @@ def metainit(
         raise ArgumentError("has an effect only with the optimizer signsgd", "momentum")
     check_positive("eps", eps)
     check_count("batch_size", batch_size)
+    check_optional_count("micro_batch_size", micro_batch_size)
     _check_plateau(plateau_window, plateau_tolerance)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
@@ -125,18 +135,13 @@ def metainit(
         loss_fn = context.loss
         quotients: list[Tensor] = []
         finite: list[Tensor] = []  # of each batch; read where a quotient is not
-        plateau_at = None
+        plateau_at, passes = None, [0, 0]
         for step, batch in zip(range(steps), context.batches(data, batch_size), strict=False):
             finite.append(is_finite(batch))
-            loss_of = partial(
-                differentiable_loss,
-                inputs=batch[0],
-                targets=batch[1],
-                loss_fn=loss_fn,
-                batch_norm=statistics == "batch statistics",
-                third=True,
-            )
-            gq, gradients = quotient_and_gradients(model, loss_of, parameters, eps, norm, method)
+            batch_norm = statistics == "batch statistics"
+            losses = losses_of(model, batch, loss_fn, micro_batch_size, batch_norm=batch_norm, third=True)
+            gq, gradients = quotient_and_gradients(model, losses, parameters, eps, norm, method)
+            passes = [sum(pair) for pair in zip(passes, _PASSES[method, len(losses) > 1], strict=True)]
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)
             if step == 0:
                 _check_first_step(gq, slopes, tuned, finite)
@@ -152,10 +157,7 @@ def metainit(
         norms.finish()
         _check_batch(finite, norms.finite_steps)
         _write_record(context.record, norms, quotients)
-        context.record.cost = {
-            "forward": _FORWARD_PASSES[method] * len(quotients),
-            "backward": _BACKWARD_PASSES * len(quotients),
-        }
+        context.record.cost = dict(zip(("forward", "backward"), passes, strict=True))
         context.record.conditions |= {
             "steps": steps,
             "lr": lr,

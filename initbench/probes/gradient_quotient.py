@@ -6,17 +6,16 @@ listing of Figure 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
 
 from initbench.batches import DataKind, LossFunction, move, reference_parameter
-from initbench.checks import check_count, check_positive
-from initbench.differentiation.functional import functional
+from initbench.checks import check_count, check_optional_count, check_positive
+from initbench.differentiation.functional import forward_at
 from initbench.differentiation.gradients import (
     check_parameters,
     flatten,
@@ -24,20 +23,21 @@ from initbench.differentiation.gradients import (
     loss_gradients,
     trainable_parameters,
 )
-from initbench.differentiation.loss import differentiable_loss
+from initbench.differentiation.micro_batches import losses_of
 from initbench.errors import ArgumentError
 from initbench.preservation import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
 from initbench.probes.measurement import Scalar
+from initbench.probes.micro_batched_quotient import micro_batched_quotient
 from initbench.registry import register_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from initbench.differentiation.micro_batches import LossOf
+
 VectorNorm = Literal["l1", "l2"]
 Method = Literal["exact", "finite_difference"]
-LossOf = Callable[[Callable[[Tensor], Any]], Tensor]
-"""Returns the loss of a batch, differentiable three times, for a model's forward pass."""
 REFERENCE = "Dauphin & Schoenholz, MetaInit, NeurIPS 2019"
 
 
@@ -50,6 +50,7 @@ def gradient_quotient(
     parameters: Iterable[Tensor] | None = None,
     norm: VectorNorm = "l1",
     method: Method = "exact",
+    micro_batch_size: int | None = None,
 ) -> Tensor:
     """Return GQ = 1/N ‖(g − Hg) / (g + ε) − 1‖ of a model's loss on one batch, 0-dim.
 
@@ -72,22 +73,29 @@ def gradient_quotient(
         norm: ``l1`` as in equation (1), or ``l2``: the L2 norm in its place, still divided by N (Figure 4).
         method: ``exact`` is the left side of equation (1); ``finite_difference`` its right side, where g(θ − g(θ))
             stands for g − Hg. They are equal for a quadratic loss.
+        micro_batch_size: samples that are in memory at a time, for a batch that is larger than memory; null for all.
+            The quotient is that of the whole batch, up to rounding, and so is its derivative, which is for parameters
+            alone and cannot be differentiated again. The loss must be a mean over samples, each by itself (of integer
+            targets over those that are not -100): BatchNorm and dropout in training mode are refused. It costs about
+            four gradients.
 
     Raises:
         ArgumentError: `eps`, `norm` or `method` is none of the above.
-        ArgumentError: `parameters` or the loss is none of the above.
+        ArgumentError: `parameters` or the loss is none of the above, or not for micro-batches.
     """
     check_positive("eps", eps)
     over = trainable_parameters(model) if parameters is None else list(parameters)
     check_parameters(over)
     third = torch.is_grad_enabled()  # the derivative of what is returned
-    loss_of = partial(differentiable_loss, inputs=inputs, targets=targets, loss_fn=loss_fn, third=third)
-    return quotient_and_gradients(model, loss_of, over, eps, norm, method)[0]
+    if micro_batch_size is not None and third and inputs.requires_grad:
+        raise ArgumentError("gives no derivative for inputs, which require one: detach them", "micro_batch_size")
+    losses = losses_of(model, (inputs, targets), loss_fn, micro_batch_size, third=third)
+    return quotient_and_gradients(model, losses, over, eps, norm, method)[0]
 
 
 def quotient_and_gradients(
     model: nn.Module,
-    loss_of: LossOf,
+    losses: Sequence[LossOf],
     parameters: Sequence[Tensor],
     eps: float,
     norm: VectorNorm = "l1",
@@ -99,25 +107,30 @@ def quotient_and_gradients(
 
     Args:
         model: whose loss it is.
-        loss_of: returns the loss of the batch for the model's forward pass.
+        losses: one function that returns the loss of the batch for the model's forward pass, or several whose sum it is
+            (see `losses_of`), of which one at a time is in memory.
         parameters: what g and H are taken over.
         eps: ε0 of equation (1).
         norm: see `gradient_quotient`.
         method: see `gradient_quotient`.
 
     Raises:
-        ValueError: `norm` or `method` is none of these.
+        ArgumentError: `norm` or `method` is none of these.
         ArgumentError: one of `parameters` is not the model's, which finite differences need.
     """
+    if method not in {"exact", "finite_difference"}:
+        raise ArgumentError(f"must be exact or finite_difference, got {method!r}", "method")
+    if len(losses) > 1:
+        quotient = partial(_quotient, eps=eps, norm=norm)
+        return micro_batched_quotient(model, losses, parameters, quotient, exact=method == "exact")
+    loss_of = losses[0]
     gradients = loss_gradients(loss_of(model), parameters, create_graph=method == "exact" or torch.is_grad_enabled())
     g = flatten(gradients, parameters)
     if method == "exact":
         products = hessian_products(gradients, parameters, create_graph=torch.is_grad_enabled())
         changed = g - flatten(products, parameters)
-    elif method == "finite_difference":
-        changed = _gradient_after_step(model, loss_of, parameters, gradients)
     else:
-        raise ArgumentError(f"must be exact or finite_difference, got {method!r}", "method")
+        changed = _gradient_after_step(model, loss_of, parameters, gradients)
     return _quotient(g, changed, eps, norm), gradients
 
 
@@ -174,13 +187,9 @@ def _gradient_after_step(
     Raises:
         ArgumentError: one of `parameters` is not the model's.
     """
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    if any(id(parameter) not in names for parameter in parameters):
-        raise ArgumentError("must belong to the model for method finite_difference", "parameters")
     with torch.enable_grad():
         moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]
-    values = {names[id(parameter)]: value for parameter, value in zip(parameters, moved, strict=True)}
-    loss = loss_of(functional(model)(values))
+    loss = loss_of(forward_at(model, parameters, moved))
     return flatten(loss_gradients(loss, moved, create_graph=torch.is_grad_enabled()), parameters)
 
 
@@ -191,6 +200,7 @@ def gradient_quotient_probe(
     batches: int = 8,
     eps: float = 1e-5,
     mode: Literal["eval", "train"] = "eval",
+    micro_batch_size: int | None = None,
 ) -> Measure:
     """Relative change of the gradient over one step of gradient descent (GQ), median over batches.
 
@@ -204,6 +214,9 @@ def gradient_quotient_probe(
         batches: number of batches.
         eps: ε0 of equation (1).
         mode: ``eval`` as in the paper's listing (BatchNorm uses its running statistics), or ``train``.
+        micro_batch_size: samples that are in memory at a time; null for the whole batch. The value is that of the whole
+            batch, up to rounding, and costs about four gradients in place of three. BatchNorm and dropout in mode
+            ``train`` are refused.
 
     Raises:
         ArgumentError: a number is out of its range.
@@ -211,6 +224,7 @@ def gradient_quotient_probe(
     check_count("batch_size", batch_size)
     check_count("batches", batches)
     check_positive("eps", eps)
+    check_optional_count("micro_batch_size", micro_batch_size)
 
     def measure(model: nn.Module, context: ProbeContext) -> Scalar:
         like = reference_parameter(model)
@@ -220,9 +234,8 @@ def gradient_quotient_probe(
         with preserved(model), forked_rng(model, context.seed, "probe"), torch.no_grad():
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
-                inputs, targets = move(batch, like)
-                loss_of = partial(differentiable_loss, inputs=inputs, targets=targets, loss_fn=context.loss)
-                value, gradients = quotient_and_gradients(model, loss_of, over, eps)
+                losses = losses_of(model, move(batch, like), context.loss, micro_batch_size)
+                value, gradients = quotient_and_gradients(model, losses, over, eps)
                 g = flatten(gradients, over)
                 values.append(value)
                 fractions.append(fraction_below_epsilon(g, eps))
@@ -243,6 +256,8 @@ def gradient_quotient_probe(
             "saturated": fraction > 0.5 and floor > middle / 2,
             "per_batch": per_batch,
         }
+        if micro_batch_size is not None:
+            conditions["micro_batch_size"] = micro_batch_size
         return Scalar(middle, conditions)
 
     return measure

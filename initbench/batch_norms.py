@@ -1,4 +1,4 @@
-"""The BatchNorm layers of a model, whose statistics tuners choose."""
+"""The BatchNorm layers of a model, and whose statistics they use."""
 
 from __future__ import annotations
 

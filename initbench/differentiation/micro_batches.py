@@ -1,0 +1,226 @@
+"""A batch in micro-batches, one after another in memory, whose losses add up to that of the batch.
+
+A loss that is a mean over samples, each by itself, is the sum over micro-batches of share × mean loss, and so are its
+derivatives: L = Σ wᵢ Lᵢ. The share wᵢ is that of the targets that the mean is over. Where a sample's output depends on
+the others of its batch, or on random numbers, there is no such sum, and the batch is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from initbench.batch_norms import batch_norms, uses_batch_statistics
+from initbench.checks import check_count
+from initbench.differentiation.loss import differentiable_loss
+from initbench.errors import ArgumentError
+from initbench.outputs import tensor_of
+from initbench.preservation import forgetful
+from initbench.user_code import mean_loss, running_on
+
+if TYPE_CHECKING:
+    from initbench.batches import Batch, LossFunction
+
+LossOf = Callable[[Callable[[Tensor], Any]], Tensor]
+"""Returns the loss of a batch, or the share of it that is a micro-batch's, for a model's forward pass."""
+
+_ARGUMENT = "micro_batch_size"
+_INSTEAD = "take the batch whole, or the model in eval mode"
+_IGNORED = -100
+"""The target that PyTorch's losses leave out of their mean, where nothing else is said (``ignore_index``)."""
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A part of a batch.
+
+    Attributes:
+        inputs: (samples, ...).
+        targets: as many.
+        share: of its mean loss in that of the batch.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    share: float
+
+    @property
+    def batch(self) -> Batch:
+        """Inputs and targets."""
+        return self.inputs, self.targets
+
+
+def losses_of(
+    model: nn.Module,
+    batch: Batch,
+    loss_fn: LossFunction,
+    micro_batch_size: int | None = None,
+    *,
+    batch_norm: bool = False,
+    third: bool = False,
+) -> list[LossOf]:
+    """Return functions that sum to the mean loss of a batch: one of the whole batch, or one of each micro-batch.
+
+    Args:
+        model: in the mode in which it is differentiated.
+        batch: inputs and targets.
+        loss_fn: mean loss of a batch from (outputs, targets).
+        micro_batch_size: samples of a micro-batch; None for the whole batch, as where it has no more.
+        batch_norm: see `differentiable_loss`.
+        third: see `differentiable_loss`.
+
+    Raises:
+        ArgumentError: see `micro_batches`.
+    """
+    loss_of = partial(differentiable_loss, loss_fn=loss_fn, batch_norm=batch_norm, third=third)
+    whole = MicroBatch(*batch, share=1.0)
+    parts = [whole] if micro_batch_size is None else micro_batches(model, batch, loss_fn, micro_batch_size)
+    if len(parts) == 1:
+        return [partial(loss_of, inputs=parts[0].inputs, targets=parts[0].targets)]
+    return [partial(_share_of_loss, part=part, loss_of=loss_of) for part in parts]
+
+
+def _share_of_loss(forward: Callable[[Tensor], Any], *, part: MicroBatch, loss_of: Callable[..., Tensor]) -> Tensor:
+    with torch.enable_grad():
+        return part.share * loss_of(forward, inputs=part.inputs, targets=part.targets)
+
+
+def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: int) -> list[MicroBatch]:
+    """Return the micro-batches of a batch, in its order; the last one may have fewer samples, and a small batch is one.
+
+    A share is a micro-batch's part of the targets of the batch: of the entries that are not -100 where targets are
+    integers, which PyTorch's losses leave out, else of the samples. A micro-batch without any is left out. That the
+    loss is the sum, and that a sample's output is its own, is checked on the first and the last micro-batch, which
+    costs a forward pass of both.
+
+    Args:
+        model: in the mode in which it is differentiated.
+        batch: inputs and targets.
+        loss_fn: mean loss of a batch from (outputs, targets).
+        size: samples of a micro-batch.
+
+    Raises:
+        ArgumentError: `size` is below 1, targets have other samples than inputs, or the loss is no such sum: of a norm
+            that takes its statistics over the batch, as BatchNorm in training mode, of dropout in training mode, or of
+            a `loss_fn` that is not this mean.
+        InitializationError: the model or `loss_fn` fails.
+    """
+    check_count(_ARGUMENT, size)
+    inputs, targets = batch
+    if len(inputs) <= size:
+        return [MicroBatch(inputs, targets, 1.0)]
+    if targets.dim() == 0 or len(targets) != len(inputs):
+        raise ArgumentError(
+            f"takes {len(inputs)} samples apart, and needs targets for each, got shape {tuple(targets.shape)}",
+            _ARGUMENT,
+        )
+    layer = next(filter(uses_batch_statistics, batch_norms(model)), None)
+    if layer is not None:
+        name = next(name for name, module in model.named_modules() if module is layer)
+        raise ArgumentError(
+            f"cannot be met: BatchNorm ({name}) takes the statistics of the batch, which micro-batches do not have; "
+            f"{_INSTEAD}",
+            _ARGUMENT,
+        )
+    pieces = list(zip(torch.split(inputs, size), torch.split(targets, size), strict=True))
+    counts = torch.stack([_count(part) for _, part in pieces]).tolist()
+    if sum(counts) == 0:  # the loss is that of the whole batch, which is no number either
+        counts = [len(part) for _, part in pieces]
+    total = sum(counts)
+    parts = [MicroBatch(x, y, count / total) for (x, y), count in zip(pieces, counts, strict=True) if count]
+    if len(parts) > 1:
+        _check_sum(model, parts[0], parts[-1], loss_fn)
+    return parts
+
+
+def _count(targets: Tensor) -> Tensor:
+    """Return over how many targets the mean loss is, 0-dim."""
+    if targets.is_floating_point() or targets.is_complex():
+        return torch.tensor(len(targets), device=targets.device)
+    return (targets != _IGNORED).sum()
+
+
+@torch.no_grad()
+def _check_sum(model: nn.Module, first: MicroBatch, last: MicroBatch, loss_fn: LossFunction) -> None:
+    """Raise an ArgumentError where the loss of two micro-batches is not the sum of their shares."""
+    before = _random_states(first.inputs)
+    with forgetful(model):
+        outputs = [_outputs(model, part.inputs) for part in (first, last)]
+        mixed = _outputs(model, torch.cat([first.inputs[-1:], last.inputs[:1]]))
+    if not all(map(torch.equal, before, _random_states(first.inputs))):
+        raise ArgumentError(
+            "cannot be met: the model draws random numbers, as dropout in training mode, which are others for "
+            f"micro-batches; {_INSTEAD}",
+            _ARGUMENT,
+        )
+    if not _near(mixed, torch.cat([outputs[0][-1:], outputs[1][:1]]), 1 / 4):
+        raise ArgumentError(
+            "cannot be met: the output for a sample depends on the other samples of its batch, as by a norm on the "
+            f"statistics of the batch; {_INSTEAD}",
+            _ARGUMENT,
+        )
+    if not _near(*_derivatives(outputs, (first, last), loss_fn), 2 / 3):
+        raise ArgumentError(
+            "cannot be met: the loss is not the mean over samples, or over the targets that are not -100; take the "
+            "batch whole",
+            _ARGUMENT,
+        )
+
+
+def _outputs(model: nn.Module, inputs: Tensor) -> Tensor:
+    with running_on(inputs):
+        outputs = tensor_of(model(inputs))
+    if not torch.is_tensor(outputs) or outputs.dim() == 0 or len(outputs) != len(inputs):
+        got = f"shape {tuple(outputs.shape)}" if torch.is_tensor(outputs) else type(outputs).__name__
+        raise ArgumentError(f"needs a model with outputs for each of {len(inputs)} samples, got {got}", _ARGUMENT)
+    return outputs
+
+
+@torch.enable_grad()
+def _derivatives(
+    outputs: list[Tensor], parts: tuple[MicroBatch, MicroBatch], loss_fn: LossFunction
+) -> tuple[Tensor, Tensor]:
+    """Return the derivatives of two micro-batches' loss for their outputs: of both at once, and of their shares."""
+    leaves = [output.detach().requires_grad_() for output in outputs]
+    both = mean_loss(lambda _: torch.cat(leaves), _joined(*parts), loss_fn)
+    whole = sum(part.share for part in parts)
+    shares = torch.stack(
+        [
+            part.share / whole * mean_loss(lambda _, leaf=leaf: leaf, part.batch, loss_fn)  # type: ignore[misc]
+            for part, leaf in zip(parts, leaves, strict=True)
+        ]
+    )
+    found = []
+    for loss in (both, shares.sum()):
+        gradients = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * 2
+        zeros = map(torch.zeros_like, leaves)
+        found.append(torch.cat([zero if g is None else g for g, zero in zip(gradients, zeros, strict=True)]))
+    return found[0], found[1]
+
+
+def _joined(first: MicroBatch, second: MicroBatch) -> Batch:
+    return torch.cat([first.inputs, second.inputs]), torch.cat([first.targets, second.targets])
+
+
+def _near(first: Tensor, second: Tensor, power: float) -> bool:
+    """Return whether two tensors differ by rounding alone; also where they hold what is not finite.
+
+    Args:
+        first: any shape.
+        second: as well.
+        power: of the machine epsilon: a difference is as large in units of the largest entry. A deep network magnifies
+            rounding, and what a batch's statistics change is large; a loss function does not.
+    """
+    bound = torch.finfo(first.dtype).eps ** power * second.abs().max()
+    return not bool(((first - second).abs() > bound).any())
+
+
+def _random_states(like: Tensor) -> list[Tensor]:
+    """Return the states of the global generators that a model may draw from on the device of a tensor."""
+    states = [torch.get_rng_state()]
+    return [*states, torch.cuda.get_rng_state(like.device)] if like.is_cuda else states
