@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import DataError, InitbenchError, SuiteError
+from initbench.execution.checkpoint_folder import CheckpointFolder
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
 from initbench.execution.recorder import Progress, Recorder, SuiteFiles
@@ -112,11 +113,13 @@ def run_suite(
         resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
         files = SuiteFiles(_text(suite), resolved)
         planned = (*plan.trials, *plan.unselected)
-        recorder = Recorder(files, planned, missing, records, ledger, uri, progress)
+        checkpoints = CheckpointFolder.of(suite, folder)
+        recorder = Recorder(files, planned, missing, records, ledger, uri, progress, checkpoints)
         try:
             if missing:
+                kept = None if checkpoints is None else checkpoints.settings
                 try:
-                    execute(Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers), recorder)
+                    execute(Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers, kept), recorder)
                 finally:
                     progress.end()
             else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initbench.execution.checkpoints import CheckpointSettings
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
     from initbench.suite.spec import TrialSpec
@@ -25,6 +26,9 @@ class Observer(Protocol):
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
         """This fraction of a trial's training is done."""
 
+    def noted(self, spec: TrialSpec, message: str) -> None:
+        """The user should know this of a trial that runs, in one line."""
+
     def finished(self, record: TrialRecord) -> None:
         """A trial has ended, with whatever status."""
 
@@ -39,6 +43,7 @@ class Job:
         gpus: GPUs that one trial takes; a fraction shares one.
         plugins: files to import before a trial runs.
         workers: most trials at a time; None for as many as the resources admit.
+        checkpoints: when trials under way are kept, and where; None for never.
     """
 
     trials: Sequence[TrialSpec]
@@ -46,6 +51,7 @@ class Job:
     gpus: float = 0.0
     plugins: tuple[PluginFile, ...] = ()
     workers: int | None = None
+    checkpoints: CheckpointSettings | None = None
 
 
 class Executor(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
@@ -24,7 +25,8 @@ def run_in_process(job: Job, observer: Observer) -> None:
     observer.ready()
     for spec in job.trials:
         observer.started(spec)
-        observer.finished(attempt_trial(spec, _teller(observer, spec), device, job.plugins))
+        told = partial(observer.noted, spec)
+        observer.finished(attempt_trial(spec, _teller(observer, spec), device, job.plugins, job.checkpoints, told))
 
 
 def _teller(observer: Observer, spec: TrialSpec) -> Callable[[int, int], None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from initbench.execution.checkpoint_folder import CheckpointFolder
     from initbench.ledger import Ledger, TrialRecord
     from initbench.suite.spec import TrialSpec
     from initbench.tracking.thread import TrackingThread
@@ -72,6 +73,7 @@ class Recorder:
         ledger: where records go; its folder has the suite's name.
         uri: of MLflow.
         progress: is told of everything.
+        checkpoints: of the trials; None where none are kept.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Recorder:
         ledger: Ledger,
         uri: str,
         progress: Progress,
+        checkpoints: CheckpointFolder | None = None,
     ) -> None:
         self.files = files
         self.planned = tuple(planned)
@@ -93,6 +96,8 @@ class Recorder:
         self.uri = uri
         self.progress = progress
         self.tracking: TrackingThread | None = None
+        self.checkpoints = checkpoints
+        self.told: set[str] = set()
 
     def ready(self) -> None:
         """Write the first bytes: nothing can be wrong with the request any more."""
@@ -100,6 +105,9 @@ class Recorder:
 
         self.ledger.write_suite(*self.files)
         self._label_anew()
+        if self.checkpoints:
+            for note in self.checkpoints.open(self.missing, self.records):
+                self.progress.note(note)
         self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
         for record in self.ledger.records():  # what a killed driver recorded and did not pass on
             self.tracking.put(record, self.labels.of(record))
@@ -121,15 +129,25 @@ class Recorder:
         """See `Observer`."""
         self.progress.progressed(spec, fraction)
 
+    def noted(self, spec: TrialSpec, message: str) -> None:  # noqa: ARG002  # the message names the trial where it has to
+        """See `Observer`; what is so for several trials is told once."""
+        if message not in self.told:
+            self.told.add(message)
+            self.progress.note(message)
+
     def finished(self, record: TrialRecord) -> None:
         """See `Observer`."""
         self.ledger.write(record)
+        if self.checkpoints:
+            self.checkpoints.ended(record)
         if self.tracking:
             self.tracking.put(record, self.labels.of(record))
         self.progress.finished(record)
 
     def close(self) -> None:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
+        if self.checkpoints:
+            self.checkpoints.close()
         if self.tracking:
             records = list(self.ledger.records())
             labels = Labels((), records)
@@ -142,5 +160,7 @@ class Recorder:
 
     def abandon(self) -> None:
         """End at once; the next run passes on what MLflow lacks."""
+        if self.checkpoints:
+            self.checkpoints.close()
         if self.tracking:
             self.tracking.abandon()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
+_MINUTES = 10.0
 DEFAULT_PROBES = ("gradient_quotient", "gradient_norm")
 _ONE_OR_SEVERAL = {"dataset", "compare"}
 
@@ -38,6 +39,15 @@ def _factors(value: Any) -> Any:
     if not isinstance(value, str | list):
         raise ValueError(f"must be a factor or a list of factors, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
     return _listed(value)
+
+
+def _folder_alone(value: Any) -> Any:
+    """Read ``checkpoints: /scratch/me`` as the folder."""
+    if not (value is None or isinstance(value, str | dict | Checkpoints)):
+        raise ValueError(  # pydantic's protocol
+            f"must be a folder or a mapping {{every_minutes: ...}}, or null for none, got {show(value)}"
+        )
+    return {"folder": value} if isinstance(value, str) else value
 
 
 def _counted(value: Any) -> Any:
@@ -104,6 +114,36 @@ class Resources(BaseModel):
         return value
 
 
+class Checkpoints(BaseModel):
+    """When trials under way are kept on disk, and where. It changes no number and is no part of a trial's id.
+
+    Attributes:
+        every_epochs: epochs between two checkpoints of a trial.
+        every_minutes: minutes between them, in the place of `every_epochs`; where neither is given 10.
+        folder: in it a folder of the suite's name has them; None for ``checkpoints`` beside the ledger. Nodes of a
+            cluster have to reach it at the same path.
+    """
+
+    model_config = _STRICT
+
+    every_epochs: Annotated[int, Field(ge=1)] | None = None
+    every_minutes: Annotated[float, Field(gt=0)] | None = None
+    folder: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_period(self) -> Self:
+        if self.every_epochs is not None and self.every_minutes is not None:
+            raise ValueError("has every_epochs and every_minutes; give one of them")
+        return self
+
+    @property
+    def every_seconds(self) -> float | None:
+        """Seconds between two checkpoints; None where epochs are counted."""
+        if self.every_epochs is not None:
+            return None
+        return 60 * (_MINUTES if self.every_minutes is None else self.every_minutes)
+
+
 class SuiteFile(BaseModel):
     """A suite file as written; `Suite` is what it means.
 
@@ -120,6 +160,9 @@ class SuiteFile(BaseModel):
         probes: what is measured before training.
         seeds: a number of replicates, or their seeds.
         resources: what each trial takes.
+        checkpoints: when trials under way are kept, and where; null for never.
+        keep_checkpoints: ``last`` keeps the network as it is after the last step; ``none`` removes the checkpoints of a
+            trial that has come to a result.
     """
 
     model_config = _STRICT
@@ -136,6 +179,14 @@ class SuiteFile(BaseModel):
     probes: list[NamedEntry] = [Entry(name=name) for name in DEFAULT_PROBES]
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), BeforeValidator(_counted)] = [0]
     resources: Resources = Resources()
+    checkpoints: Annotated[Checkpoints | None, BeforeValidator(_folder_alone)] = Checkpoints()
+    keep_checkpoints: Literal["none", "last"] = "none"
+
+    @model_validator(mode="after")
+    def _keeps_what_there_is(self) -> Self:
+        if self.checkpoints is None and self.keep_checkpoints != "none":
+            raise ValueError(f"keep_checkpoints: {self.keep_checkpoints} needs checkpoints, which are switched off")
+        return self
 
     @field_validator("name")
     @classmethod
@@ -203,6 +254,6 @@ def recipe_takes_a_list(field: str) -> bool:
 
 
 def _valid_keys(key: Key) -> list[str]:
-    owners: dict[str | int, type[BaseModel]] = {"rules": Rule, "resources": Resources}
+    owners: dict[str | int, type[BaseModel]] = {"rules": Rule, "resources": Resources, "checkpoints": Checkpoints}
     owner = SuiteFile if len(key) == 1 else owners.get(key[0])
     return list(owner.model_fields) if owner else []
