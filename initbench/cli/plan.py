@@ -25,6 +25,9 @@ from initbench.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from initbench.suite.schema import Checkpoints
+    from initbench.suite.spec import TrialSpec
+
 _MOST_PAIRS = 5
 
 
@@ -72,6 +75,8 @@ def plan(
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     statuses = Ledger(out / request.suite.name).statuses()
     summary = plan_data(request.suite, request.plan, statuses)
+    if request.suite.checkpoints is not None:
+        summary["checkpoints"] = _checkpoints(request.suite.checkpoints, request.plan.missing(statuses))
     if power:
         folder = out / request.suite.name
         sought = 0.01 if difference is None else difference
@@ -126,6 +131,16 @@ def _print(summary: dict[str, Any]) -> None:
     trials = f"{counted(total, 'trial')} in {counted(len(cells), 'cell')}"
     have = f"{total - missing} {'has' if total - missing == 1 else 'have'} a result"
     out.print(f"{trials}: {missing} to run, {have}{excluded}")
+    if missing and "checkpoints" in summary:
+        out.print(summary["checkpoints"]["text"], markup=False)
+
+
+def _checkpoints(asked: Checkpoints, missing: tuple[TrialSpec, ...]) -> dict[str, Any]:
+    """Return when trials are kept, and what the largest checkpoint takes."""
+    from initbench.execution.checkpoint_size import largest_checkpoint, sentence
+
+    largest = largest_checkpoint(missing)
+    return {**asked.model_dump(), "largest_bytes": largest, "text": sentence(asked, largest)}
 
 
 def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:

@@ -8,27 +8,33 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initbench.execution.checkpoint_size import largest_checkpoint, sentence
 from initbench.execution.checkpoints import MARK_FILE, CheckpointSettings
 from initbench.reporting.formatting import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
     from initbench.suite.load import Suite
+    from initbench.suite.schema import Checkpoints
     from initbench.suite.spec import TrialSpec
 
 _RESULTS = {"finished", "diverged"}
+# Bytes of a checkpoint from which on a run says what they take.
+_LARGE = 100_000_000
 
 
 class CheckpointFolder:
     """A folder with one folder for each trial under way.
 
     Args:
+        asked: what the suite asks for.
         settings: what workers are told.
     """
 
-    def __init__(self, settings: CheckpointSettings) -> None:
+    def __init__(self, asked: Checkpoints, settings: CheckpointSettings) -> None:
+        self.asked = asked
         self.settings = settings
         self.folder = Path(settings.folder)
 
@@ -52,9 +58,9 @@ class CheckpointFolder:
             every_seconds=asked.every_seconds,
             keep=suite.keep_checkpoints,
         )
-        return cls(settings)
+        return cls(asked, settings)
 
-    def open(self, missing: Iterable[TrialSpec], records: Mapping[str, TrialRecord]) -> list[str]:
+    def open(self, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord]) -> list[str]:
         """Make the folder, remove what is left of trials that have a result, and return what the user should know.
 
         Args:
@@ -69,8 +75,14 @@ class CheckpointFolder:
         for record in records.values():
             self.ended(record)
         going_on = sum(any((self.folder / trial.id).glob("step-*.pt")) for trial in missing)
+        notes = []
+        largest = largest_checkpoint(missing)
+        if largest is not None and largest >= _LARGE:
+            notes.append(f"{sentence(self.asked, largest)} (in {self.folder})")
         go = "goes" if going_on == 1 else "go"
-        return [f"{counted(going_on, 'trial')} {go} on from a checkpoint in {self.folder}"] if going_on else []
+        if going_on:
+            notes.append(f"{counted(going_on, 'trial')} {go} on from a checkpoint in {self.folder}")
+        return notes
 
     def ended(self, record: TrialRecord) -> None:
         """Remove the checkpoints of a trial whose record is in the ledger, if it is a result and they are not kept."""

@@ -6,7 +6,16 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from initbench.suite.treatments import DEFAULT_COMPARE
 from initbench.training.recipe import Recipe
@@ -182,12 +191,6 @@ class SuiteFile(BaseModel):
     checkpoints: Annotated[Checkpoints | None, BeforeValidator(_folder_alone)] = Checkpoints()
     keep_checkpoints: Literal["none", "last"] = "none"
 
-    @model_validator(mode="after")
-    def _keeps_what_there_is(self) -> Self:
-        if self.checkpoints is None and self.keep_checkpoints != "none":
-            raise ValueError(f"keep_checkpoints: {self.keep_checkpoints} needs checkpoints, which are switched off")
-        return self
-
     @field_validator("name")
     @classmethod
     def _a_folder_name(cls, value: str) -> str:
@@ -196,6 +199,13 @@ class SuiteFile(BaseModel):
                 "must begin with a letter or digit and have letters, digits, '-', '_' and '.' alone "
                 f"(it names a folder), got {show(value)}"
             )
+        return value
+
+    @field_validator("keep_checkpoints")
+    @classmethod
+    def _keeps_what_there_is(cls, value: str, info: ValidationInfo) -> str:
+        if value != "none" and info.data.get("checkpoints", 0) is None:
+            raise ValueError(f"{value} needs checkpoints, and the suite says checkpoints: null")
         return value
 
     @field_validator("seeds")
