@@ -64,8 +64,7 @@ def is_alive(pid, started):
 def is_worker(pid):
     """Whether a process is an actor of Ray that runs trials."""
     with suppress(OSError):
-        name = Path(f"/proc/{pid}/cmdline").read_bytes()
-        return name.startswith(b"ray::") and not name.startswith(b"ray::IDLE")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::ImplicitFunc")
     return False
 
 
@@ -106,6 +105,10 @@ class Sweep:
                 epochs[record.stem] = EPOCHS
         return epochs
 
+    def is_done(self):
+        """Whether every trial has its record."""
+        return sum(epochs == EPOCHS for epochs in self.kept().values()) == TRIALS
+
     def observe(self):
         """(What is kept, how many epochs were trained until then): from here on no kept epoch may be trained."""
         kept = self.kept()  # first: an epoch is in the log before it is kept
@@ -127,27 +130,24 @@ def torment(sweep, chance):
     """Kill drivers and workers until there were enough kills; return how many of each, and what was seen after each."""
     killed, seen = Counter(), []
     while killed.total() < KILLS:
-        driver = start(sweep.folder, log=sweep.log)
-        processes = {}
-        while killed.total() < KILLS and wait_for_epochs(sweep, driver, chance.randint(2, 12)):
-            time.sleep(chance.uniform(0.0, 0.1))
-            processes |= descendants(driver.pid)
-            workers = sorted(pid for pid in processes if is_worker(pid))
-            if chance.random() < 0.3 or not workers:
-                killed["driver"] += 1
+        driver, processes = start(sweep.folder, log=sweep.log), {}
+        try:
+            while killed.total() < KILLS and wait_for_epochs(sweep, driver, chance.randint(2, 12)):
+                time.sleep(chance.uniform(0.0, 0.1))
+                alive = descendants(driver.pid)
+                processes |= alive
+                workers = sorted(filter(is_worker, alive))
+                kind = "driver" if chance.random() < 0.3 or not workers else "worker"
+                with suppress(ProcessLookupError):  # it may have ended meanwhile
+                    os.kill(driver.pid if kind == "driver" else chance.choice(workers), signal.SIGKILL)
+                    killed[kind] += 1
                 seen.append(sweep.observe())
-                end(driver, processes)
-                break
-            with suppress(ProcessLookupError):
-                os.kill(chance.choice(workers), signal.SIGKILL)
-                killed["worker"] += 1
-            seen.append(sweep.observe())
-        else:
-            if killed.total() < KILLS:  # the sweep came to its end: trials whose workers were killed are tried again
-                assert sweep.kept() != Counter(dict.fromkeys(sweep.kept(), EPOCHS)), "too few trials for so many kills"
-            processes |= descendants(driver.pid)
-            end(driver, processes)
+                if kind == "driver":
+                    break
+        finally:
+            end(driver, processes | descendants(driver.pid))
         seen.append(sweep.observe())
+        assert killed.total() == KILLS or not sweep.is_done(), "too few trials for so many kills"
     return killed, seen
 
 

@@ -33,10 +33,10 @@ probes: []
 
 
 class Killing(Progress):
-    """Keeps what the user is told, and ends the run when so much of the second trial is done."""
+    """Keeps what the user is told, and ends the run when so much of the n-th trial is done."""
 
-    def __init__(self, at=2.0):
-        self.at = at
+    def __init__(self, at=2.0, nth=2):
+        self.at, self.nth = at, nth
         self.notes, self.begun, self.fractions = [], [], []
 
     def started(self, spec):
@@ -44,7 +44,7 @@ class Killing(Progress):
 
     def progressed(self, spec, fraction):
         self.fractions.append((spec.id, round(3 * fraction)))
-        if len(self.begun) == 2 and fraction > self.at:
+        if len(self.begun) == self.nth and fraction > self.at:
             raise KeyboardInterrupt
 
     def note(self, message):
@@ -78,9 +78,9 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.setattr(thread, "TrackingThread", NoTracking)
 
 
-def run(more="", out="runs", at=2.0):
+def run(more="", out="runs", **killed):
     Path("suite.yaml").write_text(SUITE + more, encoding="utf-8")
-    suite, progress = load_suite("suite.yaml"), Killing(at)
+    suite, progress = load_suite("suite.yaml"), Killing(**killed)
     folder = Path(out) / "long"
     try:
         run_suite(suite, plan_of(suite), folder, run_in_process, progress=progress)
@@ -132,7 +132,7 @@ def test_a_result_whose_checkpoint_was_not_removed_loses_it():
     stale = Path("runs/long/checkpoints", killed.begun[0])
     stale.mkdir()
     (stale / own.name).write_bytes(own.read_bytes())
-    run(EVERY, at=0.1)
+    run(EVERY, at=0.1, nth=1)
     assert [Path(name).parts[0] for name in files()] == [killed.begun[1]]
 
 
