@@ -17,7 +17,7 @@ from slow_epochs import LOG, STEPS_PER_EPOCH
 from initbench.ledger import Ledger
 
 PLUGIN = Path(__file__).with_name("slow_epochs.py")
-KILLS, TRIALS, EPOCHS = 20, 12, 40
+KILLS, TRIALS, EPOCHS = 20, 12, 30
 SUITE = f"""
 name: chaos
 dataset: {{name: digits, train_size: 64}}
@@ -137,7 +137,7 @@ def torment(sweep, chance):
                 alive = descendants(driver.pid)
                 processes |= alive
                 workers = sorted(filter(is_worker, alive))
-                kind = "driver" if chance.random() < 0.3 or not workers else "worker"
+                kind = "driver" if chance.random() < 0.2 or not workers else "worker"
                 with suppress(ProcessLookupError):  # it may have ended meanwhile
                     os.kill(driver.pid if kind == "driver" else chance.choice(workers), signal.SIGKILL)
                     killed[kind] += 1
