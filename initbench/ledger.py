@@ -50,7 +50,8 @@ class TrialRecord:
             values (see `initbench.probes.measurement`), and its ``conditions``.
         environment: versions, processor, device. Not covered by "bitwise".
         timing: seconds by stage and of each probe (``<name>_probe_seconds``), and ``ended_at`` in seconds since the
-            epoch. Not covered by "bitwise".
+            epoch; of a trial that went on from a checkpoint those of all attempts, less what was lost, and
+            ``resumed_at_step``. Not covered by "bitwise".
         error: of a failed trial: ``{type, message, traceback}``.
         schema: the format's version.
     """

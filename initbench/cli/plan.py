@@ -25,6 +25,9 @@ from initbench.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from initbench.suite.schema import Checkpoints
+    from initbench.suite.spec import TrialSpec
+
 _MOST_PAIRS = 5
 
 
@@ -75,6 +78,8 @@ def plan(
     statuses = {record.id: record.status for record in records}
     planned = request.plan if request.replan is None else request.replan(searched(records))
     summary = plan_data(request.suite, planned, statuses)
+    if request.suite.checkpoints is not None:
+        summary["checkpoints"] = _checkpoints(request.suite.checkpoints, planned.missing(statuses))
     if power:
         folder = out / request.suite.name
         sought = 0.01 if difference is None else difference
@@ -131,6 +136,8 @@ def _print(summary: dict[str, Any]) -> None:
     trials = f"{counted(total, 'trial')} in {counted(len(cells), 'cell')}"
     have = f"{total - missing} {'has' if total - missing == 1 else 'have'} a result"
     out.print(f"{trials}: {missing} to run, {have}{excluded}")
+    if missing and "checkpoints" in summary:
+        out.print(summary["checkpoints"]["text"], markup=False)
     if summary["awaited"]:
         out.print(f"up to {counted(summary['awaited'], 'more trial')} follow from what searches find")
 
@@ -148,6 +155,14 @@ def _tuned(tune: Mapping[str, Any]) -> str:
     finals = listed([at[protocol] for protocol in tune["protocols"]])
     tries = f"{tune['tries']} {'random' if tune['points'] == 'random' else 'even'} points"
     return f"tunes {listed(keys)}: every cell tries {tries} {who} on the validation split, then trains {finals}"
+
+
+def _checkpoints(asked: Checkpoints, missing: tuple[TrialSpec, ...]) -> dict[str, Any]:
+    """Return when trials are kept, and what the largest checkpoint takes."""
+    from initbench.execution.checkpoint_size import largest_checkpoint, sentence
+
+    largest = largest_checkpoint(missing)
+    return {**asked.model_dump(), "largest_bytes": largest, "text": sentence(asked, largest)}
 
 
 def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:

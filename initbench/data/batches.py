@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -72,6 +73,9 @@ class TrainingBatches:
         self._cutout = generator(seed, "augmentation", "cutout")
         self._partners = generator(seed, "augmentation", "mixup_partners")
         self._weight = np.random.default_rng(derive_seed(seed, "augmentation", "mixup_weight"))
+        # Where in an epoch it is: the streams at its start, and how many of its batches are taken, or left out.
+        self._begun: dict[str, Tensor] | None = None
+        self._taken = self._left_out = 0
 
     def __len__(self) -> int:
         """Return the batches per epoch."""
@@ -84,21 +88,60 @@ class TrainingBatches:
         return [*sizes[:-2], sizes[-2] + 1] if rest == 1 and full else sizes
 
     def epoch(self) -> Iterator[TrainingBatch]:
-        """Iterate one epoch: every sample once."""
+        """Iterate one epoch: every sample once; after `restore` the batches that were not taken."""
         options, sizes = self.augmentation, self._sizes()
+        skipped, self._left_out = self._left_out, 0
+        self._begun, self._taken = self._streams(), skipped
         order = torch.split(torch.randperm(len(self.split), generator=self._order).to(self.split.index_device), sizes)
         drawn = self._drawn(sizes)
         if options.mixup:
             permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
             pairs = torch.split(torch.cat(permutations).to(self.split.device), sizes)
-        taken = self.split.batches(order, uncropped=options.random_resized_crop is not None)
-        for i, (samples, targets) in enumerate(taken):
+        taken = self.split.batches(order[skipped:], uncropped=options.random_resized_crop is not None)
+        for i, (samples, targets) in enumerate(taken, start=skipped):
+            self._taken = i + 1
             inputs = self._augmented(samples, {name: parts[i] for name, parts in drawn.items()})
             if options.mixup:
                 weight = float(self._weight.beta(options.mixup, options.mixup))
                 yield TrainingBatch(augment.mixup(inputs, weight, pairs[i]), targets, targets[pairs[i]], weight)
             else:
                 yield TrainingBatch(inputs, targets, targets)
+
+    def state(self) -> dict[str, Any]:
+        """Return where the streams are, as tensors, numbers and text; between two batches it may be asked for.
+
+        Streams that are drawn from for a whole epoch are given as they are at its start, and with them the number of
+        its batches that were taken: within an epoch `restore` has all of it drawn again.
+        """
+        within = self._begun is not None and self._taken < len(self)
+        streams = self._begun if within else self._streams()
+        # Numbers of NumPy's state have 128 bits; as text they are plain data for every reader.
+        weight = json.dumps(self._weight.bit_generator.state)
+        return {"streams": streams, "mixup_weight": weight, "taken": self._taken if within else 0}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to where another iterator of the same split, batch size and augmentation was; see `state`.
+
+        Raises:
+            Exception: it is no such state.
+        """
+        for name, stream in self._generators().items():
+            stream.set_state(state["streams"][name])
+        self._weight.bit_generator.state = json.loads(state["mixup_weight"])
+        self._begun, self._taken, self._left_out = None, 0, int(state["taken"])
+
+    def _generators(self) -> dict[str, torch.Generator]:
+        return {
+            "order": self._order,
+            "resized_crop": self._resized_crop,
+            "crop": self._crop,
+            "flip": self._flip,
+            "cutout": self._cutout,
+            "partners": self._partners,
+        }
+
+    def _streams(self) -> dict[str, Tensor]:
+        return {name: stream.get_state() for name, stream in self._generators().items()}
 
     def _drawn(self, sizes: list[int]) -> dict[str, Sequence[Tensor]]:
         """Return what an epoch's images are augmented by, name → of each batch."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import DataError, InitbenchError, SuiteError
+from initbench.execution.checkpoint_folder import CheckpointFolder
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
 from initbench.execution.recorder import Progress, Recorder, Round, SuiteFiles
@@ -124,13 +125,15 @@ def run_suite(
         _tell_what_is_there(plan, records, progress)
         resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
         files = SuiteFiles(_text(suite), resolved)
-        recorder = Recorder(files, Round.of(plan, missing), records, ledger, uri, progress)
+        checkpoints = CheckpointFolder.of(suite, folder)
+        recorder = Recorder(files, Round.of(plan, missing), records, ledger, uri, progress, checkpoints)
         ran: set[str] = set()
         try:
             if not missing:
                 recorder.ready()
             while missing:
-                job = Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers)
+                kept = None if checkpoints is None else checkpoints.settings
+                job = Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers, checkpoints=kept)
                 _execute(execute, job, recorder, suite.resources.shared_networks_gb * _GB)
                 ran |= {trial.id for trial in missing}
                 if replan is None:

@@ -40,9 +40,10 @@ def environment(device: str) -> dict[str, Any]:
     }
 
 
-def differences(recorded: dict[str, Any], current: dict[str, Any]) -> list[str]:
-    """Return what differs between two environments among the things that the numbers depend on."""
-    return [f"{k}: {recorded[k]} → {current[k]}" for k in DECISIVE if k in recorded and recorded[k] != current[k]]
+def differences(recorded: dict[str, Any], current: dict[str, Any], *further: str) -> list[str]:
+    """Return what differs between two environments among the things that the numbers depend on, and further ones."""
+    names = (*DECISIVE, *further)
+    return [f"{k}: {recorded[k]} → {current[k]}" for k in names if k in recorded and recorded[k] != current[k]]
 
 
 def _processor() -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initbench.execution.checkpoints import CheckpointSettings
     from initbench.execution.shared_networks import SharedNetworks
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
@@ -26,6 +27,9 @@ class Observer(Protocol):
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
         """This fraction of a trial's training is done."""
 
+    def noted(self, spec: TrialSpec, message: str) -> None:
+        """The user should know this of a trial that runs, in one line."""
+
     def finished(self, record: TrialRecord) -> None:
         """A trial has ended, with whatever status."""
 
@@ -41,6 +45,7 @@ class Job:
         plugins: files to import before a trial runs.
         workers: most trials at a time; None for as many as the resources admit.
         networks: those that trials share; None where they share none.
+        checkpoints: when trials under way are kept, and where; None for never.
     """
 
     trials: Sequence[TrialSpec]
@@ -49,6 +54,7 @@ class Job:
     plugins: tuple[PluginFile, ...] = ()
     workers: int | None = None
     networks: SharedNetworks | None = None
+    checkpoints: CheckpointSettings | None = None
 
 
 class Executor(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
@@ -24,7 +25,10 @@ def run_in_process(job: Job, observer: Observer) -> None:
     observer.ready()
     for spec in job.trials:
         observer.started(spec)
-        observer.finished(attempt_trial(spec, _teller(observer, spec), device, job.plugins, job.networks))
+        told = partial(observer.noted, spec)
+        teller = _teller(observer, spec)
+        record = attempt_trial(spec, teller, device, job.plugins, job.checkpoints, told, job.networks)
+        observer.finished(record)
 
 
 def _teller(observer: Observer, spec: TrialSpec) -> Callable[[int, int], None]:

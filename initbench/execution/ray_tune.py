@@ -153,7 +153,16 @@ def _trainable(config: dict[str, Any], specs: dict[str, TrialSpec], job: Job, ro
             tune.report({"fraction": done / epochs})
 
     os.environ["INITBENCH_DATA"] = root
-    record = attempt_trial(specs[config["trial"]], on_epoch, "cuda" if job.gpus else "cpu", job.plugins, job.networks)
+    device, spec = "cuda" if job.gpus else "cpu", specs[config["trial"]]
+    record = attempt_trial(
+        spec,
+        on_epoch,
+        device,
+        job.plugins,
+        job.checkpoints,
+        tell=lambda message: tune.report({"note": message}),
+        networks=job.networks,
+    )
     tune.report({"record": json.dumps(record.to_json())})
 
 
@@ -178,8 +187,8 @@ def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) 
             spec = self.specs[trial.config["trial"]]
             if "record" in result:
                 self.end(TrialRecord.from_json(json.loads(result["record"])))
-            elif "fraction" in result:
-                self.observer.progressed(spec, result["fraction"])
+            else:
+                _pass_on(result, spec, self.observer)
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
             trace = _read(trial.error_file)
@@ -192,6 +201,14 @@ def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) 
                 self.observer.finished(record)
 
     return Callback(specs, observer)
+
+
+def _pass_on(result: dict[str, Any], spec: TrialSpec, observer: Observer) -> None:
+    """Tell the observer what a trial under way has reported."""
+    if "note" in result:
+        observer.noted(spec, result["note"])
+    elif "fraction" in result:
+        observer.progressed(spec, result["fraction"])
 
 
 def _death(trace: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from initbench.execution.checkpoint_folder import CheckpointFolder
     from initbench.execution.shared_networks import NetworkKeeper
     from initbench.ledger import Ledger, TrialRecord
     from initbench.suite.plan import Plan
@@ -95,6 +96,7 @@ class Recorder:
         ledger: where records go; its folder has the suite's name.
         uri: of MLflow.
         progress: is told of everything.
+        checkpoints: of the trials; None where none are kept.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Recorder:
         ledger: Ledger,
         uri: str,
         progress: Progress,
+        checkpoints: CheckpointFolder | None = None,
     ) -> None:
         self.files = files
         self.round = first
@@ -115,6 +118,8 @@ class Recorder:
         self.progress = progress
         self.tracking: TrackingThread | None = None
         self.networks: NetworkKeeper | None = None
+        self.checkpoints = checkpoints
+        self.told: set[str] = set()
 
     def ready(self) -> None:
         """Write the first bytes: nothing can be wrong with the request any more."""
@@ -126,6 +131,9 @@ class Recorder:
             self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
             for record in self.ledger.records():  # what a killed driver recorded and did not pass on
                 self.tracking.put(record, self.labels.of(record))
+        if self.checkpoints:
+            for note in self.checkpoints.open(self.round.missing, self.records):
+                self.progress.note(note)
         if self.round.missing:
             self.progress.begin(self.round.missing, self.round.awaited)
 
@@ -160,17 +168,27 @@ class Recorder:
         """See `Observer`."""
         self.progress.progressed(spec, fraction)
 
+    def noted(self, spec: TrialSpec, message: str) -> None:  # noqa: ARG002  # the message names the trial where it has to
+        """See `Observer`; what is so for several trials is told once."""
+        if message not in self.told:
+            self.told.add(message)
+            self.progress.note(message)
+
     def finished(self, record: TrialRecord) -> None:
         """See `Observer`."""
         self.ledger.write(record)
         if self.networks:
             self.networks.finished(record.id, record.timing)
+        if self.checkpoints:
+            self.checkpoints.ended(record)
         if self.tracking:
             self.tracking.put(record, self.labels.of(record))
         self.progress.finished(record)
 
     def close(self) -> None:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
+        if self.checkpoints:
+            self.checkpoints.close()
         if self.tracking:
             records = list(self.ledger.records())
             labels = Labels((), records)
@@ -183,5 +201,7 @@ class Recorder:
 
     def abandon(self) -> None:
         """End at once; the next run passes on what MLflow lacks."""
+        if self.checkpoints:
+            self.checkpoints.close()
         if self.tracking:
             self.tracking.abandon()

@@ -1,4 +1,4 @@
-"""One trial: build, initialize, measure, train. A plain function: no Ray, no MLflow, no files."""
+"""One trial: build, initialize, measure, train. A plain function: no Ray, no MLflow; files are checkpoints alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 from initbench.architectures.create import create_model
 from initbench.data.batches import endless_batches
 from initbench.data.load import load_dataset
+from initbench.execution.checkpoints import CheckpointSettings, TrialCheckpoints
 from initbench.execution.environment import environment
 from initbench.execution.process_state import process_state
 from initbench.execution.shared_networks import Initialization
@@ -26,6 +27,7 @@ from initbench.probes.measure import label, measure
 from initbench.randomness import generator
 from initbench.tasks import find_task
 from initbench.tasks.describe import describe_task
+from initbench.training.checkpoint import CheckpointError
 from initbench.training.loop import train
 
 if TYPE_CHECKING:
@@ -44,14 +46,16 @@ def run_trial(
     spec: TrialSpec,
     on_epoch: Callable[[int, int], None] | None = None,
     device: str | torch.device = "cpu",
+    checkpoints: TrialCheckpoints | None = None,
     networks: SharedNetworks | None = None,
 ) -> TrialRecord:
-    """Run one trial and return its record, ``finished`` or ``diverged``.
+    """Run one trial, or the rest of it, and return its record, ``finished`` or ``diverged``.
 
     Args:
         spec: what to run.
         on_epoch: called with (epochs done, epochs in all) after each epoch.
         device: where the model and the data are.
+        checkpoints: where the trial is kept meanwhile, and from where it goes on; None to keep nothing.
         networks: those that trials share, for a trial that shares its own; None to share none.
 
     Raises:
@@ -59,26 +63,51 @@ def run_trial(
         DataError: the dataset cannot be read, or is another than the trial was planned with.
         InitbenchError: a probe returns what is no measurement.
     """
+    if checkpoints is not None:
+        checkpoints.load()
+    try:
+        return _run_trial(spec, on_epoch, torch.device(device), checkpoints, networks)
+    except CheckpointError as error:
+        assert checkpoints is not None
+        checkpoints.discard(error)
+    return _run_trial(spec, on_epoch, torch.device(device), checkpoints, networks)
+
+
+def _run_trial(
+    spec: TrialSpec,
+    on_epoch: Callable[[int, int], None] | None,
+    device: torch.device,
+    checkpoints: TrialCheckpoints | None,
+    networks: SharedNetworks | None,
+) -> TrialRecord:
     timing: dict[str, float] = {}
-    device = torch.device(device)
     evaluated: EvaluatedSplit = "validation" if spec.phase == "search" else "test"
     with process_state(spec.recipe.threads, device), _timed(timing, "total"):
         with _timed(timing, "data"):
             dataset = load_dataset(spec.dataset.name, spec.dataset.all_arguments, device, spec.dataset.content)
         model = _build(spec, dataset).to(device)
-        initialization = _initialized(spec, model, dataset, device, networks, timing)
-        with _timed(timing, "probes"):
-            probes = _measure(spec, model, dataset, timing)
+        if checkpoints is not None and checkpoints.state is not None:
+            before = checkpoints.before
+        else:
+            initialization = _initialized(spec, model, dataset, device, networks, timing)
+            with _timed(timing, "probes"):
+                probes = _measure(spec, model, dataset, timing)
+            before = {"initialization": initialization, "probes": probes, "timing": dict(timing)}
+            if checkpoints is not None:
+                checkpoints.before = before
         with _timed(timing, "training"):
             training = train(
                 model,
                 dataset,
                 spec.recipe,
                 spec.stream_seed,
-                parameter_groups=_parameter_groups(initialization, model, spec.recipe.lr),
+                parameter_groups=_parameter_groups(before["initialization"], model, spec.recipe.lr),
                 on_epoch=None if on_epoch is None else lambda epoch, epochs, _: on_epoch(epoch, epochs),
                 evaluate_on=evaluated,
+                checkpoints=checkpoints,
             )
+    if checkpoints is not None:
+        timing = checkpoints.whole_timing(timing)
     return TrialRecord(
         id=spec.id,
         spec=spec.model_dump(mode="json"),
@@ -87,8 +116,8 @@ def run_trial(
         task=describe_task(find_task(dataset.task), dataset, evaluated, training.metrics),
         metrics=training.metrics,
         history=training.history,
-        initialization=initialization,
-        probes=probes,
+        initialization=before["initialization"],
+        probes=before["probes"],
         environment=environment(device.type) | dict(dataset.facts),
         timing=_charged(timing) | training.speed | {"ended_at": time.time()},
     )
@@ -99,13 +128,26 @@ def attempt_trial(
     on_epoch: Callable[[int, int], None] | None = None,
     device: str | torch.device = "cpu",
     plugins: tuple[PluginFile, ...] = (),
+    checkpoints: CheckpointSettings | None = None,
+    tell: Callable[[str], None] | None = None,
     networks: SharedNetworks | None = None,
 ) -> TrialRecord:
-    """Run one trial; an exception becomes a ``failed`` record. Arguments as for `run_trial`, and the plug-in files."""
+    """Run one trial; an exception becomes a ``failed`` record.
+
+    Args:
+        spec: as for `run_trial`, like the two that follow.
+        on_epoch: see there.
+        device: see there.
+        plugins: the plug-in files.
+        checkpoints: when the trial is kept, and where; None to keep nothing.
+        tell: is told, in one line, what a user should know of the checkpoints.
+        networks: those that trials share; None to share none.
+    """
     try:
         for plugin in plugins:
             load_file(plugin)
-        record = run_trial(spec, on_epoch, device, networks)
+        kept = None if checkpoints is None else TrialCheckpoints(checkpoints, spec.id, str(device), tell)
+        record = run_trial(spec, on_epoch, device, kept, networks)
         json.dumps(record.to_json(), allow_nan=False)  # what a plug-in measured may be no plain data
     except Exception as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
         return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc())

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, scheme_names
 from initbench.suite.crossing import cross, cross_arguments
 from initbench.suite.document import Document, Key, read
 from initbench.suite.overrides import override
-from initbench.suite.schema import Entry, Resources, Rule, entry_key, recipe_of, recipe_takes_a_list, validate
+from initbench.suite.schema import (
+    Checkpoints,
+    Entry,
+    Resources,
+    Rule,
+    entry_key,
+    recipe_of,
+    recipe_takes_a_list,
+    validate,
+)
 from initbench.suite.spec import SCHEMA, ComponentSpec
 from initbench.suite.treatments import factors
 from initbench.suite.tune import Search
@@ -63,6 +72,8 @@ class Suite:
         probes: what is measured.
         seeds: the replicates.
         resources: what each trial takes.
+        checkpoints: when trials under way are kept, and where; None for never.
+        keep_checkpoints: what stays of the checkpoints of a trial that has a result.
     """
 
     document: Document
@@ -79,6 +90,8 @@ class Suite:
     probes: tuple[ComponentSpec, ...]
     seeds: tuple[int, ...]
     resources: Resources
+    checkpoints: Checkpoints | None = None
+    keep_checkpoints: Literal["none", "last"] = "none"
 
     def resolved(self) -> dict[str, Any]:
         """Return what a report needs of the suite, as ``resolved.json`` in its folder holds it."""
@@ -143,6 +156,8 @@ def suite_of(document: Document) -> Suite:
         probes=tuple(choice.spec for choice in probes),
         seeds=tuple(file.seeds),
         resources=file.resources,
+        checkpoints=file.checkpoints,
+        keep_checkpoints=file.keep_checkpoints,
     )
 
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from initbench.suite.treatments import DEFAULT_COMPARE
 from initbench.suite.tune import Tune
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
+_MINUTES = 10.0
 DEFAULT_PROBES = ("gradient_quotient", "gradient_norm")
 _ONE_OR_SEVERAL = {"dataset", "compare"}
 
@@ -39,6 +49,15 @@ def _factors(value: Any) -> Any:
     if not isinstance(value, str | list):
         raise ValueError(f"must be a factor or a list of factors, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
     return _listed(value)
+
+
+def _folder_alone(value: Any) -> Any:
+    """Read ``checkpoints: /scratch/me`` as the folder."""
+    if not (value is None or isinstance(value, str | dict | Checkpoints)):
+        raise ValueError(  # pydantic's protocol
+            f"must be a folder or a mapping {{every_minutes: ...}}, or null for none, got {show(value)}"
+        )
+    return {"folder": value} if isinstance(value, str) else value
 
 
 def _counted(value: Any) -> Any:
@@ -107,6 +126,36 @@ class Resources(BaseModel):
         return value
 
 
+class Checkpoints(BaseModel):
+    """When trials under way are kept on disk, and where. It changes no number and is no part of a trial's id.
+
+    Attributes:
+        every_epochs: epochs between two checkpoints of a trial.
+        every_minutes: minutes between them, in the place of `every_epochs`; where neither is given 10.
+        folder: in it a folder of the suite's name has them; None for ``checkpoints`` beside the ledger. Nodes of a
+            cluster have to reach it at the same path.
+    """
+
+    model_config = _STRICT
+
+    every_epochs: Annotated[int, Field(ge=1)] | None = None
+    every_minutes: Annotated[float, Field(gt=0)] | None = None
+    folder: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_period(self) -> Self:
+        if self.every_epochs is not None and self.every_minutes is not None:
+            raise ValueError("has every_epochs and every_minutes; give one of them")
+        return self
+
+    @property
+    def every_seconds(self) -> float | None:
+        """Seconds between two checkpoints; None where epochs are counted."""
+        if self.every_epochs is not None:
+            return None
+        return 60 * (_MINUTES if self.every_minutes is None else self.every_minutes)
+
+
 class SuiteFile(BaseModel):
     """A suite file as written; `Suite` is what it means.
 
@@ -124,6 +173,9 @@ class SuiteFile(BaseModel):
         probes: what is measured before training.
         seeds: a number of replicates, or their seeds.
         resources: what each trial takes.
+        checkpoints: when trials under way are kept, and where; null for never.
+        keep_checkpoints: ``last`` keeps the network as it is after the last step; ``none`` removes the checkpoints of a
+            trial that has come to a result.
     """
 
     model_config = _STRICT
@@ -141,6 +193,8 @@ class SuiteFile(BaseModel):
     probes: list[NamedEntry] = [Entry(name=name) for name in DEFAULT_PROBES]
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1), BeforeValidator(_counted)] = [0]
     resources: Resources = Resources()
+    checkpoints: Annotated[Checkpoints | None, BeforeValidator(_folder_alone)] = Checkpoints()
+    keep_checkpoints: Literal["none", "last"] = "none"
 
     @field_validator("name")
     @classmethod
@@ -150,6 +204,13 @@ class SuiteFile(BaseModel):
                 "must begin with a letter or digit and have letters, digits, '-', '_' and '.' alone "
                 f"(it names a folder), got {show(value)}"
             )
+        return value
+
+    @field_validator("keep_checkpoints")
+    @classmethod
+    def _keeps_what_there_is(cls, value: str, info: ValidationInfo) -> str:
+        if value != "none" and info.data.get("checkpoints", 0) is None:
+            raise ValueError(f"{value} needs checkpoints, and the suite says checkpoints: null")
         return value
 
     @field_validator("seeds")
@@ -208,6 +269,11 @@ def recipe_takes_a_list(field: str) -> bool:
 
 
 def _valid_keys(key: Key) -> list[str]:
-    owners: dict[str | int, type[BaseModel]] = {"rules": Rule, "resources": Resources, "tune": Tune}
+    owners: dict[str | int, type[BaseModel]] = {
+        "rules": Rule,
+        "resources": Resources,
+        "checkpoints": Checkpoints,
+        "tune": Tune,
+    }
     owner = SuiteFile if len(key) == 1 else owners.get(key[0])
     return list(owner.model_fields) if owner else []

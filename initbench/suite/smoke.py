@@ -30,9 +30,9 @@ _RECIPE = Recipe().model_dump()
 
 
 def smoke_suite(suite: Suite) -> Suite:
-    """Return the suite of a smoke run: a name, and so a ledger, of its own, and one CPU core for each trial."""
+    """Return the suite of a smoke run: a name, and so a ledger, of its own, one CPU core a trial, no checkpoints."""
     document = replace(suite.document, overrides={**suite.document.overrides, ("smoke",): "--smoke"})
-    return replace(suite, document=document, name=suite.name + _SUFFIX, resources=Resources())
+    return replace(suite, document=document, name=suite.name + _SUFFIX, resources=Resources(), checkpoints=None)
 
 
 def is_smoke(spec: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ import torch
 from initbench.errors import DataError, InitbenchError
 from initbench.randomness import derive_seed
 from initbench.tasks import find_task
+from initbench.training.checkpoint import restore
 from initbench.training.checkpointing import checkpointed_blocks
 from initbench.training.refusals import ModelTraits, refusals
 from initbench.training.run import DivergedError, Entry, EvaluatedSplit, TrainingRun
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from initbench.data.dataset import Dataset
+    from initbench.training.checkpoint import Checkpoints
     from initbench.training.recipe import Recipe
 
 OnEpoch = Callable[[int, int, Entry], None]
@@ -57,6 +59,7 @@ def train(
     parameter_groups: Iterable[dict[str, Any]] | None = None,
     on_epoch: OnEpoch | None = None,
     evaluate_on: EvaluatedSplit = "test",
+    checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
     """Train a model in place and return how it went.
 
@@ -79,8 +82,10 @@ def train(
         on_epoch: called after each epoch, and at the end of one that is cut short, with the epochs begun so far, those
             in all and the history entry.
         evaluate_on: the split that is evaluated.
+        checkpoints: where the run is kept, and what it goes on from; None to keep nothing.
 
     Raises:
+        CheckpointError: what it is to go on from is not of such a run; model and streams are then of no use.
         DataError: the split to evaluate on is empty.
         InitbenchError: the recipe cannot train this model on this task (see `refusals`).
     """
@@ -102,8 +107,10 @@ def train(
     diverged_at = None
     blocks = checkpointed_blocks(model) if recipe.activation_checkpointing and recipe.trains else nullcontext()
     with _global_random_state(derive_seed(seed, "dropout"), dataset.train.device), blocks:
+        if checkpoints is not None and checkpoints.state is not None:
+            restore(run, checkpoints.state)
         try:
-            run.train(on_epoch)
+            run.train(on_epoch, checkpoints)
         except DivergedError as diverged:
             diverged_at = diverged.step
     return TrainingResult(run.history, run.metrics(diverged_at), diverged_at is not None, run.speed())

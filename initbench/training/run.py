@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from initbench.data.batches import TrainingBatch
     from initbench.data.dataset import Dataset
     from initbench.tasks import Task
+    from initbench.training.checkpoint import Checkpoints
     from initbench.training.recipe import Recipe
 
 # Steps between looks at the losses, each of which waits for the device. It does not change the result.
@@ -45,7 +46,8 @@ class DivergedError(Exception):
 class TrainingRun:
     """The state of one training run: model, optimizer, scheduler, random streams and history in one place.
 
-    What a checkpoint has to hold is the attributes below, and the global random stream, which dropout reads.
+    What a checkpoint holds is the attributes below, and the global random stream, which dropout reads; see
+    `initbench.training.checkpoint`.
 
     Attributes:
         model: what is trained.
@@ -105,8 +107,8 @@ class TrainingRun:
         self.sums: dict[str, float] = {}
         self.epoch_samples = 0
 
-    def train(self, on_epoch: Callable[[int, int, Entry], None] | None) -> None:
-        """Train to the end, or until a loss is not finite.
+    def train(self, on_epoch: Callable[[int, int, Entry], None] | None, checkpoints: Checkpoints | None = None) -> None:
+        """Train to the end, or until a loss is not finite; a run that was restored goes on from where it is.
 
         Raises:
             DivergedError: one is not.
@@ -114,20 +116,25 @@ class TrainingRun:
         self.model.train()
         if not self.recipe.trains:
             return
-        for epoch in range(1, self.schedule.epochs + 1):
-            self.train_epoch(epoch)
+        if checkpoints is not None and checkpoints.due():  # what came before training may have taken long
+            checkpoints.save(self)
+        while self.steps < self.schedule.steps:
+            epoch = self.steps // len(self.batches) + 1
+            self.train_epoch(epoch, checkpoints)
             if on_epoch is not None:
                 on_epoch(epoch, self.schedule.epochs, dict(self.history[-1]))
         if self.evaluate_on == "test" and len(self.dataset.validation):
             self.validation = self.evaluate("validation")[self.task.primary.name]
 
-    def train_epoch(self, epoch: int) -> None:
-        """Train one epoch, counted from 1, or what of it there are steps for."""
+    def train_epoch(self, epoch: int, checkpoints: Checkpoints | None = None) -> None:
+        """Train one epoch, counted from 1, or what of it there are steps for, or what of it is left."""
         history_every, evaluate_every = self.recipe.history_every, self.recipe.evaluate_every
-        self.sums.clear()
-        self.epoch_samples = samples = 0
+        before, samples = self.steps % len(self.batches), 0
+        if not before:
+            self.sums.clear()
+            self.epoch_samples = 0
         started = time.perf_counter()
-        for index, batch in enumerate(self.batches.epoch(), start=1):
+        for index, batch in enumerate(self.batches.epoch(), start=before + 1):
             self.step(batch)
             samples += len(batch)
             whole, last = index == len(self.batches), self.steps == self.schedule.steps
@@ -141,6 +148,12 @@ class TrainingRun:
                 started, samples = time.perf_counter(), 0
             elif self.steps % CHECK_EVERY == 0:
                 self.collect()
+            if checkpoints is not None and checkpoints.due(epoch if whole else None, last=last):
+                self.collect()
+                self.seconds += time.perf_counter() - started
+                self.samples += samples
+                checkpoints.save(self)
+                started, samples = time.perf_counter(), 0
             if last:
                 break
 

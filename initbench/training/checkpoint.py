@@ -1,0 +1,117 @@
+"""What of a training run has to be kept for it to go on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+    from initbench.training.run import TrainingRun
+
+# Attributes of a run that are numbers, texts, and lists and mappings of them.
+_PLAIN = ("steps", "samples", "seconds", "history", "evaluations", "first", "names", "sums", "epoch_samples")
+
+
+class CheckpointError(Exception):
+    """What was kept does not fit the run that is to go on from it."""
+
+
+class Checkpoints(Protocol):
+    """Where a training run is kept.
+
+    Attributes:
+        state: what the run goes on from, as `training_state` returned it; None to start at the beginning.
+    """
+
+    state: dict[str, Any] | None
+
+    def due(self, epoch: int | None = None, *, last: bool = False) -> bool:
+        """Return whether the run is to be kept as it is now.
+
+        Args:
+            epoch: the epoch that has just ended, counted from 1; None within one, and before the first.
+            last: whether no step is left.
+        """
+
+    def save(self, run: TrainingRun) -> None:
+        """Keep the run; that this cannot be done must not end it."""
+
+
+def training_state(run: TrainingRun) -> dict[str, Any]:
+    """Return what `restore` needs: tensors, numbers, texts, lists and mappings alone, so that it can be loaded safely.
+
+    Tensors are those of the run itself and change with its next step. It has the model's parameters, buffers and extra
+    state (`nn.Module.get_extra_state`), the optimizer's moments, the scheduler's position, the streams of data order
+    and augmentation, the global streams, which dropout reads, and what was measured so far. The values of all steps
+    must have been collected.
+
+    Args:
+        run: between two steps.
+    """
+    assert not run.pending
+    model, device = run.model, run.dataset.train.device
+    return {
+        "parameters": {name: parameter.detach() for name, parameter in model.named_parameters()},
+        "buffers": {name: buffer.detach() for name, buffer in model.named_buffers()},
+        "extra": {name: module.get_extra_state() for name, module in _with_extra_state(model).items()},
+        "optimizer": run.optimizer.state_dict(),
+        "scheduler": run.scheduler.state_dict(),
+        "batches": run.batches.state(),
+        "global_stream": torch.get_rng_state(),
+        "device_stream": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        # As text, since a task of a plug-in may measure scalars of NumPy, which are no plain data.
+        "progress": json.dumps({name: getattr(run, name) for name in _PLAIN}, default=lambda scalar: scalar.item()),
+    }
+
+
+def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
+    """Bring a run that has not begun, and the global random streams, to where another one of the same trial was.
+
+    Args:
+        run: of the same model, recipe, dataset and seed.
+        state: see `training_state`.
+
+    Raises:
+        CheckpointError: it does not fit; the run is then of no use.
+    """
+    model, device = run.model, run.dataset.train.device
+    try:
+        _copy(dict(model.named_parameters()), state["parameters"])
+        _copy(dict(model.named_buffers()), state["buffers"])
+        for name, module in _with_extra_state(model).items():
+            module.set_extra_state(state["extra"][name])
+        run.optimizer.load_state_dict(state["optimizer"])
+        run.scheduler.load_state_dict(state["scheduler"])
+        run.batches.restore(state["batches"])
+        torch.set_rng_state(state["global_stream"])
+        if device.type == "cuda":
+            torch.cuda.set_rng_state(state["device_stream"], device)
+        progress = json.loads(state["progress"])
+        for name in _PLAIN:
+            setattr(run, name, progress[name])
+    except Exception as error:  # whatever it is, the trial can start again
+        raise CheckpointError(f"it does not fit the trial: {type(error).__name__}: {error}") from error
+
+
+def _with_extra_state(model: nn.Module) -> dict[str, nn.Module]:
+    """Return the modules that have state beside their parameters and buffers."""
+    plain = nn.Module.get_extra_state
+    return {name: module for name, module in model.named_modules() if type(module).get_extra_state is not plain}
+
+
+def _copy(own: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
+    """Give tensors the values that were kept of those of the same names."""
+    if own.keys() != kept.keys():
+        raise ValueError(f"other tensors: {', '.join(sorted(own.keys() ^ kept.keys())[:3])}")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            if (tensor.shape, tensor.dtype) != (kept[name].shape, kept[name].dtype):
+                raise ValueError(f"{name} is of another shape or type")
+            tensor.copy_(kept[name])

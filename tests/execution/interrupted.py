@@ -1,0 +1,59 @@
+"""Trials that are kept at chosen steps, and end there as if they had been killed."""
+
+import json
+
+from initbench.execution.checkpoints import MARK_FILE, CheckpointSettings, TrialCheckpoints
+from initbench.execution.trial import run_trial
+
+
+class Killed(BaseException):
+    """In the place of a signal."""
+
+
+class KilledAt(TrialCheckpoints):
+    """Keeps the trial when it is asked for the n-th time, and ends it: 0 is before the first step, n after the n-th."""
+
+    def __init__(self, settings, trial_id, nth):
+        super().__init__(settings, trial_id, "cpu")
+        self.nth = nth
+        self.asked = -1
+
+    def due(self, epoch=None, *, last=False):
+        self.asked += 1
+        return self.asked == self.nth or super().due(epoch, last=last)
+
+    def save(self, run):
+        super().save(run)
+        if self.asked == self.nth:
+            raise Killed
+
+
+def settings(folder, **given):
+    """The settings of a driver that has made the folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / MARK_FILE).write_text("this one", encoding="ascii")
+    never = {} if "every_epochs" in given else {"every_seconds": 1e9}
+    return CheckpointSettings(str(folder), "this one", **never | given)
+
+
+def run_killed(spec, kept, *nth, on_epoch=None):
+    """Run a trial that is killed so many steps after it begins, and after it goes on, and on; return its record."""
+    for n in nth:
+        try:
+            run_trial(spec, on_epoch, checkpoints=KilledAt(kept, spec.id, n))
+        except Killed:
+            continue
+        raise AssertionError(f"it ended before it was asked {n} times")
+    checkpoints = TrialCheckpoints(kept, spec.id, "cpu", tell=fail)
+    record = run_trial(spec, on_epoch, checkpoints=checkpoints)
+    assert (checkpoints.state is not None) == bool(nth)
+    return record
+
+
+def fail(message):
+    raise AssertionError(message)
+
+
+def numbers(record):
+    """What of a record is bitwise reproducible, as it stands in the ledger."""
+    return json.dumps(record.numbers(), sort_keys=True)
