@@ -10,21 +10,20 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from filelock import FileLock, Timeout
-
 from initbench.errors import InitbenchError, LedgerError
+from initbench.folder_lock import is_locked, lock
 from initbench.record_schema import check_record
 from initbench.suite.spec import SCHEMA
 from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from initbench.suite.spec import TrialSpec
 
@@ -33,8 +32,6 @@ RESOLVED_FILE = "resolved.json"
 DAMAGED = ".damaged"
 """Behind the name of a file that was no record, once its trial runs again."""
 Status = Literal["finished", "diverged", "failed"]
-_LOCK_SECONDS = 0.5
-"""How long a driver waits for the lock: `initbench status` looks at it for a moment."""
 _LABELS = ("suite", "set_by_rules", "scheme_named_by")  # what of a spec is not part of the identity
 
 
@@ -191,59 +188,50 @@ class Ledger:
             InitbenchError: a file is not a record, and `skipped` is not given.
         """
         read, other_formats = 0, None
-        for path in sorted(self.trials.glob("*.json")):
+        for path in self.files():
             try:
                 record = _read(path)
             except (LedgerError, _NotARecordError) as error:
                 if isinstance(error, LedgerError):
                     other_formats = other_formats or error
-                    problem = str(error).removeprefix("a record ")
-                else:
-                    problem = f"not a trial record ({error})"
                 if skipped is not None:
-                    # The folder by its name alone: a report says the same wherever the ledger lies.
-                    skipped.append(f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}")
+                    skipped.append(self._skipped(path, error))
                 elif not isinstance(error, LedgerError):
-                    raise InitbenchError(f"{path}: {problem}; delete it and run the suite again") from error
+                    raise InitbenchError(f"{path}: {error}; delete it and run the suite again") from error
             else:
                 read += 1
                 yield record
         if other_formats is not None and (skipped is None or not read):
             raise LedgerError(f"{self.folder}: {other_formats}; move it away, or give another folder") from None
 
+    def files(self) -> list[Path]:
+        """Return every file that is, or should be, a record, in the order of the ids."""
+        return sorted(self.trials.glob("*.json"))
+
+    def read(self, path: Path, skipped: list[str]) -> TrialRecord | None:
+        """Return the record in one of `files`; where it is none, add a line that names it to `skipped`."""
+        try:
+            return _read(path)
+        except (LedgerError, _NotARecordError) as error:
+            skipped.append(self._skipped(path, error))
+            return None
+
+    def _skipped(self, path: Path, error: Exception) -> str:
+        # The folder by its name alone: a report says the same wherever the ledger lies.
+        problem = str(error).removeprefix("a record ")
+        return f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}"
+
     def statuses(self, skipped: list[str] | None = None) -> dict[str, Status]:
         """Return the status of every trial that has a record; `skipped` as for `records`."""
         return {record.id: record.status for record in self.records(skipped)}
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the lock that admits one driver per ledger; where nothing was written meanwhile, leave no folder.
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the lock that admits one driver per ledger; see `folder_lock.lock`."""
+        return lock(self.folder)
 
-        Raises:
-            InitbenchError: another driver holds it, or the folder cannot be written.
-        """
-        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
-        file = self.folder / ".lock"
-        lock = FileLock(file, timeout=_LOCK_SECONDS)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            raise InitbenchError(
-                f"{self.folder}: another initbench run is writing here; wait for it or stop it"
-            ) from None
-        except (OSError, NotImplementedError) as error:
-            why = getattr(error, "strerror", None) or "its file system has no locks; give a folder on another"
-            raise InitbenchError(f"{self.folder}: cannot be written: {why}") from error
-        try:
-            yield
-        finally:
-            if made and set(self.folder.iterdir()) <= {file}:
-                file.unlink(missing_ok=True)
-                with suppress(OSError):  # another suite may have come into a folder meanwhile
-                    for folder in made:
-                        folder.rmdir()
-            lock.release()
+    def is_locked(self) -> bool | None:
+        """Return whether a driver is at work here; nothing is written. None where this system cannot tell."""
+        return is_locked(self.folder)
 
 
 def _put(path: Path, text: str) -> None:
@@ -276,9 +264,9 @@ def _read(path: Path) -> TrialRecord:
         record = record_of(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise _NotARecordError(" ".join(reason.split())) from error
+        raise _NotARecordError(f"not a trial record ({' '.join(reason.split())})") from error
     if record.id != path.stem:
-        raise _NotARecordError("its id is not the file's name")
+        raise _NotARecordError("not a trial record (its id is not the file's name)")
     return record
 
 

@@ -191,7 +191,7 @@ def _check_probe(probe: Mapping[str, Any]) -> None:
     if kind == "per_layer":
         values = probe.get("values")
         if not isinstance(values, dict):
-            raise ValueError(f"{place}: values must be a mapping, got {show(values)}")
+            raise _wrong(f"{place}: values must be a mapping, got {show(values)}")
         _check_each(values.values(), f"{place}: values")
         return
     lists = [probe.get(axis) for axis in ("x", "y")]
@@ -200,7 +200,7 @@ def _check_probe(probe: Mapping[str, Any]) -> None:
     for values in lists:
         _check_each(values or (), place)
     if not isinstance(probe.get("over"), str):
-        raise ValueError(f"{place}: over must be a text, got {show(probe.get('over'))}")
+        raise _wrong(f"{place}: over must be a text, got {show(probe.get('over'))}")
 
 
 def _check_each(values: Iterable[Any], place: str) -> None:
@@ -215,7 +215,7 @@ def _check_initialization(initialization: Mapping[str, Any]) -> None:
     for name, kind in kinds.items():
         value = initialization.get(name, kind())
         if not isinstance(value, kind):
-            raise ValueError(f"initialization.{name} must be a {kind.__name__}, got {show(value)}")
+            raise _wrong(f"initialization.{name} must be a {kind.__name__}, got {show(value)}")
     for index, entry in enumerate(initialization.get("history", [])):
         step = entry.get("step", index) if isinstance(entry, dict) else None
         if not _is_number(step):
@@ -224,11 +224,15 @@ def _check_initialization(initialization: Mapping[str, Any]) -> None:
         if not _is_number(value):
             raise ValueError(f"initialization.cost.{name} must be a number, got {show(value)}")
     for name, events in initialization.get("tensors", {}).items():
-        for event in events if isinstance(events, list) else [None]:
-            if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-                raise ValueError(f"initialization.tensors.{name} must be a list of events")
-            if event["event"] == "scaled":
-                _check_numbers({"factor": event.get("factor", "nothing")}, f"initialization.tensors.{name}")
+        _check_events(events, f"initialization.tensors.{name}")
+
+
+def _check_events(events: Any, place: str) -> None:
+    for event in events if isinstance(events, list) else [None]:
+        if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+            raise _wrong(f"{place} must be a list of events")
+        if event["event"] == "scaled":
+            _check_numbers({"factor": event.get("factor", "nothing")}, place)
 
 
 def _check_outcome(data: Mapping[str, Any]) -> None:
@@ -277,3 +281,8 @@ def _check_nesting(data: Any) -> None:
             return
         level = found
     raise ValueError(f"it is nested deeper than {_MOST_NESTED} levels")
+
+
+def _wrong(problem: str) -> ValueError:
+    """Return the error of a wrong type: to who reads a file, it is of a wrong value."""
+    return ValueError(problem)

@@ -70,17 +70,19 @@ def plan(
     if not power and (pilot is not None or seed_deviation is not None or difference is not None):
         raise InitbenchError("--pilot, --seed-deviation and --difference go with --power")
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
-    statuses = Ledger(out / request.suite.name).statuses()
+    skipped: list[str] = []
+    statuses = Ledger(out / request.suite.name).statuses(skipped)
     summary = plan_data(request.suite, request.plan, statuses)
     if power:
         folder = out / request.suite.name
         sought = 0.01 if difference is None else difference
         summary["power"] = plan_power(request.plan, folder, pilot, seed_deviation, sought, request.suite.compare)
+    notes = (*request.notes, *(f"skipped {line}" for line in skipped))
     if json:
-        print_json(summary | {"notes": request.notes} if request.notes else summary)
+        print_json(summary | {"notes": notes} if notes else summary)
     else:
         _print(summary)
-        for note in request.notes:
+        for note in notes:
             console().print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
         for line in power_sentences(summary["power"]) if power else ():
             console().print(line, markup=False)

@@ -8,6 +8,7 @@ from initbench.cli.options import load_plugins
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
+    from initbench.execution.progress_file import Asked
     from initbench.plugins import PluginFile
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
@@ -16,11 +17,12 @@ _SMOKE = "a smoke run: a few trials of two steps each on random data; its result
 
 
 class Request(NamedTuple):
-    """A suite, its plan, the plug-in files that workers need, and what the user should know before."""
+    """A suite, its plan, the plug-in files that workers need, what was asked, and what the user should know before."""
 
     suite: Suite
     plan: Plan
     plugins: tuple[PluginFile, ...]
+    asked: Asked
     notes: tuple[str, ...] = ()
 
 
@@ -40,19 +42,21 @@ def read_request(
     """
     if smoke and seeds is not None:
         raise InitbenchError("--seeds is not for --smoke, which runs one seed")
+    from initbench.execution.progress_file import Asked
     from initbench.suite.datasets import describe_datasets
     from initbench.suite.load import load_suite
     from initbench.suite.plan import plan
 
     files = load_plugins(plugins)
+    asked = Asked(tuple(assignments or ()), seeds, tuple(only or ()), tuple(plugins or ()), smoke)
     suite = load_suite(file, assignments or [], seeds)
     planned = plan(suite, only or [], descriptions=describe_datasets(suite))
     if smoke:
         from initbench.suite.smoke import smoke as small
         from initbench.suite.smoke import smoke_suite
 
-        return Request(smoke_suite(suite), small(planned), files, (_SMOKE, *_left_out(planned)))
-    return Request(suite, planned, files)
+        return Request(smoke_suite(suite), small(planned), files, asked, (_SMOKE, *_left_out(planned)))
+    return Request(suite, planned, files, asked)
 
 
 def _left_out(plan: Plan) -> list[str]:
