@@ -119,9 +119,9 @@ def test_the_options_are_of_any_metric(monkeypatch, capsys):
         (["--power", "--seed-deviation", "0.1", "--difference", "-1"], "--difference must be positive"),
         (["--power", "--seed-deviation", "0.1", "--difference", "5"], "--difference is a fraction (0.01 is one point)"),
         (["--power", "--seed-deviation", "1"], "--seed-deviation is a fraction (0.01 is one point)"),
-        (["--seed-deviation", "0.1"], "go with --power"),
-        (["--difference", "5"], "go with --power"),
-        (["--difference", "0.01"], "go with --power"),  # the default, but said
+        (["--seed-deviation", "0.1"], "goes with --power"),
+        (["--difference", "5"], "goes with --power"),
+        (["--difference", "0.01"], "goes with --power"),  # the default, but said
     ],
 )
 def test_bad_requests_are_one_line(show, capsys, options, message):
