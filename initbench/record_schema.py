@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from initbench.suite.spec import digest
-from initbench.training.recipe import RECIPE_VERSION, Recipe
+from initbench.training.recipe import RECIPE_VERSION, Count, Recipe
 from initbench.validation import explain, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _LARGEST_INTEGER = 2**63 - 1
+_MOST_STEPS = 2**53
 _MOST_NESTED = 40
 _REASON = "_reason"
 _FORMAT = re.compile(r"[^{}]{0,20}\{:[^{}]{0,20}\}[^{}]{0,20}")
@@ -35,6 +36,8 @@ class _Part(BaseModel):
 class _Component(_Part):
     name: str
     arguments: dict[str, Any]
+    version: int = 1
+    source: str | None = None
 
 
 class _Inputs(_Part):
@@ -45,12 +48,13 @@ class _Dataset(_Component):
     task: str
     inputs: _Inputs
     outputs: int
+    content: str | None = None
 
 
 class _Recipe(_Part):
-    epochs: int
-    steps: int | None = None
-    batch_size: int
+    epochs: Annotated[int, Field(ge=0)]
+    steps: Count | None = None
+    batch_size: Count
     optimizer: str
     lr: float
 
@@ -90,11 +94,16 @@ class _Task(_Part):
     metrics: dict[str, _Metric]
 
 
+class _Conditions(_Part):
+    saturated: bool | None = None
+
+
 class _Probe(_Part):
     name: str
     kind: Literal["scalar", "curve", "per_layer"]
     unit: str = ""
-    conditions: dict[str, Any] = {}
+    log: bool = False
+    conditions: _Conditions = _Conditions()
 
 
 class _Error(_Part):
@@ -138,9 +147,8 @@ def check_record(data: Mapping[str, Any]) -> None:
     _check_nesting(data)
     _check_task(data["task"], data["metrics"])
     _check_numbers(data["metrics"], "metrics")
-    _check_numbers(data["timing"], "timing")
-    for index, entry in enumerate(data["history"]):
-        _check_numbers(entry, f"history.{index}", {"step", "epoch"})
+    _check_numbers(data["timing"], "timing", data["timing"])
+    _check_history(data["history"], data["spec"]["recipe"])
     for probe in data["probes"]:
         _check_probe(probe)
     _check_initialization(data["initialization"])
@@ -175,6 +183,15 @@ def _check_numbers(values: Mapping[str, Any], place: str, needed: Iterable[str] 
     for name in needed:
         if values.get(name) is None:
             raise ValueError(f"{place}.{name} is required")
+
+
+def _check_history(history: Iterable[Mapping[str, Any]], recipe: Mapping[str, Any]) -> None:
+    trains = recipe["epochs"] > 0 or recipe.get("steps") is not None
+    for index, entry in enumerate(history):
+        _check_numbers(entry, f"history.{index}", ("step", "epoch"))
+        for name in ("step", "epoch"):
+            if not trains or not 0 <= entry[name] <= _MOST_STEPS:
+                raise ValueError(f"history.{index}.{name} is none of the recipe's, got {show(entry[name])}")
 
 
 def _is_number(value: Any) -> bool:
@@ -249,7 +266,8 @@ def _check_identity(data: Mapping[str, Any]) -> None:
     for kind in _COMPONENTS:
         if not _within(identity.get(kind, {}), spec[kind]):
             raise ValueError(f"spec.{kind} is not that of its identity, so it was edited")
-    recipe = dict(identity.get("recipe") or {})
+    stated = identity.get("recipe", {})
+    recipe = dict(stated) if isinstance(stated, dict) else {"the recipe": stated}
     if recipe.pop("version", None) == RECIPE_VERSION:  # what it leaves out is at the default
         recipe = {name: value for name, value in _RECIPE_DEFAULTS.items() if name in spec["recipe"]} | recipe
     if not _within(recipe, spec["recipe"]):

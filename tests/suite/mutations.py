@@ -30,7 +30,8 @@ TUNE = {"recipe.lr": {"log": [0.001, 1.0]}, "initializer.steps": [2, 4], "tries"
 LINES = [
     *("tune: {recipe.lr: {log: [0.001, 1.0]}, tries: 7}", "name: again", "? [a, b]\n: c", "- item", "  - item", "..."),
     *("bomb: [&a [1, 2], &b [*a, *a], &c [*b, *b], *c]", "round: &r [*r]", "---", "x: 12:30:45", "x: ="),
-    *("x: !!python/object/apply:os.system ['true']", "x: !!binary aGVsbG8=", "x: !!set {a, b}", "x: !tag y", "<<: {name: merged}", "%YAML 1.1", "x: 0x1F", "x: 1_000"),
+    *("x: !!python/object/apply:os.system ['true']", "x: !!binary aGVsbG8=", "x: !!set {a, b}", "x: !tag y"),
+    *("<<: {name: merged}", "%YAML 1.1", "x: 0x1F", "x: 1_000"),
     *("seeds: 9999999999999999999999", "seeds: .nan", "x: " + "[" * 60 + "]" * 60, "x: " + "{a: " * 3000, "\ttab: 1"),
     *("\ufeffname: x", "x: \x00", "x: 'unclosed", 'x: "\\ud800"', "seeds: [" + "1, " * 200 + "1]"),
 ]  # fmt: skip

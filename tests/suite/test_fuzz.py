@@ -30,7 +30,7 @@ def _too_long(*_):
 
 
 @pytest.fixture
-def _built_ins(scratch_registry):
+def _limited():
     before = signal.signal(signal.SIGALRM, _too_long)
     yield
     signal.alarm(0)
@@ -57,9 +57,9 @@ def outcome_of(text):
 
 
 @pytest.mark.parametrize(("seed", "count"), [(0, 30), pytest.param(1, SUITES, marks=pytest.mark.slow)])
-@pytest.mark.usefixtures("_built_ins")
+@pytest.mark.usefixtures("scratch_registry", "_limited")
 def test_a_mutated_suite_is_planned_or_refused_in_one_line(seed, count):
-    mutations = Mutations(random.Random(seed))
+    mutations = Mutations(random.Random(seed))  # noqa: S311  # no secret comes of it
     found = Counter(outcome_of(mutations.suite()) for _ in range(count))
     assert found.total() == count
     assert found["planned"] > 0.03 * count  # most that is wrong is found at once: some must get as far as a plan
