@@ -9,7 +9,6 @@ import shutil
 import signal
 import warnings
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from ledger_mutations import LedgerMutations
@@ -78,7 +77,7 @@ def test_a_mutated_ledger_is_reported_or_refused_in_one_line(tmp_path, seed, cou
     mutations = LedgerMutations(random.Random(seed), tmp_path / "made-up")  # noqa: S311  # no secret comes of it
     found = Counter()
     for index in range(count):
-        folder: Path = mutations.ledger()
+        folder = mutations.ledger()
         told = came_of(status_lines, folder, kept=folder)
         assert told is not None
         assert all("\n" not in line for line in told)
