@@ -208,13 +208,13 @@ def runs_in(uri, experiment="small"):
 @pytest.mark.slow
 def test_a_server_that_stops_does_not_stop_the_sweep_and_sync_makes_it_level(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    (tmp_path / "suite.yaml").write_text(SUITE.replace("seeds: 6", "seeds: 60"))
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("seeds: 6", "seeds: 30"))
     port = free_port()
     uri = f"http://me:hush@127.0.0.1:{port}"
     with server(tmp_path, port):
         sweep = start(*RUN, "--tracking-uri", uri, cwd=tmp_path)
         # Half way: MLflow has some of the trials by then.
-        wait_for(lambda: len(list((tmp_path / "runs/small/trials").glob("*.json"))) > 60, sweep)
+        wait_for(lambda: len(list((tmp_path / "runs/small/trials").glob("*.json"))) > 30, sweep)
     out, err = sweep.communicate(timeout=300)
     assert sweep.returncode == 0, out + err
     told = [line for line in out.splitlines() if "MLflow at" in line]
@@ -223,7 +223,7 @@ def test_a_server_that_stops_does_not_stop_the_sweep_and_sync_makes_it_level(tmp
     assert told[0].endswith("the ledger is complete, MLflow is not; to repair it: initbench sync runs/small")
     assert "hush" not in out + err
     trials = sorted(numbers(tmp_path / "runs/small"))
-    assert len(trials) == 240
+    assert len(trials) == 120
     _, err = initbench("sync", "runs/small", "--tracking-uri", uri, cwd=tmp_path, check=2)
     assert err.count("\n") == 1
     assert "does not answer" in err
@@ -254,7 +254,7 @@ def test_a_store_that_is_locked_does_not_stop_the_sweep_and_sync_makes_it_level(
 
 @pytest.mark.slow
 def test_two_drivers_at_one_folder_cannot_harm_each_other(tmp_path):
-    suite = SUITE.replace("seeds: 6", "seeds: 40")
+    suite = SUITE.replace("seeds: 6", "seeds: 25")
     for name in ("alone", "both"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "suite.yaml").write_text(suite)
@@ -278,7 +278,7 @@ def test_two_drivers_at_one_folder_cannot_harm_each_other(tmp_path):
 
 @pytest.mark.slow
 def test_the_status_of_a_driver_that_was_killed(tmp_path):
-    (tmp_path / "suite.yaml").write_text(SUITE.replace("seeds: 6", "seeds: 60"))
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("seeds: 6", "seeds: 30"))
     driver = start(*RUN, cwd=tmp_path)
     home = tmp_path / "runs/small"
     wait_for(lambda: len(list((home / "trials").glob("*.json"))) > 3, driver)
@@ -287,10 +287,10 @@ def test_the_status_of_a_driver_that_was_killed(tmp_path):
     driver.kill()
     driver.communicate()
     found = StatusReader(home).read()
-    assert (found.running, found.ended_at, found.total) == (False, None, 240)
+    assert (found.running, found.ended_at, found.total) == (False, None, 120)
     assert found.finished == len(numbers(home))
     out, _ = initbench("status", "runs/small", cwd=tmp_path)
     assert "not running; the last run began " in out
-    assert f"{found.finished} of 240 trials done, {240 - found.finished} left" in out
+    assert f"{found.finished} of 120 trials done, {120 - found.finished} left" in out
     out, _ = initbench("retry", "runs/small", "--executor", "in-process", "--json", cwd=tmp_path)
-    assert json.loads(out)["ran"] == 240 - found.finished
+    assert json.loads(out)["ran"] == 120 - found.finished

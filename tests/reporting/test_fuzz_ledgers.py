@@ -21,7 +21,7 @@ from initbench.reporting.report import write_report
 from initbench.reporting.results import read_results
 from initbench.reporting.text_report import text_of
 
-LEDGERS = int(os.environ.get("INITBENCH_FUZZ_LEDGERS", "150"))
+LEDGERS = int(os.environ.get("INITBENCH_FUZZ_LEDGERS", "60"))
 _MOST_SECONDS = 60
 _MOST_CHARACTERS = 1500
 _PAGE_EVERY = 10

@@ -16,7 +16,7 @@ from initbench.suite.document import parse
 from initbench.suite.load import suite_of
 from suites import plan_of
 
-SUITES = int(os.environ.get("INITBENCH_FUZZ_SUITES", "2000"))
+SUITES = int(os.environ.get("INITBENCH_FUZZ_SUITES", "800"))
 _MOST_SECONDS = 30
 _MOST_CHARACTERS = 1500
 
