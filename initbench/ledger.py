@@ -1,7 +1,8 @@
 """The ledger: a folder of finished trial records, the source of truth.
 
 One JSON file per trial, ``<suite folder>/trials/<id>.json``, put in place by an atomic rename: a file is whole
-or absent, whatever kills the driver. Resuming is running again what has no finished record.
+or absent, whatever kills the driver. Resuming is running again what has no finished record. A file that something
+else has damaged is named and never loses the others; the run that tries its trial again keeps it aside.
 """
 
 from __future__ import annotations
@@ -9,23 +10,27 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from filelock import FileLock, Timeout
-
 from initbench.errors import InitbenchError, LedgerError
+from initbench.folder_lock import is_locked, lock
+from initbench.record_schema import check_record
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
+from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from initbench.suite.spec import TrialSpec
 
 SUITE_FILE = "suite.yaml"
 RESOLVED_FILE = "resolved.json"
+DAMAGED = ".damaged"
+"""Behind the name of a file that was no record, once its trial runs again."""
 Status = Literal["finished", "diverged", "failed"]
 _LABELS = ("suite", "set_by_rules", "scheme_named_by", *TUNING_LABELS)  # what of a spec is not part of the identity
 
@@ -86,7 +91,7 @@ class TrialRecord:
         if schema is None:
             raise ValueError("it says no schema")
         if schema != SCHEMA:
-            raise LedgerError(f"has records of schema {schema}, and this version of initbench reads schema {SCHEMA}")
+            raise LedgerError(f"a record is of schema {show(schema)}; this version of initbench reads schema {SCHEMA}")
         try:
             return cls(**data)
         except TypeError as error:
@@ -121,9 +126,12 @@ class Ledger:
         return self.trials / f"{trial_id}.json"
 
     def write(self, record: TrialRecord) -> None:
-        """Write a record by atomic rename; one that was there (of a failed attempt) is replaced."""
-        self.trials.mkdir(parents=True, exist_ok=True)
-        _put(self.path(record.id), json.dumps(record.to_json(), allow_nan=False))
+        """Write a record by atomic rename; one that was there (of a failed attempt) is replaced.
+
+        Raises:
+            InitbenchError: the disk is full, or the folder cannot be written; nothing is half written then.
+        """
+        self.write_file(self.path(record.id), json.dumps(record.to_json(), allow_nan=False))
 
     def write_suite(self, text: str, resolved: Mapping[str, Any]) -> None:
         """Write the suite beside its trials, each file by atomic rename.
@@ -131,64 +139,101 @@ class Ledger:
         Args:
             text: the suite file's, for ``suite.yaml``.
             resolved: what reports need of it, for ``resolved.json``.
+
+        Raises:
+            InitbenchError: as for `write`.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _put(self.folder / SUITE_FILE, text)
-        _put(self.folder / RESOLVED_FILE, json.dumps(resolved, indent=1, allow_nan=False) + "\n")
+        self.write_file(self.folder / SUITE_FILE, text)
+        self.write_file(self.folder / RESOLVED_FILE, json.dumps(resolved, indent=1, allow_nan=False) + "\n")
+
+    @staticmethod
+    def write_file(path: Path, text: str) -> None:
+        """Write a file of the suite's folder by atomic rename: it is whole or as it was before.
+
+        Raises:
+            InitbenchError: it cannot be written; one line says why.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _put(path, text)
+        except OSError as error:
+            raise InitbenchError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+    def set_aside(self, trial_id: str) -> Path | None:
+        """Give the file of a trial that is no record another name, under which nobody reads it; return that name.
+
+        Returns:
+            None where there is no such file.
+
+        Raises:
+            InitbenchError: it cannot be renamed.
+        """
+        path = self.path(trial_id)
+        if not path.exists():
+            return None
+        names = (path.with_name(f"{path.name}{DAMAGED}{number or ''}") for number in count())
+        aside = next(name for name in names if not name.exists())
+        try:
+            return path.rename(aside)
+        except OSError as error:
+            raise InitbenchError(f"{path}: cannot be renamed: {error.strerror}") from error
 
     def records(self, skipped: list[str] | None = None) -> Iterator[TrialRecord]:
         """Yield every record, in the order of the ids.
 
         Args:
-            skipped: where given, a file that is not a record is passed over, and a line that names it is added here.
+            skipped: where given, a file that is not a record of this version is passed over, and a line that names it
+                is added here.
 
         Raises:
-            LedgerError: a record was written in another format.
+            LedgerError: the records were written in another format, all of them.
             InitbenchError: a file is not a record, and `skipped` is not given.
         """
-        for path in sorted(self.trials.glob("*.json")):
+        read, other_formats = 0, None
+        for path in self.files():
             try:
-                yield _read(path)
-            except LedgerError as error:
-                raise LedgerError(f"{self.folder}: {error}; move it away, or give another folder") from None
-            except _NotARecordError as error:
-                if skipped is None:
+                record = _read(path)
+            except (LedgerError, _NotARecordError) as error:
+                if isinstance(error, LedgerError):
+                    other_formats = other_formats or error
+                if skipped is not None:
+                    skipped.append(self._skipped(path, error))
+                elif not isinstance(error, LedgerError):
                     raise InitbenchError(f"{path}: {error}; delete it and run the suite again") from error
-                # The folder by its name alone: a report says the same wherever the ledger lies.
-                skipped.append(f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {error}")
+            else:
+                read += 1
+                yield record
+        if other_formats is not None and (skipped is None or not read):
+            raise LedgerError(f"{self.folder}: {other_formats}; move it away, or give another folder") from None
 
-    def statuses(self) -> dict[str, Status]:
-        """Return the status of every trial that has a record."""
-        return {record.id: record.status for record in self.records()}
+    def files(self) -> list[Path]:
+        """Return every file that is, or should be, a record, in the order of the ids."""
+        return sorted(self.trials.glob("*.json"))
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the lock that admits one driver per ledger; where nothing was written meanwhile, leave no folder.
-
-        Raises:
-            InitbenchError: another driver holds it, or the folder cannot be written.
-        """
-        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
-        file = self.folder / ".lock"
-        lock = FileLock(file, timeout=0)
+    def read(self, path: Path, skipped: list[str]) -> TrialRecord | None:
+        """Return the record in one of `files`; where it is none, add a line that names it to `skipped`."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            raise InitbenchError(
-                f"{self.folder}: another initbench run is writing here; wait for it or stop it"
-            ) from None
-        except OSError as error:
-            raise InitbenchError(f"{self.folder}: cannot be written: {error.strerror}") from error
-        try:
-            yield
-        finally:
-            if made and set(self.folder.iterdir()) <= {file}:
-                file.unlink(missing_ok=True)
-                with suppress(OSError):  # another suite may have come into a folder meanwhile
-                    for folder in made:
-                        folder.rmdir()
-            lock.release()
+            return _read(path)
+        except (LedgerError, _NotARecordError) as error:
+            skipped.append(self._skipped(path, error))
+            return None
+
+    def _skipped(self, path: Path, error: Exception) -> str:
+        # The folder by its name alone: a report says the same wherever the ledger lies.
+        problem = str(error).removeprefix("a record ")
+        return f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}"
+
+    def statuses(self, skipped: list[str] | None = None) -> dict[str, Status]:
+        """Return the status of every trial that has a record; `skipped` as for `records`."""
+        return {record.id: record.status for record in self.records(skipped)}
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the lock that admits one driver per ledger; see `folder_lock.lock`."""
+        return lock(self.folder)
+
+    def is_locked(self) -> bool | None:
+        """Return whether a driver is at work here; nothing is written. None where this system cannot tell."""
+        return is_locked(self.folder)
 
 
 def _put(path: Path, text: str) -> None:
@@ -211,7 +256,40 @@ class _NotARecordError(Exception):
 
 
 def _read(path: Path) -> TrialRecord:
+    """Return the record in a file.
+
+    Raises:
+        LedgerError: it was written in another format.
+        _NotARecordError: it is none, or not the one that was written.
+    """
     try:
-        return TrialRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise _NotARecordError(f"not a trial record ({error})") from error
+        record = record_of(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise _NotARecordError(f"not a trial record ({' '.join(reason.split())})") from error
+    if record.id != path.stem:
+        raise _NotARecordError("not a trial record (its id is not the file's name)")
+    return record
+
+
+def record_of(text: str) -> TrialRecord:
+    """Return the record that JSON text stands for, once it is known to be whole and as it was written.
+
+    Raises:
+        LedgerError: it was written in another format.
+        ValueError: it is none, or it was edited; one line says where.
+        RecursionError: it is nested too deeply to be read.
+    """
+    data = json.loads(text, parse_constant=_refuse_constant)
+    record = TrialRecord.from_json(data)
+    check_record(data)
+    if "\\ud" in text:  # half of a pair of code units, which no file can hold
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("it holds half a character") from None
+    return record
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from initbench.errors import InitbenchError
@@ -163,7 +164,7 @@ def make_measured(spec: TrialSpec, *, quotient: float = 0.5) -> TrialRecord:
     record = _record(spec, CLASSIFICATION, "finished", numbers, {}, quotient, False, 0.25, None)
     for data in (record.spec, record.identity):
         data["recipe"] = data["recipe"] | {"epochs": 0}
-    return record
+    return replace(record, id=digest(record.identity))
 
 
 def _record(

@@ -24,6 +24,7 @@ LAYERS = [
     {"probes"},
     {"training", "initializers"},
     {"suite"},
+    {"record_schema", "folder_lock"},
     {"ledger"},
     {"reporting"},
     {"tracking"},

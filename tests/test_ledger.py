@@ -4,18 +4,22 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
+from ledgers import KAIMING, make_record, make_spec
 
 from initbench.errors import InitbenchError, LedgerError
-from initbench.ledger import Ledger, TrialRecord
+from initbench.ledger import Ledger
+from initbench.validation import show
 from suites import the_trial
 
+LOST = {"type": "RuntimeError", "message": "lost", "traceback": "line 1"}
 
-def record(trial_id="a" * 64, **changes):
-    return TrialRecord(
-        **{"id": trial_id, "spec": {"seed": 0}, "status": "finished", "metrics": {"test_error": 0.1}} | changes
-    )
+
+def record(seed=0, **changes):
+    """A record as a run writes it, with other values in some fields."""
+    return replace(make_record(make_spec(KAIMING, seed=seed)), **changes)
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path):
@@ -28,7 +32,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path):
 
 def test_a_new_attempt_replaces_the_failed_one(tmp_path):
     ledger = Ledger(tmp_path)
-    ledger.write(record(status="failed"))
+    ledger.write(record(status="failed", error=LOST))
     ledger.write(record(status="finished"))
     assert [r.status for r in ledger.records()] == ["finished"]
 
@@ -36,20 +40,23 @@ def test_a_new_attempt_replaces_the_failed_one(tmp_path):
 def test_a_non_finite_number_is_never_written(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         Ledger(tmp_path).write(record(metrics={"test_error": float("nan")}))
-    assert list((tmp_path / "trials").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_kill_9_leaves_whole_records_alone(tmp_path):
     """A process that rewrites one record without pause is killed: what is there is whole."""
     script = (
-        "import sys\nfrom initbench.ledger import Ledger, TrialRecord\nledger = Ledger(sys.argv[1])\n"
-        "big = TrialRecord(id='a', spec={}, status='finished', history=[{'step': i} for i in range(20000)])\n"
+        "import sys\nfrom dataclasses import replace\nfrom initbench.ledger import Ledger\n"
+        "ledger = Ledger(sys.argv[1])\n[small] = ledger.records()\n"
+        "big = replace(small, history=[{'step': i, 'epoch': i} for i in range(20000)])\n"
         "while True:\n    ledger.write(big)\n"
     )
+    small = record()
+    Ledger(tmp_path).write(small)
     for delay in (0.05, 0.11, 0.17):
         process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
         ledger = Ledger(tmp_path)
-        while not ledger.path("a").exists():
+        while ledger.path(small.id).stat().st_size < 400_000:
             time.sleep(0.01)
         time.sleep(delay)
         os.kill(process.pid, signal.SIGKILL)
@@ -58,25 +65,106 @@ def test_kill_9_leaves_whole_records_alone(tmp_path):
         assert len(kept.history) == 20000
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 2, "surplus": 2}', "null"])
-def test_a_file_that_is_no_record_is_named(tmp_path, text):
+def edited(**changes):
+    """The text of a record in which somebody has changed something."""
+    data = record(1).to_json()
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        place = data
+        for name in above:
+            place = place[int(name) if name.isdigit() else name]
+        place[last] = value
+    return json.dumps(data)
+
+
+WHOLE = edited()
+DAMAGED = {
+    "nothing": "",
+    "a bracket": "{",
+    "a list": "[]",
+    "no schema": "{}",
+    "other keys": '{"schema": 2, "surplus": 2}',
+    "null": "null",
+    "cut off": WHOLE[: len(WHOLE) // 2],
+    "cut off by one": WHOLE[:-1],
+    "deep": WHOLE.replace('"environment": {', '"environment": {"a": ' + "[" * 100_000 + "]" * 100_000 + ",", 1),
+    "half a character": WHOLE.replace('"torch": "', '"torch": "\\ud800', 1),
+    "a constant": WHOLE.replace('"lr": 0.1', '"lr": NaN', 1),
+    "an infinity": WHOLE.replace('"test_error": 0.05', '"test_error": 1e999', 1),
+    "a number as text": edited(metrics__test_error="0.05"),
+    "a number as text deep inside": edited(history__3__test_error="0.5"),
+    "a list for a number": edited(timing__total_seconds=[20.0]),
+    "a probe's value": edited(probes__0__value="0.5"),
+    "no spec": edited(spec=None),
+    "no seed": edited(spec__seed=None),
+    "another seed": edited(spec__seed=0),
+    "another rate": edited(spec__recipe__lr=0.5, identity__recipe__lr=0.5),
+    "another momentum": edited(spec__recipe__momentum=0.5),
+    "another network": edited(spec__architecture__name="wrn"),
+    "another id": edited(id="b" * 64),
+    "another status": edited(status="failed"),
+    "an unknown status": edited(status="done"),
+    "a format that takes all memory": edited(task__metrics__test_error__show="{:999999999d}"),
+    "a format that reads attributes": edited(task__metrics__test_error__show="{0.__class__}"),
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
+def test_a_file_that_is_no_record_is_named_and_loses_no_other(tmp_path, text):
     ledger = Ledger(tmp_path)
     ledger.write(record())
-    ledger.path("b").write_text(text)
-    with pytest.raises(InitbenchError, match=r"b\.json: not a trial record"):
+    damaged = ledger.path(record(1).id)
+    damaged.write_text(text)
+    with pytest.raises(InitbenchError, match=rf"{damaged.name}: not a trial record \(.+\)") as caught:
         list(ledger.records())
+    assert "\n" not in str(caught.value)
+    skipped = []
+    assert list(ledger.records(skipped)) == [record()]
+    [line] = skipped
+    assert line.startswith(f"{tmp_path.name}/trials/{damaged.name}: not a trial record (")
 
 
-@pytest.mark.parametrize("schema", [1, 99])
+def test_a_record_under_another_name_is_no_second_one(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.write(record())
+    ledger.path("copy").write_text(ledger.path(record().id).read_text())
+    skipped = []
+    assert list(ledger.records(skipped)) == [record()]
+    assert skipped == [f"{tmp_path.name}/trials/copy.json: not a trial record (its id is not the file's name)"]
+
+
+def test_a_damaged_file_is_kept_aside(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.write(record())
+    assert ledger.set_aside(record(1).id) is None
+    damaged = ledger.path(record(1).id)
+    for number, text in enumerate(("first", "second")):
+        damaged.write_text(text)
+        aside = ledger.set_aside(record(1).id)
+        assert aside.name == f"{damaged.name}.damaged{number or ''}"
+        assert aside.read_text() == text
+    assert list(ledger.records()) == [record()]
+
+
+def test_a_record_of_a_newer_version_is_named_and_loses_no_other(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.write(record())
+    ledger.path("b").write_text(json.dumps({"schema": 99, "what": "another version wrote"}))
+    skipped = []
+    assert list(ledger.records(skipped)) == [record()]
+    assert skipped == [f"{tmp_path.name}/trials/b.json: is of schema 99; this version of initbench reads schema 2"]
+
+
+@pytest.mark.parametrize("schema", [1, 99, "2", {"a": 1}])
 def test_a_ledger_of_another_schema_is_refused_as_a_whole(tmp_path, schema):
     ledger = Ledger(tmp_path)
-    ledger.write(record())
+    ledger.trials.mkdir()
     ledger.path("b").write_text(json.dumps({"schema": schema, "what": "another version wrote"}))
     for skipped in (None, []):
         with pytest.raises(LedgerError) as caught:
             list(ledger.records(skipped))
         assert str(tmp_path) in str(caught.value)
-        assert f"schema {schema}" in str(caught.value)
+        assert f"schema {show(schema)}" in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
@@ -85,9 +173,10 @@ def test_labels_are_given_anew_and_nothing_else_changes(tmp_path):
     labels |= {"tuned": ("recipe.lr",), "protocols": ("recipe", "own")}
     spec = the_trial().model_copy(update=labels)
     plain = spec.model_dump(mode="json")
-    before = record(spec.id, spec=plain | {"suite": "before", "set_by_rules": [], "scheme_named_by": ["suite"]})
+    trial = make_record(spec)
+    before = replace(trial, spec=plain | {"suite": "before", "set_by_rules": [], "scheme_named_by": ["suite"]})
     after = before.labelled_as(spec)
-    assert after == record(spec.id, spec=plain)
+    assert after == replace(trial, spec=plain)
     Ledger(tmp_path).write(after)
     assert list(Ledger(tmp_path).records()) == [after.labelled_as(spec)]
 

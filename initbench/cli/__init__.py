@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from typing import cast
@@ -14,7 +15,9 @@ from initbench.cli.new_plugin import new_plugin
 from initbench.cli.options import debugging, start
 from initbench.cli.plan import plan
 from initbench.cli.report import report
+from initbench.cli.retry import retry
 from initbench.cli.run import run
+from initbench.cli.status import status
 from initbench.cli.sync import sync
 from initbench.cli.ui import ui
 from initbench.errors import InitbenchError
@@ -29,6 +32,8 @@ app = typer.Typer(
 )
 app.command("run", short_help="Run a suite's missing trials and write the report.")(run)
 app.command("plan", short_help="Print what a suite comes to, before it runs.")(plan)
+app.command("status", short_help="Say how a suite's run stands.")(status)
+app.command("retry", short_help="Run again what has no result in a suite's folder.")(retry)
 app.command("report", short_help="Write the report of one suite's folder or several.")(report)
 app.command("list", short_help="List what is registered, with arguments.")(list_components)
 app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
@@ -39,6 +44,10 @@ app.command("new-plugin", short_help="Write a plug-in package to start from.")(n
 
 # Typer exports one of click's errors, which it has from an installed click or a copy of its own, by version.
 _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
+_OF_THE_MACHINE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
 
 
 def main() -> None:
@@ -54,6 +63,13 @@ def main() -> None:
         else:
             message = getattr(error, "format_message", error.__str__)()
             typer.echo(f"initbench: {' '.join(message.split())}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        # What the machine refuses, such as a full disk: no mistake of the library's, and none that a traceback tells.
+        if debugging() or error.errno not in _OF_THE_MACHINE:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"initbench: {place}{error.strerror}", err=True)
         sys.exit(2)
     if code:
         sys.exit(code)

@@ -42,19 +42,27 @@ def plan(
     power: Annotated[
         bool, typer.Option("--power", help="Say what difference the suite can detect, and how many seeds one needs.")
     ] = False,
-    pilot: Annotated[
+    spread_from: Annotated[
         Path | None,
-        typer.Option("--pilot", help="With --power: a suite's folder to learn the spread from.", metavar="DIR"),
+        typer.Option("--spread-from", help="With --power: a suite's folder to learn the spread from.", metavar="DIR"),
     ] = None,
     seed_deviation: Annotated[
         float | None,
         typer.Option(
-            "--seed-deviation", help="With --power: that of the outcome, errors as a fraction, in place of a pilot."
+            "--seed-deviation", help="With --power: that of the outcome, errors as a fraction, in place of a folder."
         ),
     ] = None,
     difference: Annotated[
         float | None,
         typer.Option("--difference", help="With --power: of two outcomes, errors as a fraction; default: 0.01."),
+    ] = None,
+    pilot: Annotated[
+        bool,
+        typer.Option("--pilot", help="Say how long what is left takes: from the ledger, and from two short trials."),
+    ] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="With --pilot: trials at a time; default: 1.")] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", help="With --pilot: of an hour of the machine.", metavar="PER_HOUR")
     ] = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
@@ -65,35 +73,56 @@ def plan(
         SuiteError: none of them can run.
     """
     from initbench.cli.cells import plan_data
+    from initbench.cli.pilot import pilot_sentences, plan_pilot
     from initbench.cli.power import plan_power, power_sentences
     from initbench.cli.request import read_request
-    from initbench.errors import InitbenchError, SuiteError
+    from initbench.errors import SuiteError
     from initbench.execution.searched import searched
     from initbench.ledger import Ledger
 
-    if not power and (pilot is not None or seed_deviation is not None or difference is not None):
-        raise InitbenchError("--pilot, --seed-deviation and --difference go with --power")
+    of_power = {"--spread-from": spread_from, "--seed-deviation": seed_deviation, "--difference": difference}
+    _check_together("--power", power, of_power)
+    _check_together("--pilot", pilot, {"--workers": workers, "--price": price})
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
-    records = list(Ledger(out / request.suite.name).records())
+    skipped: list[str] = []
+    folder = out / request.suite.name
+    records = list(Ledger(folder).records(skipped))
     statuses = {record.id: record.status for record in records}
     planned = request.plan if request.replan is None else request.replan(searched(records))
     summary = plan_data(request.suite, planned, statuses)
     if request.suite.checkpoints is not None:
         summary["checkpoints"] = _checkpoints(request.suite.checkpoints, planned.missing(statuses))
     if power:
-        folder = out / request.suite.name
         sought = 0.01 if difference is None else difference
-        summary["power"] = plan_power(planned, folder, pilot, seed_deviation, sought, request.suite.compare)
+        summary["power"] = plan_power(planned, folder, spread_from, seed_deviation, sought, request.suite.compare)
+    if pilot:
+        summary["pilot"] = plan_pilot(request.suite, planned, folder, workers, price)
+    notes = (*request.notes, *(f"skipped {line}" for line in skipped))
     if json:
-        print_json(summary | {"notes": request.notes} if request.notes else summary)
+        print_json(summary | {"notes": notes} if notes else summary)
     else:
         _print(summary)
-        for note in request.notes:
+        for note in notes:
             console().print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
         for line in power_sentences(summary["power"]) if power else ():
             console().print(line, markup=False)
+        for line in pilot_sentences(summary["pilot"]) if pilot else ():
+            console().print(line, markup=False, soft_wrap=True)
     if not summary["trials"]:
         raise SuiteError("no trial can run", request.suite.document.path)
+
+
+def _check_together(switch: str, is_on: bool, options: Mapping[str, Any]) -> None:
+    """Refuse options that say something to another one that is not given.
+
+    Raises:
+        InitbenchError: see above.
+    """
+    from initbench.errors import InitbenchError
+
+    for option, value in options.items():
+        if value is not None and not is_on:
+            raise InitbenchError(f"{option} goes with {switch}")
 
 
 def _print(summary: dict[str, Any]) -> None:

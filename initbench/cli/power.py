@@ -140,7 +140,7 @@ def _spread(
     metric = _metric(plan)
     if seed_deviation is not None:
         if pilot is not None:
-            raise InitbenchError("give --pilot or --seed-deviation, not both")
+            raise InitbenchError("give --spread-from or --seed-deviation, not both")
         try:
             return stated_spread(seed_deviation), f"from a stated {_plain(seed_deviation, metric)} for each"
         except ValueError as error:
@@ -148,7 +148,8 @@ def _spread(
     folder = own_folder if pilot is None else pilot
     if pilot is None and not (folder / "trials").is_dir():
         raise InitbenchError(
-            f"--power needs the spread between seeds, and {folder} has no trials: give --pilot DIR or --seed-deviation"
+            f"--power needs the spread between seeds, and {folder} has no trials: "
+            "give --spread-from DIR or --seed-deviation"
         )
     records = read_records(folder)
     metrics = outcome_metrics(records)

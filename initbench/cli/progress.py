@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter, defaultdict
-from statistics import mean
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,11 +14,14 @@ from rich.progress import Progress as Bar
 
 from initbench.cli.cells import crossed_fields
 from initbench.execution.recorder import Labels, Progress
+from initbench.execution.time_left import TimeLeft
 from initbench.metric import Metric
 from initbench.reporting.formatting import counted
 from initbench.validation import show
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from initbench.execution.driver import RunSummary
     from initbench.ledger import TrialRecord
     from initbench.suite.plan import Plan
@@ -27,51 +29,6 @@ if TYPE_CHECKING:
 
 _STYLES = {"finished": "green", "diverged": "yellow", "failed": "red"}
 _COUNTS = ("finished", "diverged", "failed")
-
-
-class TimeLeft:
-    """An estimate of the seconds until all trials have ended.
-
-    A trial is expected to last as long as the finished ones of its own architecture and initializer did on average,
-    else of its architecture, else of all; the sum over what is left, less what running trials have done, is divided
-    by the number of trials that run at a time.
-    """
-
-    def __init__(self, missing: tuple[TrialSpec, ...]) -> None:
-        self.left = {trial.id: _keys(trial) for trial in missing}
-        self.lasted: dict[str, list[float]] = defaultdict(list)
-        self.running: dict[str, float] = {}
-        self.fractions: dict[str, float] = {}
-        self.at_a_time = 1
-
-    def started(self, trial_id: str) -> None:
-        """A trial begins now."""
-        self.running[trial_id] = time.monotonic()
-        self.at_a_time = max(self.at_a_time, len(self.running))
-
-    def finished(self, trial_id: str) -> float:
-        """A trial has ended; return the seconds that it took."""
-        seconds = time.monotonic() - self.running.pop(trial_id, time.monotonic())
-        for key in self.left.pop(trial_id):
-            self.lasted[key].append(seconds)
-        return seconds
-
-    def seconds(self) -> float | None:
-        """Return the estimate, None before the first trial has ended or told how far it is."""
-        now = time.monotonic()
-        means = {key: mean(seconds) for key, seconds in self.lasted.items()}
-        total = 0.0
-        for trial_id, keys in self.left.items():
-            begun, fraction = self.running.get(trial_id), self.fractions.get(trial_id, 0.0)
-            expected = next((means[key] for key in keys if key in means), None)
-            if expected is None:
-                told = [(now - self.running[i]) / f for i, f in self.fractions.items() if f > 0 and i in self.running]
-                if not told:
-                    return None
-                expected = mean(told)
-            done = 0.0 if begun is None else max(now - begun, fraction * expected)
-            total += max(expected - done, 0.0)
-        return total / self.at_a_time
 
 
 class Display(Progress):
@@ -162,11 +119,21 @@ class Display(Progress):
             self.live.stop()
             self.live = None
 
-    def interrupted(self) -> None:
-        """Say what is kept."""
+    def interrupted(self, folder: Path, command: str) -> None:
+        """Say what is kept, what is lost, and what goes on from here.
+
+        Args:
+            folder: the suite's.
+            command: that was interrupted.
+        """
         self.end()
-        kept = self._done()
-        self.console.print(f"interrupted: {kept} of {self.total} trials are kept; the same command goes on from here")
+        kept, failed = self._done() - self.counts["failed"], self.counts["failed"]
+        lost = f", {counted(failed, 'trial')} failed" if failed else ""
+        if running := len(self.time_left.running):
+            longest = time.monotonic() - min(self.time_left.running.values())
+            lost += f", {running} under way {'is' if running == 1 else 'are'} given up (begun {duration(longest)} ago)"
+        self.console.print(f"interrupted: {kept} of {self.total} trials are kept in {folder}{lost}", markup=False)
+        self.console.print(f"to go on from here: {command}", markup=False)
 
     def summary(self, result: RunSummary) -> None:
         """Say what the run came to and where to look."""
@@ -228,8 +195,3 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
-
-
-def _keys(spec: TrialSpec) -> tuple[str, str, str]:
-    architecture = spec.architecture.model_dump_json()
-    return architecture + spec.initializer.model_dump_json(), architecture, ""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.execution.driver import Replan
+    from initbench.execution.progress_file import Asked
     from initbench.plugins import PluginFile
     from initbench.suite.choice import Searched
     from initbench.suite.datasets import Described
@@ -23,7 +24,7 @@ _SMOKE = "a smoke run: a few trials of two steps each on random data; its result
 
 
 class Request(NamedTuple):
-    """A suite, its plan, the plug-in files that workers need, and what the user should know before.
+    """A suite, its plan, the plug-in files that workers need, what was asked, and what the user should know before.
 
     Of a suite that tunes, `replan` gives its plan from what its search trials came to; else it is None.
     """
@@ -31,6 +32,7 @@ class Request(NamedTuple):
     suite: Suite
     plan: Plan
     plugins: tuple[PluginFile, ...]
+    asked: Asked
     notes: tuple[str, ...] = ()
     replan: Replan | None = None
 
@@ -51,10 +53,12 @@ def read_request(
     """
     if smoke and seeds is not None:
         raise InitbenchError("--seeds is not for --smoke, which runs one seed")
+    from initbench.execution.progress_file import Asked
     from initbench.suite.datasets import describe_datasets
     from initbench.suite.load import load_suite
 
     files = load_plugins(plugins)
+    asked = Asked(tuple(assignments or ()), seeds, tuple(only or ()), tuple(plugins or ()), smoke)
     suite = load_suite(file, assignments or [], seeds)
     plan_from = partial(
         _plan, suite if not smoke else replace(suite, search=None), only or [], describe_datasets(suite)
@@ -64,8 +68,8 @@ def read_request(
         from initbench.suite.smoke import smoke as small
         from initbench.suite.smoke import smoke_suite
 
-        return Request(smoke_suite(suite), small(planned), files, (_SMOKE, *_left_out(planned)))
-    return Request(suite, planned, files, replan=plan_from if planned.tuned else None)
+        return Request(smoke_suite(suite), small(planned), files, asked, (_SMOKE, *_left_out(planned)))
+    return Request(suite, planned, files, asked, replan=plan_from if planned.tuned else None)
 
 
 def _plan(suite: Suite, only: list[str], descriptions: Sequence[Described], found: Mapping[str, Searched]) -> Plan:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from enum import StrEnum
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +29,9 @@ from initbench.cli.options import (
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
+    from initbench.cli.request import Request
     from initbench.execution.executor import Executor
+    from initbench.execution.progress_file import Asked
 
 
 class ExecutorName(StrEnum):
@@ -37,6 +41,11 @@ class ExecutorName(StrEnum):
     in_process = "in-process"
 
 
+ExecutorOption = Annotated[ExecutorName, typer.Option(help="Ray Tune, or one after another for debugging.")]
+Address = Annotated[str | None, typer.Option(help="A running Ray cluster, such as auto.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Most trials at a time.")]
+
+
 def run(
     suite: SuiteFile,
     assignments: Assignments = None,
@@ -44,11 +53,9 @@ def run(
     seeds: Seeds = None,
     smoke: Smoke = False,
     out: Out = Path("runs"),
-    executor: Annotated[ExecutorName, typer.Option(help="Ray Tune, or one after another for debugging.")] = (
-        ExecutorName.ray
-    ),
-    address: Annotated[str | None, typer.Option(help="A running Ray cluster, such as auto.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Most trials at a time.")] = None,
+    executor: ExecutorOption = ExecutorName.ray,
+    address: Address = None,
+    workers: Workers = None,
     plugin: Plugins = None,
     tracking_uri: TrackingUri = None,
     json: Json = False,
@@ -58,37 +65,73 @@ def run(
 
     The same command again continues where the last one stopped.
     """
-    from initbench.cli.progress import Display
     from initbench.cli.request import read_request
-    from initbench.execution.driver import run_suite
-    from initbench.tracking.uri import default_tracking_uri
 
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
-    signal.signal(signal.SIGTERM, _interrupt)
+    end_as_by_ctrl_c()
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
+    execute(
+        request,
+        out / request.suite.name,
+        chosen_executor(executor, address),
+        asked=request.asked,
+        tracking_uri=tracking_uri,
+        workers=workers,
+        json=json,
+    )
+
+
+def execute(
+    request: Request,
+    folder: Path,
+    executor: Executor,
+    *,
+    asked: Asked | None,
+    tracking_uri: str | None,
+    workers: int | None,
+    json: bool,
+) -> None:
+    """Run what a request comes to, show it, and end the process with the exit code of `initbench run`.
+
+    Args:
+        request: of the command line.
+        folder: the suite's.
+        executor: from `chosen_executor`.
+        asked: as for `run_suite`.
+        tracking_uri: of the command line.
+        workers: most trials at a time.
+        json: print the summary as JSON.
+
+    Raises:
+        InitbenchError: see `run_suite`; or files of a dataset are absent.
+    """
+    from initbench.cli.progress import Display
+    from initbench.execution.driver import run_suite
+    from initbench.tracking.uri import default_tracking_uri
+
     for waiting in request.plan.undescribed:
         raise request.suite.document.error(waiting.key, str(waiting.reason)) from waiting.reason
-    folder = out / request.suite.name
     display = Display(request.plan, to_stderr=json)
     for note in request.notes:
         display.note(note)
-    if smoke:
+    if request.asked.smoke:
         tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server that real results go to
     try:
         outcome = run_suite(
             request.suite,
             request.plan,
             folder,
-            _executor(executor, address),
+            executor,
             tracking_uri=tracking_uri,
             plugins=request.plugins,
             workers=workers,
             progress=display,
             replan=request.replan,
+            asked=asked,
         )
     except KeyboardInterrupt:
-        display.interrupted()
+        display.interrupted(folder, _command())
         sys.exit(130)
     if json:
         print_json(outcome.to_json())
@@ -98,7 +141,30 @@ def run(
         sys.exit(1)
 
 
-def _executor(name: ExecutorName, address: str | None) -> Executor:
+def _command() -> str:
+    """Return the command that was given, without the secrets of a tracking URI."""
+    from initbench.tracking.uri import shown_uri
+
+    option = "--tracking-uri"
+    given = ["", *sys.argv[1:]]
+    shown = [
+        shown_uri(word)
+        if before == option
+        else f"{option}={shown_uri(word.removeprefix(f'{option}='))}"
+        if word.startswith(f"{option}=")
+        else word
+        for before, word in pairwise(given)
+    ]
+    return shlex.join(["initbench", *shown])
+
+
+def chosen_executor(name: ExecutorName, address: str | None) -> Executor:
+    """Return the executor of this name.
+
+    Args:
+        name: of the command line.
+        address: of a cluster, for Ray.
+    """
     if name is ExecutorName.in_process:
         from initbench.execution.in_process import run_in_process
 
@@ -108,6 +174,10 @@ def _executor(name: ExecutorName, address: str | None) -> Executor:
     return partial(run_with_ray_tune, address=address)
 
 
-def _interrupt(*_: Any) -> None:
+def end_as_by_ctrl_c() -> None:
     """Let `kill` end a run the way Ctrl-C does."""
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(*_: Any) -> None:
     raise KeyboardInterrupt

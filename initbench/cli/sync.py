@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from initbench.cli.options import Debug, Json, SuiteFolder, TrackingUri, print_json, suite_folder
@@ -13,11 +15,19 @@ def sync(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
-    """Write to MLflow what the ledger has and MLflow lacks; nothing is written twice."""
+    """Write to MLflow what the ledger has and MLflow lacks; nothing is written twice.
+
+    A record that cannot be read is named and left out, and the exit code is then 1.
+    """
     from initbench.execution.driver import sync_folder
 
-    counts = sync_folder(suite_folder(folder), tracking_uri)
+    skipped: list[str] = []
+    counts = sync_folder(suite_folder(folder), tracking_uri, skipped)
     if json:
         print_json(counts)
     else:
         typer.echo("MLflow: " + ", ".join(f"{number} {what}" for what, number in counts.items()))
+    for line in skipped:
+        typer.echo(f"skipped {line}", err=True)
+    if skipped:
+        sys.exit(1)

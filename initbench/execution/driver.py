@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from initbench.execution.progress_file import Asked
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
     from initbench.suite.choice import Searched
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     Replan = Callable[[Mapping[str, Searched]], Plan]
 
 _GB = 1e9
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class RunSummary:
         seconds: the wall time of the whole run.
         report: the report's page.
         sentences: what happened, as the page says it first.
-        tracking_uri: where MLflow has the runs.
+        tracking_uri: where MLflow has the runs, without its secrets.
     """
 
     folder: Path
@@ -82,6 +84,7 @@ def run_suite(
     plugins: tuple[PluginFile, ...] = (),
     workers: int | None = None,
     progress: Progress | None = None,
+    asked: Asked | None = None,
     replan: Replan | None = None,
 ) -> RunSummary:
     """Run what the ledger does not have, record it, and write the report.
@@ -97,14 +100,16 @@ def run_suite(
         plugins: files that workers import.
         workers: most trials at a time.
         progress: is told what happens.
+        asked: of the command line, for `initbench retry`; None leaves what the folder says of an earlier run.
         replan: of a suite that tunes, gives its plan from what its search trials came to.
 
     Raises:
-        InitbenchError: nothing to run, data or tracking server missing, or another driver at work here.
-        LedgerError: the folder has records of another version's schema.
+        InitbenchError: nothing to run, data missing, a tracking URI that cannot be right, another driver at work here,
+            or a disk that is full; what has finished is kept.
+        LedgerError: the folder has records of another version's schema alone.
         KeyboardInterrupt: as it comes; what has finished is kept.
     """
-    from initbench.tracking.uri import check_tracking_uri, resolve_tracking_uri
+    from initbench.tracking.uri import StoreUnreachableError, check_tracking_uri, resolve_tracking_uri, shown_uri
 
     begun = time.monotonic()
     progress = progress or Progress()
@@ -112,9 +117,13 @@ def run_suite(
     uri = resolve_tracking_uri(folder, tracking_uri)
     if not plan.trials:
         raise SuiteError(": ".join(filter(None, ["no trial can run", plan.reasons])), suite.document.path)
-    check_tracking_uri(uri)
+    try:
+        check_tracking_uri(uri)
+    except StoreUnreachableError as error:
+        progress.note(f"{error}; the trials are kept in the ledger, and initbench sync {folder} passes them on")
     with ledger.lock():
-        records = {record.id: record for record in ledger.records()}
+        skipped: list[str] = []
+        records = {record.id: record for record in ledger.records(skipped)}
         if replan is not None:
             plan = replan(searched(records.values()))
         missing = plan.missing(_statuses(records))
@@ -123,10 +132,17 @@ def run_suite(
                 progress.note(note)
             _tell_of_emulation(suite, missing, progress)
         _tell_what_is_there(plan, records, progress)
+        for line in [
+            *skipped[:_MOST_NAMED],
+            *[f"and {len(skipped) - _MOST_NAMED} more"] * (len(skipped) > _MOST_NAMED),
+        ]:
+            progress.note(f"skipped {line}")
+        damaged = [trial.id for trial in missing if trial.id not in records and ledger.path(trial.id).exists()]
         resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
         files = SuiteFiles(_text(suite), resolved)
         checkpoints = CheckpointFolder.of(suite, folder)
-        recorder = Recorder(files, Round.of(plan, missing), records, ledger, uri, progress, checkpoints)
+        first = Round.of(plan, missing)
+        recorder = Recorder(files, first, records, ledger, uri, progress, asked, damaged, checkpoints)
         ran: set[str] = set()
         try:
             if not missing:
@@ -147,15 +163,17 @@ def run_suite(
 
             written = write_report(folder)
             recorder.close()
-        except BaseException:
-            recorder.abandon()
+        except BaseException as error:
+            recorder.abandon(recorder.failure or error)
+            if recorder.failure is not None and isinstance(error, Exception):
+                raise recorder.failure from None
             raise
-        now = ledger.statuses()
-    statuses = Counter(now.get(trial.id, "missing") for trial in plan.trials)
+    statuses = Counter(recorder.statuses.get(trial.id, "missing") for trial in plan.trials)
     if plan.awaited:  # a search has failed
         statuses["missing"] += plan.awaited
     sentences = tuple(str(sentence) for sentence in written.sentences)
-    return RunSummary(folder, dict(statuses), len(ran), time.monotonic() - begun, written.page, sentences, uri)
+    seconds = time.monotonic() - begun
+    return RunSummary(folder, dict(statuses), len(ran), seconds, written.page, sentences, shown_uri(uri))
 
 
 def _execute(execute: Executor, job: Job, recorder: Recorder, most_bytes: float) -> None:
@@ -176,12 +194,13 @@ def _statuses(records: Mapping[str, TrialRecord]) -> dict[str, str]:
     return {i: record.status for i, record in records.items()}
 
 
-def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]:
+def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
     """Write to MLflow what a suite's folder has and MLflow lacks.
 
     Args:
         folder: the suite's folder.
         tracking_uri: as for `run_suite`.
+        skipped: takes a line for each file that is not a record.
 
     Returns:
         How many runs were written, replaced, relabelled and left unchanged.
@@ -192,15 +211,15 @@ def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]
     from initbench.tracking.mlflow import MlflowTracker, sync
     from initbench.tracking.uri import check_tracking_uri, resolve_tracking_uri
 
-    ledger = Ledger(folder)
-    first = next(ledger.records(), None)
+    ledger, skipped = Ledger(folder), [] if skipped is None else skipped
+    first = next(ledger.records([]), None)
     if first is None:
         raise InitbenchError(f"{folder}: has no trial records; initbench run SUITE makes them")
     uri = resolve_tracking_uri(folder, tracking_uri)
     check_tracking_uri(uri)
     with ledger.lock():
         tracker = MlflowTracker(folder, uri, first.spec["suite"])
-        counts = sync(ledger, tracker)
+        counts = sync(ledger, tracker, skipped)
         tracker.log_suite()
     return {str(written): number for written, number in counts.items()}
 
@@ -252,7 +271,9 @@ def _cpus(suite: Suite, trials: Iterable[TrialSpec]) -> float:
 def _text(suite: Suite) -> str:
     """Return the suite file's text, and what the command line changed in it as comments."""
     options = sorted(set(suite.document.overrides.values()))
-    return suite.document.text + "".join(f"# run with {option}\n" for option in options)
+    lines = [f"# run with {option}" for option in options]
+    known = suite.document.text.splitlines()  # of a suite that is read from beside its ledger
+    return suite.document.text + "".join(f"{line}\n" for line in lines if line not in known)
 
 
 def _tell_of_emulation(suite: Suite, missing: Iterable[TrialSpec], progress: Progress) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from initbench.errors import InitbenchError
+from initbench.execution.progress_file import Asked, ProgressFile, write_plan
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -59,6 +62,11 @@ class Labels:
         """Return the labels of a record, see `initbench.tracking.contents.trial_labels`."""
         return self._labels[record.id]
 
+    def name(self, spec: TrialSpec) -> str:
+        """Return what tells a trial from the others, in one line."""
+        labels = self._labels[spec.id]
+        return f"{labels['initializer']} · {labels['place']} · seed {spec.seed}"
+
 
 class SuiteFiles(NamedTuple):
     """What a ledger keeps of a suite, see `Ledger.write_suite`."""
@@ -96,6 +104,12 @@ class Recorder:
         ledger: where records go; its folder has the suite's name.
         uri: of MLflow.
         progress: is told of everything.
+        asked: of the command line; None leaves ``plan.json`` as it is.
+        damaged: the trials among `missing` whose files are no records.
+
+    Attributes:
+        statuses: of each trial that has a record, by id.
+        failure: why the ledger could not be written; None while it can be.
         checkpoints: of the trials; None where none are kept.
     """
 
@@ -107,35 +121,55 @@ class Recorder:
         ledger: Ledger,
         uri: str,
         progress: Progress,
+        asked: Asked | None = None,
+        damaged: Iterable[str] = (),
         checkpoints: CheckpointFolder | None = None,
     ) -> None:
         self.files = files
         self.round = first
-        self.records = records
+        self.records = dict(records)
         self.labels = Labels(first.planned, records.values())
         self.ledger = ledger
         self.uri = uri
         self.progress = progress
+        self.asked = asked
+        self.damaged = tuple(damaged)
+        self.statuses: dict[str, str] = {trial: record.status for trial, record in records.items()}
+        self.failure: InitbenchError | None = None
         self.tracking: TrackingThread | None = None
+        self.file = ProgressFile(ledger, lambda spec: self.labels.name(spec))
         self.networks: NetworkKeeper | None = None
         self.checkpoints = checkpoints
         self.told: set[str] = set()
 
     def ready(self) -> None:
         """Write the first bytes: nothing can be wrong with the request any more."""
-        from initbench.tracking.thread import TrackingThread
-
         if self.tracking is None:
-            self.ledger.write_suite(*self.files)
-            self._label_anew()
-            self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
-            for record in self.ledger.records():  # what a killed driver recorded and did not pass on
-                self.tracking.put(record, self.labels.of(record))
+            self._begin()
         if self.checkpoints:
             for note in self.checkpoints.open(self.round.missing, self.records):
                 self.progress.note(note)
         if self.round.missing:
+            self.file.begin(self.round.missing)
             self.progress.begin(self.round.missing, self.round.awaited)
+
+    def _begin(self) -> None:
+        """Write what lies beside the records, and pass on to MLflow what a killed driver recorded and did not."""
+        from initbench.tracking.thread import TrackingThread
+
+        self.ledger.write_suite(*self.files)
+        self._write_plan()
+        for trial in self.damaged:
+            aside = self.ledger.set_aside(trial)
+            self.progress.note(f"what was at {self.ledger.path(trial).name} is kept as {aside.name if aside else None}")
+        self._label_anew()
+        self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
+        for record in self.records.values():
+            self.tracking.put(record, self.labels.of(record))
+
+    def _write_plan(self) -> None:
+        if self.asked is not None:
+            write_plan(self.ledger, self.asked, self.round.planned)
 
     def go_on(self, following: Round, records: Mapping[str, TrialRecord]) -> None:
         """Take what runs next.
@@ -144,28 +178,33 @@ class Recorder:
             following: the trials.
             records: what the ledger has by now, by id.
         """
-        self.round, self.records = following, records
+        self.round, self.records = following, dict(records)
         self.labels = Labels(following.planned, records.values())
-        for record in self._label_anew():
+        self._write_plan()
+        for trial in self._label_anew():
             if self.tracking:
-                self.tracking.put(record, self.labels.of(record))
+                self.tracking.put(self.records[trial], self.labels.of(self.records[trial]))
 
-    def _label_anew(self) -> list[TrialRecord]:
+    def _label_anew(self) -> list[str]:
         """Give the records that are there the labels that the suite gives them as it stands now; return the changed."""
+        specs = {spec.id: spec for spec in self.round.planned}
         changed = []
-        for spec in self.round.planned:
-            record = self.records.get(spec.id)
-            if record is not None and record.labelled_as(spec) != record:
-                changed.append(record.labelled_as(spec))
-                self.ledger.write(changed[-1])
+        for trial in self.records.keys() & specs.keys():
+            labelled = self.records[trial].labelled_as(specs[trial])
+            if labelled != self.records[trial]:
+                self.ledger.write(labelled)
+                self.records[trial] = labelled
+                changed.append(trial)
         return changed
 
     def started(self, spec: TrialSpec) -> None:
         """See `Observer`."""
+        self.file.started(spec)
         self.progress.started(spec)
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
         """See `Observer`."""
+        self.file.progressed(spec, fraction)
         self.progress.progressed(spec, fraction)
 
     def noted(self, spec: TrialSpec, message: str) -> None:  # noqa: ARG002  # the message names the trial where it has to
@@ -175,8 +214,18 @@ class Recorder:
             self.progress.note(message)
 
     def finished(self, record: TrialRecord) -> None:
-        """See `Observer`."""
-        self.ledger.write(record)
+        """See `Observer`.
+
+        Raises:
+            InitbenchError: the ledger cannot be written; the run ends.
+        """
+        try:
+            self.ledger.write(record)
+        except InitbenchError as error:
+            self.failure = self.failure or error  # Ray would pass it on as another one
+            raise
+        self.statuses[record.id] = record.status
+        self.file.finished(record)
         if self.networks:
             self.networks.finished(record.id, record.timing)
         if self.checkpoints:
@@ -189,8 +238,9 @@ class Recorder:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
         if self.checkpoints:
             self.checkpoints.close()
+        self.file.end("finished")
         if self.tracking:
-            records = list(self.ledger.records())
+            records = list(self.ledger.records([]))
             labels = Labels((), records)
             for record in records:
                 if labels.of(record) != self.labels.of(record):
@@ -199,9 +249,11 @@ class Recorder:
             for problem in self.tracking.close():
                 self.progress.note(problem)
 
-    def abandon(self) -> None:
+    def abandon(self, error: BaseException) -> None:
         """End at once; the next run passes on what MLflow lacks."""
         if self.checkpoints:
             self.checkpoints.close()
         if self.tracking:
+            told = "interrupted" if isinstance(error, KeyboardInterrupt) else " ".join(str(error).split())
+            self.file.end(told or type(error).__name__)
             self.tracking.abandon()

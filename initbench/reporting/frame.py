@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+import warnings
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache, partial
@@ -65,15 +66,20 @@ def load_results(path: str | Path, compare: Sequence[str] | None = None) -> pd.D
     - durations, ending in ``_seconds``.
 
     A trial that stands in two workloads of a report (`suite.treatments`) has that of the scheme that the suite named.
+    A record that cannot be read is left out, and a warning names it.
 
     Args:
         path: the suite's folder, ``runs/<suite name>``.
         compare: the factors that make the treatment; by default those of the suite in the folder.
 
     Raises:
-        InitbenchError: the folder has no trial records, or one that cannot be read; or no trial has a factor.
+        InitbenchError: the folder has no trial records that can be read; or no trial has a factor.
     """
-    return results_frame(read_records(path), read_compare(path) if compare is None else compare)
+    skipped: list[str] = []
+    records = read_records(path, skipped)
+    for line in skipped:
+        warnings.warn(f"skipped {line}", stacklevel=2)
+    return results_frame(records, read_compare(path) if compare is None else compare)
 
 
 def read_records(path: str | Path, skipped: list[str] | None = None) -> list[TrialRecord]:

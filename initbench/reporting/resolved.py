@@ -109,7 +109,7 @@ def _read(path: Path) -> dict[str, Any]:
         schema = resolved.get("schema", SCHEMA)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise InitbenchError(f"{path}: is no resolved suite ({error}); say what is compared with --compare") from error
     if schema != SCHEMA:
         raise LedgerError(f"{path}: schema {schema}; this version of initbench reads schema {SCHEMA}")

@@ -84,7 +84,7 @@ def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str
     """
     try:
         suite: Any = YAML(typ="safe", pure=True).load(suite_file)
-    except (ValueError, YAMLError):
+    except (ValueError, YAMLError, RecursionError):
         return {}
     description = suite.get("description") if isinstance(suite, dict) else None
     if not isinstance(description, str) or not description.strip():

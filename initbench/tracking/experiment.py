@@ -5,14 +5,13 @@ Every run holds its whole record as the artifact ``trial.json``, so a report fro
 
 from __future__ import annotations
 
-import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError, LedgerError
-from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord, record_of
 from initbench.reporting.frame import slim
 from initbench.reporting.resolved import read_compare, read_incompatible, read_tune
 from initbench.reporting.source import Source, descriptions_of
@@ -37,7 +36,7 @@ def read_experiment(name: str, uri: str) -> Source:
 
     Raises:
         InitbenchError: the store does not answer, or has no such experiment, or this has no record that can be read.
-        LedgerError: a record was written in another format.
+        LedgerError: the records were written in another format, all of them.
     """
     from mlflow.exceptions import MlflowException
 
@@ -53,6 +52,7 @@ def read_experiment(name: str, uri: str) -> Source:
             raise InitbenchError(f"MLflow at {shown_uri(uri)}: has no experiment {name!r}{nearest(name, names)}")
         records: dict[str, TrialRecord] = {}
         skipped: list[str] = []
+        other_formats: LedgerError | None = None
         for run in active_runs(client, experiment.experiment_id):
             kind = run.data.tags.get(contents.KIND)
             if kind == contents.REPORT:
@@ -61,13 +61,14 @@ def read_experiment(name: str, uri: str) -> Source:
                 try:
                     record = _record(client, run, folder)
                     records[record.id] = slim(record)
-                except LedgerError as error:
-                    raise LedgerError(f"MLflow at {shown_uri(uri)}: experiment {name!r} {error}") from None
-                except (OSError, ValueError, KeyError, TypeError, MlflowException) as error:
+                except (OSError, ValueError, RecursionError, LedgerError, MlflowException) as error:
+                    other_formats = other_formats or (error if isinstance(error, LedgerError) else None)
                     skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
         suite_file = Path(folder) / SUITE_FILE
         suite_text = suite_file.read_text(encoding="utf-8") if suite_file.exists() else ""
         compare, incompatible, tune = read_compare(folder), read_incompatible(folder), read_tune(folder)
+    if not records and other_formats is not None:
+        raise LedgerError(f"MLflow at {shown_uri(uri)}: experiment {name!r}: {other_formats}")
     if not records:
         unreadable = f"; {len(skipped)} cannot be read, such as {skipped[0]}" if skipped else ""
         raise InitbenchError(f"MLflow at {shown_uri(uri)}: experiment {name!r} has no trial records{unreadable}")
@@ -91,7 +92,7 @@ def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
     if digest is None:
         raise ValueError("half written; initbench sync writes it anew")
     path = Path(client.download_artifacts(run.info.run_id, contents.RECORD_FILE, folder))
-    record = TrialRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+    record = record_of(path.read_text(encoding="utf-8"))
     if contents.record_digest(record) != digest:
         raise ValueError("its record is not the one that its digest tells of")
     return record

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+import traceback
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +21,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from initbench.errors import InitbenchError
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.plugins import first_line
+from initbench.reporting.formatting import counted
 from initbench.tracking import contents
 from initbench.tracking.metrics import LAYERS_FILE, layer_table, metrics
-from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri, sqlite_path
+from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri, sqlite_path, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 Written = Literal["written", "unchanged", "replaced", "relabelled"]
 """What became of a trial's run."""
+MOST_REFUSED = 3
+"""After so many trials that a store refuses one after another it is taken for one that does not answer."""
 T = TypeVar("T")
 # MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
 _METRICS_PER_CALL = 900
@@ -203,20 +207,41 @@ class MlflowTracker:
         return known
 
 
-def sync(ledger: Ledger, tracker: MlflowTracker) -> Counter[Written]:
+def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = None) -> Counter[Written]:
     """Bring MLflow up to date with a ledger: what is missing, half written, changed or labelled otherwise.
 
-    Labels show what varies in the suite, so they change when it grows.
+    Labels show what varies in the suite, so they change when it grows. A trial that MLflow refuses does not stop the
+    others, several one after another do: it does not answer then.
+
+    Args:
+        ledger: the truth.
+        tracker: of its suite.
+        skipped: takes a line for each file that is not a record.
 
     Returns:
         How many trials were ``written``, ``unchanged``, ``replaced`` and ``relabelled``.
 
     Raises:
-        InitbenchError: a file of the ledger is not a record, or MLflow refuses.
+        InitbenchError: MLflow refuses a trial; the message says how many.
     """
-    records = list(ledger.records())
+    records = list(ledger.records([] if skipped is None else skipped))
     labels = contents.trial_labels([record.spec for record in records])
-    return Counter(tracker.log(record, label) for record, label in zip(records, labels, strict=True))
+    counts: Counter[Written] = Counter()
+    refused: list[InitbenchError] = []
+    in_a_row = 0
+    for record, label in zip(records, labels, strict=True):
+        try:
+            counts[tracker.log(record, label)] += 1
+            in_a_row = 0
+        except InitbenchError as error:
+            refused.append(error)
+            in_a_row += 1
+            if in_a_row == MOST_REFUSED:
+                break
+    if refused:
+        without = len(records) - counts.total()
+        raise InitbenchError(f"{refused[0]}; {without} of {counted(len(records), 'trial')} not written") from refused[0]
+    return counts
 
 
 def active_runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
@@ -241,8 +266,11 @@ def errors_of_one_line(uri: str) -> Iterator[None]:
         yield
     except InitbenchError:
         raise
-    except Exception as error:
-        raise InitbenchError(f"MLflow at {shown_uri(uri)}: {first_line(error)}") from error
+    except Exception as error:  # noqa: BLE001  # raised again, in one line and without secrets
+        message = f"MLflow at {shown_uri(uri)}: {without_secrets(first_line(error), uri)}"
+        whole = "".join(traceback.format_exception(error))
+        # What --debug prints would hold them too.
+        raise InitbenchError(message) from (error if without_secrets(whole, uri) == whole else None)
 
 
 def connect(uri: str) -> MlflowClient:
@@ -250,6 +278,9 @@ def connect(uri: str) -> MlflowClient:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    # By default MLflow tries for minutes; a store that comes back is made level by `initbench sync`.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
     # "Creating initial MLflow database tables", and "Retrying" for each request that a server does not answer.
     for name, level in (("mlflow.store", logging.WARNING), ("urllib3.connectionpool", logging.ERROR)):
         if logging.getLogger(name).level == logging.NOTSET:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from initbench.plugins import first_line
-from initbench.tracking.uri import shown_uri
+from initbench.tracking.uri import shown_uri, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 
     Write = Callable[[MlflowTracker], object]
 
+_SECONDS_UNTIL_ASKED_AGAIN = 30.0
+
 
 class TrackingThread:
     """A thread that owns a `MlflowTracker` and does what it is given, in order.
 
     Importing MLflow and creating the store, some seconds, happen in the thread. Nothing that fails here stops a suite:
-    the ledger is the truth, errors are kept for `close`, and ``initbench sync`` repairs.
+    the ledger is the truth, errors are kept for `close`, and ``initbench sync`` repairs. A store that does not answer
+    is asked again only after a while; what was to be written meanwhile is left to ``initbench sync``.
 
     Args:
         folder, uri, suite_name: as for `MlflowTracker`.
@@ -57,7 +61,7 @@ class TrackingThread:
             timeout: give up once nothing was written for so many seconds.
 
         Returns:
-            What went wrong, one line each, and last how to repair it; empty where everything is written.
+            One line that says what went wrong and how to repair it; none where everything is written.
         """
         self._writes.put(None)
         before = -1
@@ -67,9 +71,11 @@ class TrackingThread:
         problems = list(dict.fromkeys(self._errors))
         if self._thread.is_alive():
             problems.append(f"MLflow at {shown_uri(self._uri)} has answered nothing for {timeout:g} seconds")
-        if problems:
-            problems.append(f"the ledger is complete, MLflow is not; to repair it: initbench sync {self._folder}")
-        return problems
+        if not problems:
+            return []
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        repair = f"the ledger is complete, MLflow is not; to repair it: initbench sync {self._folder}"
+        return [f"{problems[0]}{more}; {repair}"]
 
     def abandon(self) -> None:
         """Write nothing more than what is being written, and do not wait for it."""
@@ -79,16 +85,19 @@ class TrackingThread:
         self._writes.put(None)
 
     def _work(self) -> None:
-        try:
-            from initbench.tracking.mlflow import MlflowTracker
+        from initbench.tracking.mlflow import MOST_REFUSED, MlflowTracker
 
-            tracker = MlflowTracker(self._folder, self._uri, self._suite_name)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the suite goes on and `close` tells
-            self._errors.append(first_line(error))
-            return
+        tracker: MlflowTracker | None = None
+        in_a_row, asked_again_at = 0, 0.0
         while (write := self._writes.get()) is not None:
-            try:
-                write(tracker)
-            except Exception as error:  # noqa: BLE001  # as above; the next trial may fare better
-                self._errors.append(first_line(error))
+            if time.monotonic() >= asked_again_at:
+                try:
+                    tracker = tracker or MlflowTracker(self._folder, self._uri, self._suite_name)
+                    write(tracker)
+                    in_a_row = 0
+                except Exception as error:  # noqa: BLE001  # whatever it is, the suite goes on and `close` tells
+                    self._errors.append(without_secrets(first_line(error), self._uri))
+                    in_a_row += 1
+                    if tracker is None or in_a_row == MOST_REFUSED:
+                        in_a_row, asked_again_at = 0, time.monotonic() + _SECONDS_UNTIL_ASKED_AGAIN
             self._done += 1

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, quote_plus, unquote, urlsplit
 
 from initbench.errors import InitbenchError
 
 TIMEOUT_SECONDS = 5.0
 _DATABASE_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
+_CREDENTIALS = re.compile(r"([^:/?#]*://)(?:(.*)@)?(.*)\Z", re.DOTALL)
+_QUERY_VALUE = re.compile(r"=[^&#]*")
 _SQLITE = "sqlite:///"
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
@@ -43,10 +46,55 @@ def sqlite_path(uri: str) -> Path | None:
     return Path(uri.removeprefix(_SQLITE).partition("?")[0]) if uri.startswith(_SQLITE) else None
 
 
+class StoreUnreachableError(InitbenchError):
+    """A store that a tracking URI names and that does not answer now; the URI itself may be right."""
+
+
 def shown_uri(uri: str) -> str:
-    """Return the URI without its password, for messages."""
-    password = urlsplit(uri).password
-    return uri.replace(f":{password}@", ":***@", 1) if password else uri
+    """Return the URI without what may be secret: the password, a token in its place, and the values of its query.
+
+    Where a password has characters that end the name of a host (``/``, ``?``, ``#``), all before the last ``@`` is
+    left out: too much rather than too little.
+    """
+    match = _CREDENTIALS.match(uri)
+    if match is None or uri.startswith(("sqlite:", "file:")):
+        return uri
+    scheme, credentials, rest = match.groups()
+    if credentials is not None:
+        user, colon, _ = credentials.partition(":")
+        named = colon and not set(user) & set("/?#")
+        # A user alone may be a token, but for a database, which asks for a password besides.
+        alone = not colon and scheme.partition("+")[0].removesuffix("://") in _DATABASE_PORTS
+        credentials = f"{user}:***@" if named else f"{user}@" if alone else "***@"
+    place, mark, query = rest.partition("?")
+    return f"{scheme}{credentials or ''}{place}{mark}{_QUERY_VALUE.sub('=***', query)}"
+
+
+def without_secrets(text: str, uri: str) -> str:
+    """Return what another library says, without the secrets of a URI, however it quotes them.
+
+    Args:
+        text: a message.
+        uri: the tracking URI that it may name.
+    """
+    text = text.replace(uri, shown_uri(uri))
+    for secret in _secrets(uri):
+        for form in {secret, unquote(secret), quote(secret, safe=""), quote_plus(secret)}:
+            text = text.replace(form, "***")
+    return text
+
+
+def _secrets(uri: str) -> list[str]:
+    """Return the parts of a URI that nobody may read, the longest first."""
+    match = _CREDENTIALS.match(uri)
+    if match is None or uri.startswith(("sqlite:", "file:")):
+        return []
+    scheme, credentials, rest = match.groups()
+    user, _, password = (credentials or "").partition(":")
+    # A value of three characters is none that is worth guarding, and may stand anywhere in a message.
+    values = [value[1:] for value in _QUERY_VALUE.findall(rest.partition("?")[2]) if len(value) > 4]
+    hidden = [] if shown_uri(uri).startswith(f"{scheme}{user}") else [user, credentials or ""]
+    return sorted(filter(None, {password, *values, *hidden}), key=len, reverse=True)
 
 
 def check_tracking_uri(uri: str) -> None:
@@ -56,14 +104,17 @@ def check_tracking_uri(uri: str) -> None:
         uri: ``sqlite:///PATH``, ``http(s)://HOST[:PORT]`` or a database, ``postgresql://...``.
 
     Raises:
-        InitbenchError: the URI is malformed, its store does not answer, or cannot be written to.
+        StoreUnreachableError: a server or a database does not answer.
+        InitbenchError: the URI is malformed, or its file cannot be written.
     """
     try:
         parts = urlsplit(uri)
         scheme = parts.scheme.partition("+")[0]
         _ = parts.port
     except ValueError as error:
-        raise InitbenchError(f"tracking URI {uri}: {error}") from None
+        # Of a password with a slash in it the parser takes a part for the port, and says it.
+        hint = "in a password %, /, ?, # and @ are written %25, %2F, %3F, %23 and %40" if "@" in uri else str(error)
+        raise InitbenchError(f"tracking URI {shown_uri(uri)}: {hint}") from None
     if scheme == "sqlite":
         _check_sqlite(uri)
     elif scheme in {"http", "https"}:
@@ -72,7 +123,9 @@ def check_tracking_uri(uri: str) -> None:
         _check_database(uri, parts, _DATABASE_PORTS[scheme])
     elif scheme in {"", "file"} or len(scheme) == 1:  # a single letter is a drive of Windows
         hint = f"{_SQLITE}{Path(uri.removeprefix('file://')).absolute() / 'mlflow.db'}"
-        raise InitbenchError(f"tracking URI {uri}: MLflow no longer keeps runs in a folder of files; use {hint}")
+        raise InitbenchError(
+            f"tracking URI {shown_uri(uri)}: MLflow no longer keeps runs in a folder of files; use {hint}"
+        )
     else:
         raise InitbenchError(
             f"tracking URI {shown_uri(uri)}: unknown scheme {scheme!r}; use sqlite:///PATH, http://HOST:PORT, "
@@ -110,7 +163,7 @@ def _require_writable(uri: str, path: Path) -> None:
 def _check_server(uri: str) -> None:
     parts = urlsplit(uri)
     if not parts.hostname:
-        raise InitbenchError(f"tracking URI {uri}: has no host; use http://HOST:PORT")
+        raise InitbenchError(f"tracking URI {shown_uri(uri)}: has no host; use http://HOST:PORT")
     # Credentials go in a header, which /health does not need; urllib would take them for a part of the host's name.
     host = parts.netloc.rpartition("@")[2]
     health = parts._replace(netloc=host, path=parts.path.rstrip("/") + "/health", query="", fragment="").geturl()
@@ -123,8 +176,8 @@ def _check_server(uri: str) -> None:
         reason = f"answers {error.code} at /health, so it is no MLflow server in working order"
     except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors; a malformed host is a ValueError
         cause = getattr(error, "reason", error)
-        reason = f"does not answer ({getattr(cause, 'strerror', None) or cause})"
-    raise InitbenchError(f"tracking URI {shown_uri(uri)}: {reason}; start the server or leave the option out")
+        reason = f"does not answer ({without_secrets(str(getattr(cause, 'strerror', None) or cause), uri)})"
+    raise StoreUnreachableError(f"tracking URI {shown_uri(uri)}: {reason}")
 
 
 def _ssl_context(scheme: str) -> ssl.SSLContext | None:
@@ -143,6 +196,6 @@ def _check_database(uri: str, parts: SplitResult, default_port: int) -> None:
     try:
         socket.create_connection((host, port), timeout=TIMEOUT_SECONDS).close()
     except OSError as error:
-        raise InitbenchError(
+        raise StoreUnreachableError(
             f"tracking URI {shown_uri(uri)}: {host}:{port} does not answer ({error.strerror or error})"
         ) from None

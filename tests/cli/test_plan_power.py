@@ -66,7 +66,7 @@ def test_a_pilot_is_the_suites_own_ledger_by_default(show):
     # The differences 0 and 0.04 have the standard deviation 0.04 / √2; one workload, one degree of freedom.
     assert data["seed_difference_deviation"] == pytest.approx(0.04 / 2**0.5)
     assert data["degrees_of_freedom"] == 1
-    pilot = json.loads(show("--power", "--json", "--pilot", "runs/valid", "--difference", "0.1"))["power"]
+    pilot = json.loads(show("--power", "--json", "--spread-from", "runs/valid", "--difference", "0.1"))["power"]
     assert pilot["seeds_needed"] == seeds_needed(0.1, 0.04 / 2**0.5)
 
 
@@ -78,10 +78,10 @@ def test_a_pilot_tells_the_spread_within_what_the_suite_compares(show):
     for lr, errors in ((0.1, (0.10, 0.12)), (0.01, (0.10, 0.16))):
         for seed, error in enumerate(errors):
             ledger.write(make_record(make_spec(KAIMING, seed=seed, recipe={"lr": lr}), error))
-    data = json.loads(show("--power", "--json", "--pilot", "pilot"))["power"]
+    data = json.loads(show("--power", "--json", "--spread-from", "pilot"))["power"]
     assert data["seed_difference_deviation"] == pytest.approx(0.04 / 2**0.5)
     assert data["compare"] == ["recipe.lr"]
-    text = show("--power", "--pilot", "pilot")
+    text = show("--power", "--spread-from", "pilot")
     assert "the paired difference of two treatments has" in text
     assert "treatments no relation between a probe and the outcome" in text
     assert "initializers" not in text.partition("power:")[2]
@@ -95,11 +95,11 @@ def test_a_pilot_is_of_the_same_task_and_has_what_is_compared(show, capsys):
     ):
         spec = make_spec(KAIMING, dataset={"name": task["primary"]}, task="regression")
         Ledger(Path("pilot")).write(make_scored(spec, task, 0.1))
-        assert message in fails(show, capsys, "--power", "--pilot", "pilot")
+        assert message in fails(show, capsys, "--power", "--spread-from", "pilot")
         shutil.rmtree("pilot")
     Path("suite.yaml").write_text(f"{VALID}\ncompare: [initializer.steps]\n", encoding="utf-8")
     Ledger(Path("pilot")).write(make_record(make_spec(KAIMING), 0.1))
-    error = fails(show, capsys, "--power", "--pilot", "pilot")
+    error = fails(show, capsys, "--power", "--spread-from", "pilot")
     assert "pilot: compare: no trial has initializer.steps" in error
 
 
@@ -112,16 +112,16 @@ def test_the_options_are_of_any_metric(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--power"], "give --pilot DIR or --seed-deviation"),
-        (["--power", "--pilot", "absent"], "absent: no trial records"),
+        (["--power"], "give --spread-from DIR or --seed-deviation"),
+        (["--power", "--spread-from", "absent"], "absent: no trial records"),
         (["--power", "--seed-deviation", "0"], "must be positive, got 0.0"),
-        (["--power", "--seed-deviation", "0.1", "--pilot", "x"], "not both"),
+        (["--power", "--seed-deviation", "0.1", "--spread-from", "x"], "not both"),
         (["--power", "--seed-deviation", "0.1", "--difference", "-1"], "--difference must be positive"),
         (["--power", "--seed-deviation", "0.1", "--difference", "5"], "--difference is a fraction (0.01 is one point)"),
         (["--power", "--seed-deviation", "1"], "--seed-deviation is a fraction (0.01 is one point)"),
-        (["--seed-deviation", "0.1"], "go with --power"),
-        (["--difference", "5"], "go with --power"),
-        (["--difference", "0.01"], "go with --power"),  # the default, but said
+        (["--seed-deviation", "0.1"], "goes with --power"),
+        (["--difference", "5"], "goes with --power"),
+        (["--difference", "0.01"], "goes with --power"),  # the default, but said
     ],
 )
 def test_bad_requests_are_one_line(show, capsys, options, message):

@@ -6,8 +6,9 @@ import pytest
 from ledgers import KAIMING, PLAIN, WRN, make_record, make_spec
 from rich.console import Console
 
-from initbench.cli import progress
-from initbench.cli.progress import Display, TimeLeft, duration
+from initbench.cli.progress import Display, duration
+from initbench.execution import time_left
+from initbench.execution.time_left import TimeLeft
 from initbench.suite.plan import Plan
 
 
@@ -16,7 +17,7 @@ def clock(monkeypatch):
     class Clock:
         now = 100.0
 
-    monkeypatch.setattr(progress.time, "monotonic", lambda: Clock.now)
+    monkeypatch.setattr(time_left.time, "monotonic", lambda: Clock.now)
     return Clock
 
 

@@ -212,7 +212,9 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(tmp_path):
     assert time.monotonic() - begun < 20  # the trial under way would have slept for 600 s
     kept = len(list(trials.glob("*.json")))
     assert kept >= 1
-    assert f"interrupted: {kept} of 20 trials are kept; the same command goes on from here" in out
+    assert f"interrupted: {kept} of 20 trials are kept in runs/faults, " in out
+    assert " under way " in out
+    assert f"to go on from here: initbench run suite.yaml --plugin {PLUGIN}\n" in out
     assert err == ""
 
 

@@ -16,6 +16,7 @@ from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.text_report import text_of
 from initbench.reporting.words.facts import facts_line, notices
+from initbench.suite.spec import digest
 
 ONE, OTHER = f"sha256:1ac505f5{7:056}", f"sha256:77d01fee{7:056}"
 LIBRARY = {"name": "python_library", "context": 64}
@@ -30,7 +31,8 @@ def record(content, seed=0, initializer=KAIMING, dataset=LIBRARY):
     spec = spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"content": content})})
     own = make_scored(spec, LANGUAGE, 3.0 + 0.1 * (content == OTHER) + 0.01 * seed)
     # Not from the registry, which knows other arguments of this architecture.
-    return replace(own, identity=own.identity | {"content": content})
+    identity = own.identity | {"content": content}
+    return replace(own, id=digest(identity), identity=identity)
 
 
 def records(*contents, dataset=LIBRARY):

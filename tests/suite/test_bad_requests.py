@@ -271,15 +271,6 @@ def test_dataset_argument_that_the_data_refuse(refused):
     assert message == "suite.yaml:2: dataset.train_size: must be at most 1297, got 2000"
 
 
-@pytest.mark.parametrize("how", ["option", "variable"])
-def test_tracking_server_that_does_not_answer(how, refused, monkeypatch):
-    options = ["--tracking-uri", CLOSED] if how == "option" else []
-    if how == "variable":
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", CLOSED)
-    message = run_within(20, refused, VALID, *options)
-    assert message.startswith(f"tracking URI {CLOSED}: does not answer (")
-
-
 def test_tracking_uri_of_an_unknown_kind(refused):
     message = run_within(20, refused, VALID, "--tracking-uri", "ftp://host")
     assert message.startswith("tracking URI ftp://host: unknown scheme 'ftp'; use sqlite:///PATH, http://HOST:PORT")

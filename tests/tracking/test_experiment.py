@@ -58,11 +58,16 @@ def test_runs_that_are_not_whole_are_named_and_left_out(store):
     assert all(line.startswith(f"mlflow:{store.suite}, run 'kaiming · ") for line in source.skipped)
 
 
-def test_records_of_another_schema_are_refused_as_a_whole(store):
+def test_records_of_another_schema_are_named_and_refused_where_there_are_no_others(store):
     tracker = store.tracker()
     for seed in range(2):
         log_trial(tracker, make_record(seed=seed))
-    store.client.log_text(store.runs()[0].info.run_id, '{"schema": 1}', "trial.json")
+    first, second = store.runs()
+    store.client.log_text(first.info.run_id, '{"schema": 1}', "trial.json")
+    source = read_experiment(store.suite, store.uri)
+    assert len(source.records) == 1
+    assert [first.info.run_id in line and "schema 1" in line for line in source.skipped] == [True]
+    store.client.log_text(second.info.run_id, '{"schema": 1}', "trial.json")
     with pytest.raises(LedgerError, match=store.suite):
         read_experiment(store.suite, store.uri)
 

@@ -74,9 +74,9 @@ def test_a_trial_that_is_refused_does_not_stop_the_others_and_is_told_once(fake,
     fake.gate.set()
     thread = TrackingThread(tmp_path, "uri", "depth")
     _put(thread, [0, 1, 1, 2])
-    problem, remedy = thread.close()
-    assert problem == "seed 1 is refused"
-    assert remedy.endswith(f"initbench sync {tmp_path}")
+    [line] = thread.close()
+    assert line.startswith("seed 1 is refused; ")
+    assert line.endswith(f"initbench sync {tmp_path}")
     assert fake.logged == [0, 2]
 
 
@@ -87,16 +87,52 @@ def test_a_store_that_cannot_be_opened_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(tracking, "MlflowTracker", refuse)
     thread = TrackingThread(tmp_path, "uri", "depth")
     _put(thread, [0])
-    assert thread.close()[0] == "no store"
+    [line] = thread.close()
+    assert line.startswith("no store; the ledger is complete")
+
+
+def test_a_store_that_does_not_answer_is_asked_again_only_after_a_while(fake, monkeypatch, tmp_path):
+    fake.gate.set()
+    asked = []
+
+    def refuse(_self, record, _labels):
+        asked.append(record.spec["seed"])
+        raise InitbenchError("database is locked")
+
+    monkeypatch.setattr(FakeTracker, "log", refuse)
+    thread = TrackingThread(tmp_path, "uri", "depth")
+    _put(thread, range(10))
+    [line] = thread.close()
+    assert line.startswith("database is locked; ")
+    assert asked == [0, 1, 2]
+
+
+def test_a_store_that_comes_back_is_written_to(fake, monkeypatch, tmp_path):
+    fake.gate.set()
+    monkeypatch.setattr("initbench.tracking.thread._SECONDS_UNTIL_ASKED_AGAIN", 0.0)
+    answers = iter([InitbenchError("down"), InitbenchError("still down"), FakeTracker()])
+
+    def connect(*_args):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(tracking, "MlflowTracker", connect)
+    thread = TrackingThread(tmp_path, "uri", "depth")
+    _put(thread, [0, 2, 3, 4])
+    [line] = thread.close()
+    assert line.startswith("down (and 1 more); ")
+    assert fake.logged == [3, 4]
 
 
 def test_close_gives_up_on_a_store_that_hangs(fake, tmp_path):
     thread = TrackingThread(tmp_path, "http://me:secret@host", "depth")
     _put(thread, [0])
     begun = time.monotonic()
-    problem, _ = thread.close(timeout=0.3)
+    [line] = thread.close(timeout=0.3)
     assert time.monotonic() - begun < 5
-    assert problem == "MLflow at http://me:***@host has answered nothing for 0.3 seconds"
+    assert line.startswith("MLflow at http://me:***@host has answered nothing for 0.3 seconds; ")
     assert fake.logged == []
 
 

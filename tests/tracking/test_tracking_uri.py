@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from initbench.errors import InitbenchError
-from initbench.tracking.uri import check_tracking_uri, default_tracking_uri, resolve_tracking_uri, shown_uri
+from initbench.tracking.uri import (
+    check_tracking_uri,
+    default_tracking_uri,
+    resolve_tracking_uri,
+    shown_uri,
+    without_secrets,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +146,34 @@ def test_a_server_that_accepts_and_says_nothing_is_given_up_within_ten_seconds()
         assert time.monotonic() - begun < 10
 
 
-def test_a_password_is_not_shown():
-    assert shown_uri("postgresql://me:pa55@db:5432/x") == "postgresql://me:***@db:5432/x"
-    assert shown_uri("sqlite:////tmp/mlflow.db") == "sqlite:////tmp/mlflow.db"
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("postgresql://me:pa55@db:5432/x", "postgresql://me:***@db:5432/x"),
+        ("postgresql+psycopg://me@db/x?sslpassword=hidden", "postgresql+psycopg://me@db/x?sslpassword=***"),
+        ("https://me:pa%2F55@host/prefix", "https://me:***@host/prefix"),
+        ("https://ghp_token@host", "https://***@host"),
+        ("https://host/?token=hidden&api_key=also", "https://host/?token=***&api_key=***"),
+        ("https://me:pa/55@host", "https://me:***@host"),
+        ("https://me:pa?55#@host", "https://me:***@host"),
+        ("http://me:pa55@[::1", "http://me:***@[::1"),
+        ("http://localhost:5000", "http://localhost:5000"),
+        ("sqlite:////tmp/a:b@c/mlflow.db", "sqlite:////tmp/a:b@c/mlflow.db"),
+    ],
+)
+def test_no_secret_is_shown(uri, shown):
+    assert shown_uri(uri) == shown
+    assert without_secrets(f"API request to {uri} failed", uri) == f"API request to {shown} failed"
+
+
+def test_no_secret_of_a_message_is_shown_however_it_is_quoted():
+    uri = "https://me:pa%2F55@host/?token=hid/den"
+    message = "no login for me with pa/55 or pa%2F55, token=hid%2Fden, hid/den at host"
+    assert without_secrets(message, uri) == "no login for me with *** or ***, token=***, *** at host"
+
+
+@pytest.mark.parametrize("uri", ["http://me:hush/hush@host:1", "https://me:hush@[::1", "ftp://me:hush@host"])
+def test_no_secret_of_a_uri_that_cannot_be_right_is_told(uri):
+    with pytest.raises(InitbenchError) as caught:
+        check_tracking_uri(uri)
+    assert "hush" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,7 +104,13 @@ def trivial_predictors(results: Results) -> dict[str, str]:
     """Return what a probe has to add something to where it is known: columns of the trials, and their words."""
     described = results.described
     early = {name: described[name].title if name in described else name for name in early_columns(results.trials)}
-    return TRIVIAL | early
+    # An architecture may have a depth that is a word.
+    trials = results.trials
+    return {
+        column: words
+        for column, words in (TRIVIAL | early).items()
+        if column not in trials or all(isinstance(value, Real) for value in trials[column].dropna())
+    }
 
 
 def measure(found: Results) -> list[ProbeResult]:

@@ -1,0 +1,96 @@
+"""`initbench retry DIR`: run again what failed, from the suite that lies beside the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from initbench.cli.options import Debug, Json, Only, Plugins, SuiteFolder, TrackingUri, print_json, suite_folder
+from initbench.cli.run import (
+    Address,
+    ExecutorName,
+    ExecutorOption,
+    Workers,
+    chosen_executor,
+    end_as_by_ctrl_c,
+    execute,
+)
+from initbench.errors import InitbenchError
+from initbench.ledger import SUITE_FILE, Ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initbench.cli.request import Request
+
+
+def retry(
+    folder: SuiteFolder = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Run the failed trials alone, not those that have not run yet.")
+    ] = False,
+    only: Only = None,
+    executor: ExecutorOption = ExecutorName.ray,
+    address: Address = None,
+    workers: Workers = None,
+    plugin: Plugins = None,
+    tracking_uri: TrackingUri = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+) -> None:
+    """Run again what has no result in a suite's folder, with the suite and the options that lie beside its ledger.
+
+    Plug-in files are given again: what a folder names is never run because it does.
+    """
+    if address is not None and executor is ExecutorName.in_process:
+        raise InitbenchError("--address is for --executor ray")
+    end_as_by_ctrl_c()
+    path = suite_folder(folder)
+    request = _request(path, only, plugin, failed=failed)
+    if failed and not request.plan.trials:
+        if json:
+            print_json({"folder": str(path), "statuses": {}, "ran": 0})
+        else:
+            typer.echo(f"{path}: no trial has failed")
+        return
+    execute(
+        request,
+        path,
+        chosen_executor(executor, address),
+        asked=None,
+        tracking_uri=tracking_uri,
+        workers=workers,
+        json=json,
+    )
+
+
+def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *, failed: bool) -> Request:
+    """Return what the folder's suite comes to.
+
+    Raises:
+        InitbenchError: the folder does not say how it was run, or was run with plug-ins that are not given.
+    """
+    from initbench.cli.request import read_request
+    from initbench.execution.progress_file import read_plan
+
+    stored = read_plan(folder)
+    if stored is None or not (folder / SUITE_FILE).exists():
+        raise InitbenchError(f"{folder}: does not say how it was run; give the suite to initbench run")
+    asked = stored.asked
+    if asked.plugins and not plugins:
+        given = " ".join(f"--plugin {file}" for file in asked.plugins)
+        raise InitbenchError(f"{folder}: was run with {given}; give it again")
+    # What failed may be of an earlier run, which asked for other trials.
+    selected = [*(() if failed else asked.only), *(only or ())]
+    request = read_request(
+        str(folder / SUITE_FILE), list(asked.assignments), selected, asked.seeds, plugins, smoke=asked.smoke
+    )
+    if not failed:
+        return request
+    statuses = Ledger(folder).statuses([])
+    chosen = tuple(trial for trial in request.plan.trials if statuses.get(trial.id) == "failed")
+    others = tuple(trial for trial in request.plan.trials if statuses.get(trial.id) != "failed")
+    unselected = (*others, *request.plan.unselected)
+    return request._replace(plan=replace(request.plan, trials=chosen, unselected=unselected))

@@ -1,0 +1,123 @@
+"""`initbench status DIR`: how a suite's run stands."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from initbench.cli.options import Debug, Json, SuiteFolder, console, print_json, suite_folder
+from initbench.errors import InitbenchError
+
+if TYPE_CHECKING:
+    from initbench.execution.status import Status
+
+_MOST_LINES = 10
+
+
+def status(
+    folder: SuiteFolder = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until the run ends.")] = False,
+    every: Annotated[float, typer.Option("--every", min=0.1, help="With --watch: seconds between two looks.")] = 5.0,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+) -> None:
+    """Say how a suite's run stands: what is done, what runs, what failed and why. Nothing is written."""
+    from initbench.execution.status import StatusReader
+
+    if watch and json:
+        raise InitbenchError("--watch is for people; ask --json as often as you like")
+    reader = StatusReader(suite_folder(folder))
+    found = reader.read()
+    if json:
+        print_json(found.to_json())
+        return
+    if not watch:
+        for line in lines(found):
+            typer.echo(line)
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    try:
+        with Live(Text("\n".join(lines(found))), console=console(), auto_refresh=False) as live:
+            while found.running:
+                time.sleep(every)
+                found = reader.read()
+                live.update(Text("\n".join(lines(found))), refresh=True)
+    except KeyboardInterrupt:
+        pass
+
+
+def lines(found: Status) -> list[str]:
+    """Return a status as people read it."""
+    from initbench.reporting.formatting import counted
+
+    told = [f"{found.folder}: {_run(found)}", _counts(found)]
+    if found.running and found.per_hour is not None:
+        from initbench.cli.progress import duration
+
+        left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
+        told.append(f"{found.per_hour:.3g} trials an hour{left}")
+    told += _some([_running(trial.name, trial.fraction, trial.seconds) for trial in found.now])
+    for reason in found.reasons[:_MOST_LINES]:
+        hosts = ", ".join(f"{host}: {number}" for host, number in reason.hosts.items())
+        where = f" (on {hosts})" if hosts else ""
+        told.append(f"  failed: {reason.trials} × {reason.reason}{where}")
+    if len(found.reasons) > _MOST_LINES:
+        told.append(f"  and {len(found.reasons) - _MOST_LINES} more reasons")
+    if found.failed and not found.running:
+        told.append(f"to run what failed again: initbench retry {found.folder} --failed")
+    if found.others:
+        told.append(f"{counted(found.others, 'record')} beside these: of trials that the suite does not plan")
+    told += _some([f"  damaged: {line}" for line in found.damaged])
+    return [*told, *found.problems]
+
+
+def _run(found: Status) -> str:
+    """Return whether a run is at work, since when, or how the last one ended."""
+    since = "" if found.started_at is None else f" since {_clock(found.started_at)}"
+    if found.running:
+        where = "" if found.host is None or found.ended_at is not None else f" on {found.host} (process {found.pid})"
+        return f"running{since if found.ended_at is None else ''}{where}"
+    unknown = "it is not known whether a run is at work here" if found.running is None else "not running"
+    if found.started_at is None:
+        return unknown
+    if found.ended_at is None:
+        ending = "was killed" if found.running is False else "has not ended"
+        return f"{unknown}; the last run began {_clock(found.started_at)} on {found.host} and {ending}"
+    ending = "" if found.ending == "finished" else f": {found.ending}"
+    return f"{unknown}; the last run ended {_clock(found.ended_at)}{ending}"
+
+
+def _counts(found: Status) -> str:
+    of = "" if found.total is None else f" of {found.total}"
+    parts = [f"{found.done}{of} trials done"]
+    if found.diverged:
+        parts.append(f"{found.diverged} of them diverged")
+    if found.failed:
+        parts.append(f"{found.failed} failed")
+    if found.now:
+        parts.append(f"{len(found.now)} running")
+    if found.left is not None:
+        waiting = max(found.left - len(found.now), 0)
+        parts.append(f"{waiting} left")
+    return ", ".join(parts)
+
+
+def _running(name: str, fraction: float, seconds: float) -> str:
+    from initbench.cli.progress import duration
+
+    done = f"{fraction:.0%}, " if fraction else ""
+    return f"  running: {name} ({done}for {duration(seconds)})"
+
+
+def _some(found: list[str]) -> list[str]:
+    more = len(found) - _MOST_LINES
+    return [*found[:_MOST_LINES], *([f"  and {more} more"] if more > 0 else [])]
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")

@@ -1,0 +1,259 @@
+"""How a suite's run stands, read from its folder: no torch, no ray, and nothing is written."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from initbench.errors import InitbenchError
+from initbench.execution.progress_file import PROGRESS_FILE, read_json, read_plan
+from initbench.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initbench.ledger import TrialRecord
+
+_MOST_NAMED = 5
+_DONE = ("finished", "diverged")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why trials failed.
+
+    Attributes:
+        reason: the exception's type and its message, one line.
+        trials: how many failed of it.
+        hosts: where, by the number of trials; empty where the records do not say it.
+        ids: of the first of them.
+    """
+
+    reason: str
+    trials: int
+    hosts: dict[str, int]
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A trial that runs.
+
+    Attributes:
+        id: its id.
+        name: its labels.
+        seconds: since it was given to a worker.
+        fraction: of its training that is done, as far as it has told.
+    """
+
+    id: str
+    name: str
+    seconds: float
+    fraction: float
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a suite's run stands.
+
+    Attributes:
+        folder: the suite's.
+        running: whether a driver is at work here; None where the file system has no locks to tell.
+        host: of the driver, or of the last one; None where nothing tells.
+        pid: its process.
+        started_at: when it began, in seconds since the epoch.
+        ended_at: when it ended; None where it runs, or was killed.
+        ending: how it ended: ``finished``, ``interrupted``, or what ended it.
+        total: how many trials the suite has; None where the folder does not say it.
+        finished: how many have a result.
+        diverged: how many have a loss that is not finite for a result.
+        failed: how many came to no result.
+        left: how many have no record; None where the total is not known.
+        others: how many records are of trials that the suite does not plan.
+        per_hour: trials that ended in an hour of this run; None where none has.
+        seconds_left: the driver's estimate, less what has passed since; None where it has none.
+        now: the trials that run.
+        reasons: why trials failed, the most frequent first.
+        damaged: a line for each record that cannot be read.
+        problems: a line for each other file that cannot be read.
+    """
+
+    folder: str
+    running: bool | None
+    host: str | None
+    pid: int | None
+    started_at: float | None
+    ended_at: float | None
+    ending: str | None
+    total: int | None
+    finished: int
+    diverged: int
+    failed: int
+    left: int | None
+    others: int
+    per_hour: float | None
+    seconds_left: float | None
+    now: tuple[Running, ...]
+    reasons: tuple[Reason, ...]
+    damaged: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def done(self) -> int:
+        """How many trials have a result; a diverged one is a result."""
+        return self.finished + self.diverged
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the status as plain data."""
+        return asdict(self) | {"done": self.done}
+
+
+class StatusReader:
+    """Reads how a suite's run stands, as often as asked; what has not changed since is not read again.
+
+    Args:
+        folder: the suite's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger = Ledger(folder)
+        self._known: dict[str, tuple[tuple[int, int], _Entry | str]] = {}
+
+    def read(self) -> Status:
+        """Return how it stands now.
+
+        Raises:
+            InitbenchError: the folder cannot be read.
+        """
+        folder, problems = self.ledger.folder, []
+        running = self.ledger.is_locked()
+        planned: tuple[str, ...] | None = None
+        progress: dict[str, Any] = {}
+        try:
+            stored = read_plan(folder)
+            planned = None if stored is None else stored.trials
+        except InitbenchError as error:
+            problems.append(str(error))
+        try:
+            progress = _progress(folder)
+        except InitbenchError as error:
+            problems.append(str(error))
+        entries, damaged = self._entries()
+        ids = set(entries) if planned is None else set(planned)
+        counts = Counter(entry.status for i, entry in entries.items() if i in ids)
+        now = time.time()
+        started, ended = progress.get("started_at"), progress.get("ended_at")
+        came = sum(progress.get("ended", {}).values())
+        until = progress.get("updated_at") if ended is None and not running else ended or now
+        per_hour = 3600 * came / max(until - started, 1.0) if started is not None and came and until else None
+        left = progress.get("seconds_left") if running else None
+        return Status(
+            folder=str(folder),
+            running=running,
+            host=progress.get("host"),
+            pid=progress.get("pid"),
+            started_at=started,
+            ended_at=ended,
+            ending=progress.get("ending"),
+            total=None if planned is None else len(ids),
+            finished=counts["finished"],
+            diverged=counts["diverged"],
+            failed=counts["failed"],
+            left=None if planned is None else len(ids - set(entries)),
+            others=len(set(entries) - ids),
+            per_hour=per_hour,
+            seconds_left=None if left is None else max(left - (now - progress["updated_at"]), 0.0),
+            now=tuple(_running(trial, now) for trial in progress.get("running", ())) if running else (),
+            reasons=_reasons({i: entry for i, entry in entries.items() if i in ids}),
+            damaged=tuple(damaged),
+            problems=tuple(problems),
+        )
+
+    def _entries(self) -> tuple[dict[str, _Entry], list[str]]:
+        """Return what each record says, by its id, and a line for each that cannot be read."""
+        entries, damaged, seen = {}, [], {}
+        for path in self.ledger.files():
+            try:
+                stat = path.stat()
+            except OSError:  # renamed meanwhile
+                continue
+            key = (stat.st_mtime_ns, stat.st_size)
+            known = self._known.get(path.name)
+            found = known[1] if known is not None and known[0] == key else self._entry(path)
+            seen[path.name] = (key, found)
+            if isinstance(found, str):
+                damaged.append(found)
+            else:
+                entries[path.stem] = found
+        self._known = seen
+        return entries, damaged
+
+    def _entry(self, path: Path) -> _Entry | str:
+        skipped: list[str] = []
+        record = self.ledger.read(path, skipped)
+        return skipped[0] if record is None else _Entry.of(record)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What a status needs of a record."""
+
+    status: str
+    reason: str
+    host: str | None
+
+    @classmethod
+    def of(cls, record: TrialRecord) -> _Entry:
+        error, host = record.error or {}, record.environment.get("host")
+        reason = " ".join(f"{error.get('type')}: {error.get('message')}".split()) if error else ""
+        return cls(record.status, reason, host if isinstance(host, str) else None)
+
+
+def _reasons(entries: dict[str, _Entry]) -> tuple[Reason, ...]:
+    ids: dict[str, list[str]] = defaultdict(list)
+    for trial_id, entry in entries.items():
+        if entry.status == "failed":
+            ids[entry.reason].append(trial_id)
+    return tuple(
+        Reason(
+            reason,
+            len(failed),
+            dict(Counter(host for host in (entries[i].host for i in failed) if host).most_common()),
+            tuple(failed[:_MOST_NAMED]),
+        )
+        for reason, failed in sorted(ids.items(), key=lambda item: (-len(item[1]), item[0]))
+    )
+
+
+def _progress(folder: Path) -> dict[str, Any]:
+    """Return what ``progress.json`` says; empty where there is none.
+
+    Raises:
+        InitbenchError: it is damaged.
+    """
+    data = read_json(folder / PROGRESS_FILE)
+    if data is None:
+        return {}
+    with suppress(KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        return {
+            "started_at": float(data["started_at"]),
+            "updated_at": float(data["updated_at"]),
+            "ended_at": None if data["ended_at"] is None else float(data["ended_at"]),
+            "ending": None if data["ending"] is None else str(data["ending"]),
+            "host": str(data["host"]),
+            "pid": int(data["pid"]),
+            "ended": {str(status): int(number) for status, number in data["ended"].items()},
+            "running": [
+                {"id": str(t["id"]), "name": str(t["name"]), "since": float(t["since"]), "done": float(t["fraction"])}
+                for t in data["running"]
+            ],
+            "seconds_left": None if data["seconds_left"] is None else float(data["seconds_left"]),
+        }
+    raise InitbenchError(f"{folder / PROGRESS_FILE}: does not say how the run stands; the next run writes it anew")
+
+
+def _running(trial: dict[str, Any], now: float) -> Running:
+    return Running(trial["id"], trial["name"], max(now - trial["since"], 0.0), trial["done"])

@@ -1,0 +1,78 @@
+"""The lock that admits one driver per ledger, and whether it is held."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from initbench.errors import InitbenchError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOCK_FILE = ".lock"
+_WAIT_SECONDS = 0.5
+"""How long a driver waits for the lock: `is_locked` holds it for a moment."""
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder; where nothing was written meanwhile, leave no folder.
+
+    Records are put in place by atomic renames, so that even two drivers that could not see each other's lock (it was
+    deleted, or the disk of a network has none) leave whole records, and equal ones.
+
+    Args:
+        folder: is made where it does not exist.
+
+    Raises:
+        InitbenchError: another driver holds it, or the folder cannot be written.
+    """
+    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    file = folder / LOCK_FILE
+    held = FileLock(file, timeout=_WAIT_SECONDS)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held.acquire()
+    except Timeout:
+        raise InitbenchError(f"{folder}: another initbench run is writing here; wait for it or stop it") from None
+    except (OSError, NotImplementedError) as error:
+        why = getattr(error, "strerror", None) or "its file system has no locks; give a folder on another"
+        raise InitbenchError(f"{folder}: cannot be written: {why}") from error
+    try:
+        yield
+    finally:
+        if made and set(folder.iterdir()) <= {file}:
+            file.unlink(missing_ok=True)
+            with suppress(OSError):  # another suite may have come into a folder meanwhile
+                for parent in made:
+                    parent.rmdir()
+        held.release()
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a driver is at work in a folder; nothing is written. None where this system cannot tell."""
+    if fcntl is None:
+        return None
+    try:
+        handle = os.open(folder / LOCK_FILE, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(handle)  # which gives the lock back
+    return False
