@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +23,7 @@ from initbench.cli.options import (
     TrackingUri,
     print_json,
 )
+from initbench.cli.signals import Interruption, end_in_order
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def run(
 ) -> None:
     """Run the trials of a suite that have no result yet, record them, and write the report.
 
-    The same command again continues where the last one stopped.
+    The same command again continues where the last one stopped. Ctrl-C and SIGTERM keep what has finished and write the
+    report of it; a second one ends at once.
     """
     from initbench.cli.progress import Display
     from initbench.cli.request import read_request
@@ -65,7 +66,7 @@ def run(
 
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
-    signal.signal(signal.SIGTERM, _interrupt)
+    end_in_order()
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     for waiting in request.plan.undescribed:
         raise request.suite.document.error(waiting.key, str(waiting.reason)) from waiting.reason
@@ -73,6 +74,8 @@ def run(
     display = Display(request.plan, to_stderr=json)
     for note in request.notes:
         display.note(note)
+    if executor is ExecutorName.in_process and (request.suite.resources.minutes or request.suite.resources.memory_gb):
+        display.note("resources.minutes and resources.memory_gb are not enforced with --executor in-process")
     if smoke:
         tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server that real results go to
     try:
@@ -86,9 +89,9 @@ def run(
             workers=workers,
             progress=display,
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         display.interrupted()
-        sys.exit(130)
+        sys.exit(interruption.exit_code if isinstance(interruption, Interruption) else 130)
     if json:
         print_json(outcome.to_json())
     else:
@@ -105,8 +108,3 @@ def _executor(name: ExecutorName, address: str | None) -> Executor:
     from initbench.execution.ray_tune import run_with_ray_tune
 
     return partial(run_with_ray_tune, address=address)
-
-
-def _interrupt(*_: Any) -> None:
-    """Let `kill` end a run the way Ctrl-C does."""
-    raise KeyboardInterrupt

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.errors import DataError, InitbenchError, SuiteError
 from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
+from initbench.execution.limits import Limits
 from initbench.execution.recorder import Progress, Recorder, SuiteFiles
 from initbench.ledger import Ledger
 from initbench.reporting.formatting import counted
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
     from initbench.suite.spec import ComponentSpec, TrialSpec
+
+# SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray's end and the report take some of them.
+_SECONDS_TO_WIND_UP = 8.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,14 @@ def run_suite(
         try:
             if missing:
                 try:
-                    execute(Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers), recorder)
+                    limits = Limits(suite.resources.minutes, suite.resources.memory_gb)
+                    execute(
+                        Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers, limits), recorder
+                    )
+                except KeyboardInterrupt:
+                    progress.end()
+                    _wind_up(recorder, folder)
+                    raise
                 finally:
                     progress.end()
             else:
@@ -132,6 +143,16 @@ def run_suite(
     statuses = Counter(now.get(trial.id, "missing") for trial in plan.trials)
     sentences = tuple(str(sentence) for sentence in written.sentences)
     return RunSummary(folder, dict(statuses), len(missing), time.monotonic() - begun, written.page, sentences, uri)
+
+
+def _wind_up(recorder: Recorder, folder: Path) -> None:
+    """Leave an interrupted run in order: MLflow level with the ledger as far as a few seconds go, and a report."""
+    from initbench.reporting.report import write_report
+
+    if any(recorder.ledger.trials.glob("*.json")):
+        recorder.progress.note("interrupted: writing the report of what has finished; once more ends at once")
+        write_report(folder)
+        recorder.close(_SECONDS_TO_WIND_UP)
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None) -> dict[str, int]:

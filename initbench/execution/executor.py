@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from initbench.execution.limits import Limits
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
     from initbench.suite.spec import TrialSpec
+
+_NO_LIMITS = Limits()
 
 
 class Observer(Protocol):
@@ -28,6 +32,9 @@ class Observer(Protocol):
     def finished(self, record: TrialRecord) -> None:
         """A trial has ended, with whatever status."""
 
+    def note(self, message: str) -> None:
+        """Something that the user should know, in one line: a node takes no more trials."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -39,6 +46,7 @@ class Job:
         gpus: GPUs that one trial takes; a fraction shares one.
         plugins: files to import before a trial runs.
         workers: most trials at a time; None for as many as the resources admit.
+        limits: of each attempt at a trial; the executor for debugging does not enforce them.
     """
 
     trials: Sequence[TrialSpec]
@@ -46,6 +54,7 @@ class Job:
     gpus: float = 0.0
     plugins: tuple[PluginFile, ...] = ()
     workers: int | None = None
+    limits: Limits = _NO_LIMITS
 
 
 class Executor(Protocol):

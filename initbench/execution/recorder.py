@@ -128,8 +128,16 @@ class Recorder:
             self.tracking.put(record, self.labels.of(record))
         self.progress.finished(record)
 
-    def close(self) -> None:
-        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
+    def note(self, message: str) -> None:
+        """See `Observer`."""
+        self.progress.note(message)
+
+    def close(self, timeout: float = 60.0) -> None:
+        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it.
+
+        Args:
+            timeout: see `TrackingThread.close`.
+        """
         if self.tracking:
             records = list(self.ledger.records())
             labels = Labels((), records)
@@ -137,7 +145,7 @@ class Recorder:
                 if labels.of(record) != self.labels.of(record):
                     self.tracking.put(record, labels.of(record))
             self.tracking.put_suite()
-            for problem in self.tracking.close():
+            for problem in self.tracking.close(timeout):
                 self.progress.note(problem)
 
     def abandon(self) -> None:

@@ -89,12 +89,16 @@ class Resources(BaseModel):
     Attributes:
         cpus: CPU cores; no fewer than ``recipe.threads`` are taken.
         gpus: the fraction of a GPU, 0 for none: a trial uses one.
+        minutes: most wall time of one attempt; a trial that takes longer has failed. None for any.
+        memory_gb: most memory in gigabytes (10⁹ bytes, that of a GPU not counted), as `minutes`.
     """
 
     model_config = _STRICT
 
     cpus: Annotated[float, Field(gt=0)] = 1.0
     gpus: Annotated[float, Field(ge=0)] = 0.0
+    minutes: Annotated[float, Field(gt=0)] | None = None
+    memory_gb: Annotated[float, Field(gt=0)] | None = None
 
     @field_validator("gpus")
     @classmethod

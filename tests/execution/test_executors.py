@@ -23,7 +23,8 @@ from initbench.errors import InitbenchError
 from initbench.execution.driver import run_suite
 from initbench.execution.executor import Job
 from initbench.execution.in_process import run_in_process
-from initbench.execution.ray_tune import _shut_down, run_with_ray_tune
+from initbench.execution.ray_cluster import _shut_down
+from initbench.execution.ray_tune import run_with_ray_tune
 from initbench.ledger import Ledger
 from initbench.reporting import overview, read_results
 from initbench.suite.datasets import describe_datasets
