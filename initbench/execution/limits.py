@@ -42,20 +42,20 @@ def memory_of(process: int, at_least: float = 0.0) -> int:
         process: its number.
         at_least: where the resident sets, quickly had, add up to no more than this, they are returned instead.
     """
-    family = list(_family(process))
-    resident = sum(_kilobytes(member, "status", "VmRSS") for member in family) * 1024
+    members = list(family(process))
+    resident = sum(_kilobytes(member, "status", "VmRSS") for member in members) * 1024
     if resident <= at_least:
         return resident
-    return sum(_kilobytes(member, "smaps_rollup", "Pss") for member in family) * 1024
+    return sum(_kilobytes(member, "smaps_rollup", "Pss") for member in members) * 1024
 
 
-def _family(process: int) -> Iterator[int]:
-    """Yield a process and all that it started and they."""
+def family(process: int) -> Iterator[int]:
+    """Yield a process, what it has started, and what those have; nothing but itself where the system does not tell."""
     yield process
     for children in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):  # one that has just ended
             for child in children.read_text(encoding="utf-8").split():
-                yield from _family(int(child))
+                yield from family(int(child))
 
 
 def _kilobytes(process: int, file: str, field: str) -> int:

@@ -10,11 +10,11 @@ import signal
 import socket
 import threading
 from contextlib import contextmanager, redirect_stdout, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.errors import InitbenchError
 from initbench.execution.background import import_in_background
+from initbench.execution.limits import family
 from initbench.plugins import first_line
 from initbench.reporting.formatting import counted
 
@@ -118,7 +118,7 @@ def cluster(address: str | None) -> Iterator[None]:
     import_in_background("initbench.tracking.mlflow", "initbench.reporting.report")  # the driver needs both soon
     # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
     with redirect_stdout(io.StringIO()):
-        before = set(_children())
+        before = set(family(os.getpid()))
         try:
             with _sigterm_is_ours():
                 ray.init(
@@ -131,7 +131,7 @@ def cluster(address: str | None) -> Iterator[None]:
         except (ConnectionError, ValueError, RuntimeError) as error:
             what = "Ray does not start here" if address is None else f"--address {address}: no Ray cluster answers"
             raise InitbenchError(f"{what}: {first_line(error)}") from error
-        started = sorted(set(_children()) - before) if address is None else []
+        started = sorted(set(family(os.getpid())) - before) if address is None else []
         # A trial's error is logged too, with Ray's own frames.
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
         try:
@@ -180,11 +180,12 @@ def _shut_down(
     was_enabled = gc.isenabled()
     gc.disable()
     done = threading.Event()
+    processes = {member for one in started for member in family(one)}
 
     def end() -> None:
         while connected() and not done.wait(0.02):
             pass
-        for process in started:
+        for process in processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
@@ -197,13 +198,6 @@ def _shut_down(
         helper.join()
         if was_enabled:
             gc.enable()
-
-
-def _children() -> Iterator[int]:
-    """Yield the processes that this one has started; none where the system does not tell."""
-    for children in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            yield from map(int, children.read_text(encoding="utf-8").split())
 
 
 def _check_address(address: str | None) -> None:
