@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from initbench.execution.limits import family
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -25,13 +28,16 @@ class Interruption(KeyboardInterrupt):
 def end_in_order() -> None:
     """Let SIGTERM, which SLURM, spot markets and `kill` send, end a run the way Ctrl-C does.
 
-    A second signal ends the process at once; what Ray has started here ends with it. A Ctrl-C that is ignored, as
+    A second signal ends the process at once, with all that it has started. A Ctrl-C that is ignored, as
     shells have it for what they start in the background, stays so.
     """
     received: list[int] = []
 
     def handle(number: int, _: FrameType | None) -> None:
         if received:
+            for process in set(family(os.getpid())) - {os.getpid()}:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
             os._exit(128 + number)
         received.append(number)
         raise Interruption(number)

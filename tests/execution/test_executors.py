@@ -243,7 +243,7 @@ def test_a_fault_fails_its_trial_alone_and_is_tried_again(tmp_path):
     assert records["raise"].error["message"] == "the first line"
     assert "in apply" in records["raise"].error["traceback"]
     assert records["kill"].error["type"] == "WorkerLost"
-    assert "the worker process died" in records["kill"].error["message"]
+    assert "the trial's process died of SIGKILL" in records["kill"].error["message"]
     # A relative data root means the same folder to the workers as to the driver.
     assert records["data_root"].error["message"] == str(tmp_path / "data")
     assert "5 trials: 1 finished, 4 failed" in out
