@@ -26,6 +26,7 @@ BENCHMARKS = (
     "sweep_overhead",
     "command_line",
     "report_size",
+    "soak",
 )
 
 

@@ -55,7 +55,7 @@ def sweep(folder: Path, count: int) -> list[float]:
     driver = run(folder)
     while driver.poll() is None:
         time.sleep(0.2)
-        ended = len(os.listdir(trials)) if trials.is_dir() else 0
+        ended = sum(1 for _ in trials.iterdir()) if trials.is_dir() else 0
         if 25 * len(memory) < ended < count:
             memory += [megabytes(driver.pid)] * (ended // 25 - len(memory) + 1)
     if driver.returncode:
