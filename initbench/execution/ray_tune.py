@@ -227,10 +227,11 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
             reported = time.monotonic()
             tune.report({"fraction": done / epochs})
 
+    task = config.pop("task")  # Tune sends back what is in it, and keeps that
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
         _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits)
-    record = _process.run(config["task"].spec, on_epoch, {"plugins": job.plugins})
+    record = _process.run(task.spec, on_epoch, {"plugins": job.plugins})
     node = ray.get_runtime_context().get_node_id()
     tune.report({"record": json.dumps(record.to_json()), "node": node})
 

@@ -46,10 +46,14 @@ class TrackingThread:
 
     def put(self, record: TrialRecord, labels: Mapping[str, str]) -> None:
         """Have a trial written: `MlflowTracker.log`. Where MLflow falls behind, few bytes of each wait."""
+        from initbench.ledger import TrialRecord
+
         waiting = zlib.compress(json.dumps(record.to_json()).encode(), 1)
-        self._writes.put(
-            lambda tracker: tracker.log(type(record).from_json(json.loads(zlib.decompress(waiting))), labels)
-        )
+
+        def write(tracker: MlflowTracker) -> object:
+            return tracker.log(TrialRecord.from_json(json.loads(zlib.decompress(waiting))), labels)
+
+        self._writes.put(write)
 
     def put_suite(self) -> None:
         """Have the suite file and the report written: `MlflowTracker.log_suite`."""

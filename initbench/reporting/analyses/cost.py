@@ -200,7 +200,7 @@ def _initialization_costs(results: Results) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     ran = results.trials[results.trials["status"] != "failed"]
     comparable = {
-        workload: on_one_device(results.by_id[i] for i in own["trial_id"]) for workload, own in ran.groupby("workload")
+        str(name): on_one_device(results.by_id[i] for i in own["trial_id"]) for name, own in ran.groupby("workload")
     }
     for (workload, treatment), cell in ran.groupby(["workload", "treatment"], sort=False):
         members = [results.by_id[i] for i in cell["trial_id"]]
@@ -212,7 +212,7 @@ def _initialization_costs(results: Results) -> pd.DataFrame:
                 "treatment": treatment,
                 "initialization_steps": float(np.median([initialization_steps(record) for record in members])),
                 "training_steps": float(np.median([s for s in steps if s is not None] or [math.nan])),
-                "initialization_seconds": float(np.median(seconds)) if comparable[workload] else math.nan,
+                "initialization_seconds": float(np.median(seconds)) if comparable[str(workload)] else math.nan,
             }
         )
     return pd.DataFrame(rows, columns=_COLUMNS)

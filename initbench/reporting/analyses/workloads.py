@@ -189,9 +189,9 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     """
     needed = [column for column in (GQ, f"{GQ}.saturated", _SECONDS) if column not in results.trials]
     trials = results.trials.assign(**dict.fromkeys(needed, np.nan))
-    for workload, own in trials.groupby("workload"):
+    for name, own in trials.groupby("workload"):
         if not on_one_device(results.by_id[i] for i in own["trial_id"]):
-            trials.loc[trials["workload"] == workload, _SECONDS] = np.nan
+            trials.loc[trials["workload"] == name, _SECONDS] = np.nan
     cells = ({str(key): value for key, value in row.items()} for row in results.cells.to_dict("records"))
     known = {(row["workload"], row["treatment"]): row for row in cells}
     rows = []
