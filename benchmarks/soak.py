@@ -45,13 +45,14 @@ def megabytes(process: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def sweep(folder: Path, count: int) -> list[float]:
-    """Run the sweep; return the driver's memory in MB each time 25 trials more had ended.
+def sweep(folder: Path, count: int) -> tuple[list[float], float]:
+    """Run the sweep; return the driver's memory in MB each time 25 trials more had ended, and the wall time of it all.
 
     Raises:
         RuntimeError: it failed.
     """
     trials, memory = folder / "runs" / "soak" / "trials", list[float]()
+    begun = time.perf_counter()
     driver = run(folder)
     while driver.poll() is None:
         time.sleep(0.2)
@@ -60,7 +61,7 @@ def sweep(folder: Path, count: int) -> list[float]:
             memory += [megabytes(driver.pid)] * (ended // 25 - len(memory) + 1)
     if driver.returncode:
         raise RuntimeError(f"initbench run ended with exit code {driver.returncode}")
-    return memory
+    return memory, time.perf_counter() - begun
 
 
 def seconds_of(command: list[str], folder: Path) -> float:
@@ -78,7 +79,7 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:  # noqa: ARG001  # one 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "suite.yaml").write_text(SUITE.format(seeds=count // 2), encoding="utf-8")
-        memory = sweep(folder, count)
+        memory, wall = sweep(folder, count)
         paths = list((folder / "runs" / "soak" / "trials").glob("*.json"))
         ended = sorted(path.stat().st_mtime for path in paths)
         own = mean(json.loads(path.read_text(encoding="utf-8"))["timing"]["total_seconds"] for path in paths)
@@ -96,6 +97,9 @@ def measure(runs: int, quick: bool) -> list[timing.Row]:  # noqa: ARG001  # one 
         ),
         timing.Row(f"{case}: driver's memory at the end", (settled[-1],), "MB", None),
         timing.Row(f"{case}: overhead of each", (each - own / WORKERS,), "s", 0.08),
+        timing.Row(
+            f"{case}: wall time of the command for each, MLflow and the report in it", (wall / count,), "s", None
+        ),
         timing.Row(f"{case}: the report", (report,), "s", 10),
         timing.Row(f"{case}: the same command again, with nothing to run", (resume,), "s", 15),
     ]

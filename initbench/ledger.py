@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -70,8 +70,8 @@ class TrialRecord:
     schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as plain data."""
-        return asdict(self)
+        """Return the record as plain data, which it shares: what is in it is not to be changed."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -117,6 +117,18 @@ class Ledger:
     def path(self, trial_id: str) -> Path:
         """Return where a trial's record is or would be."""
         return self.trials / f"{trial_id}.json"
+
+    def read(self, trial_id: str) -> TrialRecord:
+        """Return one record.
+
+        Raises:
+            LedgerError: it was written in another format.
+            InitbenchError: there is none.
+        """
+        try:
+            return _read(self.path(trial_id))
+        except _NotARecordError as error:
+            raise InitbenchError(f"{self.path(trial_id)}: {error}") from error
 
     def write(self, record: TrialRecord) -> None:
         """Write a record by atomic rename; one that was there (of a failed attempt) is replaced."""

@@ -87,7 +87,7 @@ class Recorder:
         self.files = files
         self.planned = tuple(planned)
         self.missing = missing
-        self.records = records
+        self.records = dict(records)
         self.labels = Labels(self.planned, records.values())
         self.ledger = ledger
         self.uri = uri
@@ -101,7 +101,7 @@ class Recorder:
         self.ledger.write_suite(*self.files)
         self._label_anew()
         self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
-        for record in self.ledger.records():  # what a killed driver recorded and did not pass on
+        for record in self.records.values():  # what a killed driver recorded and did not pass on
             self.tracking.put(record, self.labels.of(record))
         if self.missing:
             self.progress.begin(self.missing)
@@ -111,7 +111,8 @@ class Recorder:
         for spec in self.planned:
             record = self.records.get(spec.id)
             if record is not None and record.labelled_as(spec) != record:
-                self.ledger.write(record.labelled_as(spec))
+                self.records[spec.id] = record.labelled_as(spec)
+                self.ledger.write(self.records[spec.id])
 
     def started(self, spec: TrialSpec) -> None:
         """See `Observer`."""
@@ -139,7 +140,7 @@ class Recorder:
             timeout: see `TrackingThread.close`.
         """
         if self.tracking:
-            records = list(self.ledger.records())
+            records = list(self.ledger.records() if self.missing else self.records.values())
             labels = Labels((), records)
             for record in records:
                 if labels.of(record) != self.labels.of(record):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
-import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -45,15 +43,17 @@ class TrackingThread:
         self._thread.start()
 
     def put(self, record: TrialRecord, labels: Mapping[str, str]) -> None:
-        """Have a trial written: `MlflowTracker.log`. Where MLflow falls behind, few bytes of each wait."""
-        from initbench.ledger import TrialRecord
+        """Have a trial written: `MlflowTracker.log`, as the ledger then has it.
 
-        waiting = zlib.compress(json.dumps(record.to_json()).encode(), 1)
+        Where MLflow falls behind by thousands of trials, what waits is their ids.
+        """
+        from initbench.ledger import Ledger
 
-        def write(tracker: MlflowTracker) -> object:
-            return tracker.log(TrialRecord.from_json(json.loads(zlib.decompress(waiting))), labels)
-
-        self._writes.put(write)
+        ledger, trial_id = Ledger(self._folder), record.id
+        if ledger.path(trial_id).exists():
+            self._writes.put(lambda tracker: tracker.log(ledger.read(trial_id), labels))
+        else:
+            self._writes.put(lambda tracker: tracker.log(record, labels))
 
     def put_suite(self) -> None:
         """Have the suite file and the report written: `MlflowTracker.log_suite`."""
