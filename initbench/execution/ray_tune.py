@@ -288,7 +288,9 @@ def _callback(base: type[Any], sweep: _Sweep) -> Any:
                 self.sweep.observer.progressed(trial.config["task"].spec, result["fraction"])
 
         def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            # Tune keeps every trial, with what it reported and statistics of that.
+            # Tune keeps every trial, with what it reported, and statistics of that. Once that is gone, `last_result` is
+            # what the worker said of itself, which has the trial's configuration in it.
+            trial.last_result.clear()
             trial.last_result.clear()
             trial.metric_analysis.clear()
             trial.metric_n_steps.clear()
