@@ -27,6 +27,7 @@ BENCHMARKS = (
     "sweep_overhead",
     "command_line",
     "report_size",
+    "soak",
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -76,8 +76,8 @@ class TrialRecord:
     schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as plain data."""
-        return asdict(self)
+        """Return the record as plain data, which it shares: what is in it is not to be changed."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -124,6 +124,18 @@ class Ledger:
     def path(self, trial_id: str) -> Path:
         """Return where a trial's record is or would be."""
         return self.trials / f"{trial_id}.json"
+
+    def read(self, trial_id: str) -> TrialRecord:
+        """Return one record.
+
+        Raises:
+            LedgerError: it was written in another format.
+            InitbenchError: there is none.
+        """
+        try:
+            return _read(self.path(trial_id))
+        except _NotARecordError as error:
+            raise InitbenchError(f"{self.path(trial_id)}: {error}") from error
 
     def write(self, record: TrialRecord) -> None:
         """Write a record by atomic rename; one that was there (of a failed attempt) is replaced.
@@ -210,7 +222,7 @@ class Ledger:
         """Return every file that is, or should be, a record, in the order of the ids."""
         return sorted(self.trials.glob("*.json"))
 
-    def read(self, path: Path, skipped: list[str]) -> TrialRecord | None:
+    def read_file(self, path: Path, skipped: list[str]) -> TrialRecord | None:
         """Return the record in one of `files`; where it is none, add a line that names it to `skipped`."""
         try:
             return _read(path)

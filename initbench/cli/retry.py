@@ -14,9 +14,9 @@ from initbench.cli.run import (
     ExecutorOption,
     Workers,
     chosen_executor,
-    end_as_by_ctrl_c,
     execute,
 )
+from initbench.cli.signals import end_in_order
 from initbench.errors import InitbenchError
 from initbench.ledger import SUITE_FILE, Ledger
 
@@ -46,7 +46,7 @@ def retry(
     """
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
-    end_as_by_ctrl_c()
+    end_in_order()
     path = suite_folder(folder)
     request = _request(path, only, plugin, failed=failed)
     if failed and not request.plan.trials:

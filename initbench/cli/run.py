@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +25,7 @@ from initbench.cli.options import (
     TrackingUri,
     print_json,
 )
+from initbench.cli.signals import Interruption, end_in_order
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
@@ -63,13 +63,14 @@ def run(
 ) -> None:
     """Run the trials of a suite that have no result yet, record them, and write the report.
 
-    The same command again continues where the last one stopped.
+    The same command again continues where the last one stopped. Ctrl-C and SIGTERM keep what has finished and write the
+    report of it; a second one ends at once.
     """
     from initbench.cli.request import read_request
 
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
-    end_as_by_ctrl_c()
+    end_in_order()
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     execute(
         request,
@@ -115,6 +116,9 @@ def execute(
     display = Display(request.plan, to_stderr=json)
     for note in request.notes:
         display.note(note)
+    limits = request.suite.resources.minutes or request.suite.resources.memory_gb
+    if limits and not isinstance(executor, partial):
+        display.note("resources.minutes and resources.memory_gb are not enforced with --executor in-process")
     if request.asked.smoke:
         tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server that real results go to
     try:
@@ -130,9 +134,9 @@ def execute(
             replan=request.replan,
             asked=asked,
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         display.interrupted(folder, _command())
-        sys.exit(130)
+        sys.exit(interruption.exit_code if isinstance(interruption, Interruption) else 130)
     if json:
         print_json(outcome.to_json())
     else:
@@ -172,12 +176,3 @@ def chosen_executor(name: ExecutorName, address: str | None) -> Executor:
     from initbench.execution.ray_tune import run_with_ray_tune
 
     return partial(run_with_ray_tune, address=address)
-
-
-def end_as_by_ctrl_c() -> None:
-    """Let `kill` end a run the way Ctrl-C does."""
-    signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt

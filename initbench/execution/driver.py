@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _GB = 1e9
 _MOST_NAMED = 5
+# SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray's end and the report take some of them.
+_SECONDS_TO_WIND_UP = 8.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,16 @@ def _execute(execute: Executor, job: Job, recorder: Recorder, most_bytes: float)
     if keeper.saved:
         trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
         recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
+
+
+def _wind_up(recorder: Recorder, folder: Path) -> None:
+    """Leave an interrupted run in order: MLflow level with the ledger as far as a few seconds go, and a report."""
+    from initbench.reporting.report import write_report
+
+    if any(recorder.ledger.trials.glob("*.json")):
+        recorder.progress.note("interrupted: writing the report of what has finished; once more ends at once")
+        write_report(folder)
+        recorder.close(_SECONDS_TO_WIND_UP)
 
 
 def _statuses(records: Mapping[str, TrialRecord]) -> dict[str, str]:

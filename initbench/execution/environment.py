@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import initbench
+from initbench.execution.failure import host
 
 # What the numbers depend on; the rest of the environment is for the reader.
 DECISIVE = ("processor", "device", "torch", "torchvision", "timm", "numpy")
@@ -17,7 +19,7 @@ DECISIVE = ("processor", "device", "torch", "torchvision", "timm", "numpy")
 
 @cache
 def environment(device: str) -> dict[str, Any]:
-    """Return the versions, the processor and the device of this process.
+    """Return the versions, the machine, its processor and the device of this process.
 
     Args:
         device: as torch names it, ``cpu`` or ``cuda``.
@@ -33,11 +35,19 @@ def environment(device: str) -> dict[str, Any]:
         "numpy": version("numpy"),
         "torchvision": version("torchvision"),
         "timm": version("timm"),
+        "host": host(),
         "system": platform.system(),
         "processor": _processor(),
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else device,
         "bf16": "emulated" if bf16_is_emulated(device) else "native",
     }
+
+
+def known_environment(device: str) -> dict[str, Any]:
+    """Return the `environment`, or the host alone where the device does not answer: a failure is told with it."""
+    with suppress(Exception):
+        return environment(device)
+    return {"host": host()}
 
 
 def differences(recorded: dict[str, Any], current: dict[str, Any], *further: str) -> list[str]:

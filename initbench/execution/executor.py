@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from initbench.execution.limits import Limits
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
     from initbench.suite.spec import TrialSpec
+
+_NO_LIMITS = Limits()
 
 
 class Observer(Protocol):
@@ -27,11 +31,11 @@ class Observer(Protocol):
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
         """This fraction of a trial's training is done."""
 
-    def noted(self, spec: TrialSpec, message: str) -> None:
-        """The user should know this of a trial that runs, in one line."""
-
     def finished(self, record: TrialRecord) -> None:
         """A trial has ended, with whatever status."""
+
+    def note(self, message: str) -> None:
+        """Something that the user should know, in one line: a node takes no more trials."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Job:
         workers: most trials at a time; None for as many as the resources admit.
         networks: those that trials share; None where they share none.
         checkpoints: when trials under way are kept, and where; None for never.
+        limits: of each attempt at a trial; the executor for debugging does not enforce them.
     """
 
     trials: Sequence[TrialSpec]
@@ -55,6 +60,7 @@ class Job:
     workers: int | None = None
     networks: SharedNetworks | None = None
     checkpoints: CheckpointSettings | None = None
+    limits: Limits = _NO_LIMITS
 
 
 class Executor(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
@@ -25,9 +24,8 @@ def run_in_process(job: Job, observer: Observer) -> None:
     observer.ready()
     for spec in job.trials:
         observer.started(spec)
-        told = partial(observer.noted, spec)
         teller = _teller(observer, spec)
-        record = attempt_trial(spec, teller, device, job.plugins, job.checkpoints, told, job.networks)
+        record = attempt_trial(spec, teller, device, job.plugins, job.checkpoints, observer.note, job.networks)
         observer.finished(record)
 
 

@@ -1,48 +1,36 @@
 """The executor for many cores, GPUs or machines: Ray Tune. Ray runs the trials and stores nothing of ours.
 
-Actors are reused from trial to trial (starting one takes seconds); `run_trial` sets the process state that one trial
-could leave to the next. Trials travel as ids: the specs, whose identity is known, lie in Ray's object store.
+What Tune calls a trial is one attempt at one of ours, which a searcher gives it one by one: what to try next, and on
+which nodes not, is known to `Attempts`. Workers are reused from trial to trial (starting one takes seconds), and run
+each in a process that they watch, see `TrialProcess`.
 """
 
 from __future__ import annotations
 
-import gc
-import io
 import json
-import logging
 import os
 import re
-import socket
 import tempfile
 import time
-from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from initbench.data.load import data_root
 from initbench.errors import InitbenchError
-from initbench.execution.background import import_in_background
-from initbench.execution.trial import attempt_trial, failed_record
+from initbench.execution.attempts import Attempts
+from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
+from initbench.execution.ray_cluster import alive_nodes, check_resources, cluster
+from initbench.execution.trial_process import TrialProcess
 from initbench.ledger import TrialRecord
-from initbench.plugins import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from initbench.execution.executor import Job, Observer
+    from initbench.execution.ray_cluster import Node
     from initbench.suite.spec import TrialSpec
 
-# Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
-_SETTINGS = {
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # a worker stays where the driver is: `./data` means the same to both
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",
-    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "TUNE_MAX_PENDING_TRIALS_PG": "16",
-}
 _SECONDS_BETWEEN_REPORTS = 2.0
+_SECONDS_BETWEEN_LOOKS = 5.0  # at the cluster's nodes
+_SECONDS_WITHOUT_A_NODE = 600.0
 
 
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
@@ -54,94 +42,181 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         address: a running cluster, ``auto`` or HOST:PORT of its head; None starts a local one for the job.
 
     Raises:
-        InitbenchError: no cluster answers at the address, or it lacks what one trial asks for.
+        InitbenchError: no cluster answers at the address, no node of it has what one trial asks for, or none that has
+            it was there for ten minutes.
     """
-    with _cluster(address) as cluster_resources:
+    with cluster(address):
         from ray import tune
+        from ray.tune.search import Searcher
 
-        _check_resources(job, cluster_resources)
+        check_resources(job, alive_nodes())
         observer.ready()
-        specs = {spec.id: spec for spec in job.trials}
-        trainable = tune.with_parameters(
-            _trainable,
-            specs=specs,
-            job=replace(job, trials=()),
-            root=str(data_root()),
-        )
-        resources = {"cpu": job.cpus} | ({"gpu": job.gpus} if job.gpus else {})
+        sweep = _Sweep(job, observer, named_nodes=address is not None)
+        cpus, gpus = job.cpus, job.gpus
+        trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
         with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
-            tune.Tuner(
-                tune.with_resources(trainable, resources),
-                param_space={"trial": tune.grid_search(list(specs))},
-                tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=job.workers),
-                run_config=tune.RunConfig(
-                    storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, specs, observer)]
+            results = tune.Tuner(
+                tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["task"].avoid)),
+                tune_config=tune.TuneConfig(
+                    search_alg=_searcher(Searcher, sweep),
+                    num_samples=-1,  # until the searcher has no more
+                    reuse_actors=True,
+                    trial_dirname_creator=lambda trial: trial.trial_id,
                 ),
+                run_config=tune.RunConfig(storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]),
             ).fit()
+            del results
 
 
-@contextmanager
-def _cluster(address: str | None) -> Iterator[dict[str, float]]:
-    """Connect to a cluster, or start a local one, and yield what it has; Ray says nothing meanwhile."""
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
-    import ray
+@dataclass(frozen=True)
+class _Task:
+    """What Tune has for the configuration of a trial. Its text is short, since Tune writes it in several places.
 
-    _check_address(address)
-    import_in_background("initbench.tracking.mlflow", "initbench.reporting.report")  # the driver needs both soon
-    # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
-    with redirect_stdout(io.StringIO()):
-        try:
-            ray.init(
-                address=address or "local",
-                include_dashboard=False if address is None else None,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                configure_logging=True,
-            )
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            what = "Ray does not start here" if address is None else f"--address {address}: no Ray cluster answers"
-            raise InitbenchError(f"{what}: {first_line(error)}") from error
-        # A trial's error is logged too, with Ray's own frames.
-        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-        try:
-            yield ray.cluster_resources()
-        finally:
-            _shut_down(ray.shutdown)
-
-
-def _shut_down(shutdown: Callable[[], None]) -> None:
-    """Leave Ray while no other thread frees a reference to its objects: Ray would end the process with exit code 1.
-
-    Tune leaves cycles with such references behind, which Python collects in whichever thread comes next, such as the
-    one that writes to MLflow. So they go first, and none is looked for while Ray shuts down.
+    Attributes:
+        spec: what to run.
+        avoid: ids of the nodes on which it must not run.
     """
-    gc.collect()
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        shutdown()
-    finally:
-        if was_enabled:
-            gc.enable()
+
+    spec: TrialSpec
+    avoid: frozenset[str]
+
+    def __repr__(self) -> str:
+        return self.spec.id[:12]
+
+    def __deepcopy__(self, _: Any) -> _Task:
+        return self  # nothing of it changes, and Tune copies it several times for each trial
 
 
-def _check_address(address: str | None) -> None:
-    """Refuse an address at which nothing listens; Ray itself would try for minutes."""
-    if address is not None and address.startswith("ray://"):
-        # Ray Client runs Tune on the head, where our ledger is not.
-        raise InitbenchError(f"--address {address}: give HOST:PORT of the head, or auto on a machine of the cluster")
-    host, colon, port = (address or "").rpartition(":")
-    if not colon:
-        return  # none, or a name such as `auto`, which Ray looks up on this machine
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, ValueError) as error:
-        raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
+class _Sweep:
+    """The trials of a job while they run: what starts next, and what becomes of it."""
+
+    def __init__(self, job: Job, observer: Observer, *, named_nodes: bool) -> None:
+        self.job = job
+        self.observer = observer
+        self.named_nodes = named_nodes
+        self.specs = {spec.id: spec for spec in job.trials}
+        self.attempts = Attempts(self.specs)
+        self.under_way: dict[str, _Task] = {}  # by Tune's names of them
+        self.running: set[str] = set()
+        self.hosts: dict[str, list[str]] = {}  # of trials that failed and are tried again
+        self.nodes: dict[str, Node] = {}
+        self.looked = 0.0
+        self.stalled_since: float | None = None
+
+    def next(self, attempt: str) -> _Task | None:
+        """Return what should start next, under this name; None where nothing should now."""
+        if self.job.workers is not None and len(self.under_way) >= self.job.workers:
+            return None
+        following = self.attempts.next()
+        if following is None:
+            return None
+        self.under_way[attempt] = _Task(self.specs[following.trial], following.avoid)
+        return self.under_way[attempt]
+
+    def started(self, attempt: str) -> None:
+        self.running.add(attempt)
+        self.observer.started(self.under_way[attempt].spec)
+
+    def ended(self, attempt: str, record: TrialRecord, node: str) -> None:
+        """Take an attempt's record: it is the trial's, or the trial is tried again elsewhere."""
+        if attempt not in self.under_way:
+            return
+        del self.under_way[attempt]
+        self.running.discard(attempt)
+        nodes = self._look_at_nodes()
+        if len(nodes) == 1:
+            [node] = nodes
+        name = self._name(node)
+        if self.named_nodes and name:
+            record = replace(record, environment={"host": name} | record.environment | {"node": name})
+        before = self.attempts.set_aside
+        if record.error is None:
+            self.attempts.succeeded(record.id, node)
+            ends = True
+        else:
+            hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
+            fitting = {n.id for n in nodes.values() if n.fits(self.job)}
+            own_fault = record.error["type"] in (TIME_LIMIT, MEMORY_LIMIT)
+            ends = self.attempts.failed(record.id, node, fitting, own_fault=own_fault)
+            if not ends:
+                self.hosts[record.id] = hosts
+            elif len(hosts) > 1:
+                error = record.error | {"message": f"{record.error['message']} (failed on {', '.join(hosts)})"}
+                record = replace(record, error=error)
+        for aside in sorted(self.attempts.set_aside - before):
+            why = f": {record.error['type']}: {record.error['message']}" if record.error and node == aside else ""
+            self.observer.note(f"node {self._name(aside)} is set aside, since trials fail there in a row{why}")
+        for back in sorted(before - self.attempts.set_aside):
+            self.observer.note(f"node {self._name(back)} takes trials again: what failed there fails elsewhere, too")
+        if ends:
+            self.observer.finished(record)
+
+    def lost(self, attempt: str, trace: str) -> None:
+        """Take what Ray says of a worker that it lost."""
+        if attempt not in self.under_way:
+            return
+        spec = self.under_way[attempt].spec
+        kind, message = _death(trace)
+        address = re.search(r"^\s*ip: (\S+)$", trace, re.MULTILINE)
+        nodes = self._look_at_nodes() | self.nodes
+        there = [node for node in nodes.values() if address and node.address == address.group(1)]
+        node = there[0].id if len(there) == 1 else ""
+        where = {"host": there[0].name} if node else {}
+        self.ended(attempt, failed_record(spec, kind, message, trace, where), node)
+
+    def watch(self) -> None:
+        """Say where nothing can start, and give up where that stays so.
+
+        Raises:
+            InitbenchError: no node that a trial could run on was there for ten minutes.
+        """
+        now = time.monotonic()
+        if now - self.looked < _SECONDS_BETWEEN_LOOKS:
+            return
+        nodes = self._look_at_nodes()
+        fitting = {node.id for node in nodes.values() if node.fits(self.job)}
+        if self.running or not self.under_way or any(fitting - task.avoid for task in self.under_way.values()):
+            self.stalled_since = None
+            return
+        aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
+        what = "no node of the cluster can take the trials that are left" + (f" (set aside: {aside})" if aside else "")
+        if self.stalled_since is None:
+            self.stalled_since = now
+            self.observer.note(f"{what}; waiting for one")
+        elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
+            raise InitbenchError(f"{what}; what has finished is kept, and the same command goes on from here")
+
+    def _look_at_nodes(self) -> dict[str, Node]:
+        """Return the nodes that are alive; seen once in a while, and remembered by name when they are gone."""
+        now = time.monotonic()
+        if not self.nodes or now - self.looked >= _SECONDS_BETWEEN_LOOKS:
+            self.looked = now
+            self.alive = {node.id: node for node in alive_nodes()}
+            self.nodes |= self.alive
+        return self.alive
+
+    def _name(self, node: str) -> str:
+        return self.nodes[node].name if node in self.nodes else node
 
 
-def _trainable(config: dict[str, Any], specs: dict[str, TrialSpec], job: Job, root: str) -> None:
+def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
+    """Return Tune's request for what one trial takes, on a node that is not to be avoided."""
+    from ray import tune
+
+    resources = {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
+    if not avoid:
+        return tune.PlacementGroupFactory([resources])
+    elsewhere = {"ray.io/node-id": f"!in({','.join(sorted(avoid))})"}
+    return tune.PlacementGroupFactory([resources], bundle_label_selector=[elsewhere])
+
+
+_process: TrialProcess | None = None  # of this worker, which runs many trials
+
+
+def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
     """Run one trial in a worker and report its record; `root` is the driver's data root, an absolute path."""
+    global _process  # noqa: PLW0603  # Tune calls a function anew for each trial
+    import ray
     from ray import tune
 
     reported = time.monotonic()
@@ -152,70 +227,92 @@ def _trainable(config: dict[str, Any], specs: dict[str, TrialSpec], job: Job, ro
             reported = time.monotonic()
             tune.report({"fraction": done / epochs})
 
+    task = config.pop("task")  # Tune sends back what is in it, and keeps that
     os.environ["INITBENCH_DATA"] = root
-    device, spec = "cuda" if job.gpus else "cpu", specs[config["trial"]]
-    record = attempt_trial(
-        spec,
-        on_epoch,
-        device,
-        job.plugins,
-        job.checkpoints,
-        tell=lambda message: tune.report({"note": message}),
-        networks=job.networks,
-    )
-    tune.report({"record": json.dumps(record.to_json())})
+    if _process is None:
+        _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits)
+    networks = None if job.networks is None else job.networks.of(task.spec)
+    options = {"plugins": job.plugins, "checkpoints": job.checkpoints, "networks": networks}
+    record = _process.run(task.spec, on_epoch, lambda message: tune.report({"note": message}), options)
+    node = ray.get_runtime_context().get_node_id()
+    tune.report({"record": json.dumps(record.to_json()), "node": node})
 
 
-def _callback(base: type[Any], specs: dict[str, TrialSpec], observer: Observer) -> Any:
+def _searcher(base: type[Any], sweep: _Sweep) -> Any:
+    """Return a Tune searcher that gives one attempt after another."""
+
+    class OneByOne(base):  # type: ignore[misc]  # known only once Ray is imported
+        def __init__(self, sweep: _Sweep) -> None:
+            super().__init__()
+            self.sweep = sweep
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {}  # see `_callback`
+
+        def set_search_properties(self, *_: Any, **__: Any) -> bool:
+            return True  # there is no metric to search by
+
+        def suggest(self, trial_id: str) -> Any:
+            if self.sweep.attempts.done:
+                return self.FINISHED
+            task = self.sweep.next(trial_id)
+            return None if task is None else {"task": task}
+
+        def on_trial_complete(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def save_to_dir(self, *_: Any) -> None:
+            pass
+
+    return OneByOne(sweep)
+
+
+def _callback(base: type[Any], sweep: _Sweep) -> Any:
     """Return a Tune callback that passes events on; Tune calls it in the driver's process."""
 
     class Callback(base):  # type: ignore[misc]  # known only once Ray is imported
-        def __init__(self, specs: dict[str, TrialSpec], observer: Observer) -> None:
-            self.specs = specs
-            self.observer = observer
-            self.ended: set[str] = set()
+        def __init__(self, sweep: _Sweep) -> None:
+            self.sweep = sweep
 
         def __getstate__(self) -> dict[str, Any]:
             return {}  # Tune pickles its callbacks for a restoration that we do not use; an observer cannot be pickled
 
         def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            self.observer.started(self.specs[trial.config["trial"]])
+            self.sweep.started(trial.trial_id)
 
         def on_trial_result(
             self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
         ) -> None:
-            spec = self.specs[trial.config["trial"]]
             if "record" in result:
-                self.end(TrialRecord.from_json(json.loads(result["record"])))
-            else:
-                _pass_on(result, spec, self.observer)
+                record = TrialRecord.from_json(json.loads(result.pop("record")))
+                self.sweep.ended(trial.trial_id, record, result["node"])
+            elif "note" in result:
+                self.sweep.observer.note(result["note"])
+            elif "fraction" in result:
+                self.sweep.observer.progressed(trial.config["task"].spec, result["fraction"])
+
+        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+            # Tune keeps every trial, with what it reported, and statistics of that. Once that is gone, `last_result` is
+            # what the worker said of itself, which has the trial's configuration in it.
+            trial.last_result.clear()
+            trial.last_result.clear()
+            trial.metric_analysis.clear()
+            trial.metric_n_steps.clear()
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            trace = _read(trial.error_file)
-            kind, message = _death(trace)
-            self.end(failed_record(self.specs[trial.config["trial"]], kind, message, trace))
+            self.sweep.lost(trial.trial_id, _read(trial.error_file))
 
-        def end(self, record: TrialRecord) -> None:
-            if record.id not in self.ended:
-                self.ended.add(record.id)
-                self.observer.finished(record)
+        def on_step_end(self, iteration: int, trials: list[Any], **_: Any) -> None:
+            self.sweep.watch()
 
-    return Callback(specs, observer)
-
-
-def _pass_on(result: dict[str, Any], spec: TrialSpec, observer: Observer) -> None:
-    """Tell the observer what a trial under way has reported."""
-    if "note" in result:
-        observer.noted(spec, result["note"])
-    elif "fraction" in result:
-        observer.progressed(spec, result["fraction"])
+    return Callback(sweep)
 
 
 def _death(trace: str) -> tuple[str, str]:
     """Return what ended a worker's trial, a kind and one line, from Ray's account of it."""
     detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
     if detail:
-        return "WorkerLost", f"the worker process died (killed, out of memory, or it left by itself): {detail.group(1)}"
+        return WORKER_LOST, f"the worker process died (killed, out of memory, or it left by itself): {detail.group(1)}"
     return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray ended the trial and does not say why"
 
 
@@ -224,12 +321,3 @@ def _read(path: str | None) -> str:
         return ""
     with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # see above
         return file.read()
-
-
-def _check_resources(job: Job, available: dict[str, float]) -> None:
-    """Refuse a trial that would wait for ever."""
-    for key, name, wanted in (("cpus", "CPU", job.cpus), ("gpus", "GPU", job.gpus)):
-        if wanted > available.get(name, 0):
-            raise InitbenchError(
-                f"resources.{key}: {wanted:g} asked for, but the cluster has {available.get(name, 0):g} {name}s"
-            )

@@ -137,7 +137,7 @@ class Recorder:
         self.statuses: dict[str, str] = {trial: record.status for trial, record in records.items()}
         self.failure: InitbenchError | None = None
         self.tracking: TrackingThread | None = None
-        self.file = ProgressFile(ledger, lambda spec: self.labels.name(spec))
+        self.file = ProgressFile(ledger, self.name)
         self.networks: NetworkKeeper | None = None
         self.checkpoints = checkpoints
         self.told: set[str] = set()
@@ -197,6 +197,10 @@ class Recorder:
                 changed.append(trial)
         return changed
 
+    def name(self, spec: TrialSpec) -> str:
+        """Return how a trial is called among all that are known now."""
+        return self.labels.name(spec)
+
     def started(self, spec: TrialSpec) -> None:
         """See `Observer`."""
         self.file.started(spec)
@@ -206,12 +210,6 @@ class Recorder:
         """See `Observer`."""
         self.file.progressed(spec, fraction)
         self.progress.progressed(spec, fraction)
-
-    def noted(self, spec: TrialSpec, message: str) -> None:  # noqa: ARG002  # the message names the trial where it has to
-        """See `Observer`; what is so for several trials is told once."""
-        if message not in self.told:
-            self.told.add(message)
-            self.progress.note(message)
 
     def finished(self, record: TrialRecord) -> None:
         """See `Observer`.
@@ -234,19 +232,29 @@ class Recorder:
             self.tracking.put(record, self.labels.of(record))
         self.progress.finished(record)
 
-    def close(self) -> None:
-        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
+    def note(self, message: str) -> None:
+        """See `Observer`; what is so for several trials is told once."""
+        if message not in self.told:
+            self.told.add(message)
+            self.progress.note(message)
+
+    def close(self, timeout: float = 60.0) -> None:
+        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it.
+
+        Args:
+            timeout: see `TrackingThread.close`.
+        """
         if self.checkpoints:
             self.checkpoints.close()
         self.file.end("finished")
         if self.tracking:
-            records = list(self.ledger.records([]))
+            records = list(self.ledger.records([]) if self.round.missing else self.records.values())
             labels = Labels((), records)
             for record in records:
                 if labels.of(record) != self.labels.of(record):
                     self.tracking.put(record, labels.of(record))
             self.tracking.put_suite()
-            for problem in self.tracking.close():
+            for problem in self.tracking.close(timeout):
                 self.progress.note(problem)
 
     def abandon(self, error: BaseException) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -59,6 +59,10 @@ class SharedNetworks:
     folder: Path
     names: Mapping[str, str] = field(repr=False)
     most_bytes: float
+
+    def of(self, spec: TrialSpec) -> SharedNetworks:
+        """Return the same for one trial alone, which is less to send to its process."""
+        return replace(self, names={spec.id: self.names[spec.id]} if spec.id in self.names else {})
 
     def load(self, spec: TrialSpec, model: nn.Module, device: torch.device) -> Initialization | None:
         """Give a model the parameters and buffers of a trial's network.

@@ -193,7 +193,7 @@ class StatusReader:
 
     def _entry(self, path: Path) -> _Entry | str:
         skipped: list[str] = []
-        record = self.ledger.read(path, skipped)
+        record = self.ledger.read_file(path, skipped)
         return skipped[0] if record is None else _Entry.of(record)
 
 

@@ -15,7 +15,8 @@ from initbench.architectures.create import create_model
 from initbench.data.batches import endless_batches
 from initbench.data.load import load_dataset
 from initbench.execution.checkpoints import CheckpointSettings, TrialCheckpoints
-from initbench.execution.environment import environment
+from initbench.execution.environment import environment, known_environment
+from initbench.execution.failure import failed_record
 from initbench.execution.process_state import process_state
 from initbench.execution.shared_networks import Initialization
 from initbench.initializers.initialize import initialize
@@ -150,28 +151,9 @@ def attempt_trial(
         record = run_trial(spec, on_epoch, device, kept, networks)
         json.dumps(record.to_json(), allow_nan=False)  # what a plug-in measured may be no plain data
     except Exception as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
-        return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc())
+        here = known_environment(torch.device(device).type)
+        return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc(), here)
     return record
-
-
-def failed_record(spec: TrialSpec, kind: str, message: str, trace: str = "") -> TrialRecord:
-    """Return the record of a trial that did not come to a result.
-
-    Args:
-        spec: what was to run.
-        kind: the exception's type, or ``WorkerLost``.
-        message: its message, one line.
-        trace: its traceback.
-    """
-    error = {"type": kind, "message": message, "traceback": trace}
-    return TrialRecord(
-        id=spec.id,
-        spec=spec.model_dump(mode="json"),
-        identity=spec.identity,
-        status="failed",
-        timing={"ended_at": time.time()},
-        error=error,
-    )
 
 
 def _build(spec: TrialSpec, dataset: Dataset) -> nn.Module:

@@ -1,4 +1,4 @@
-"""What an initializer costs, in the unit of training: steps."""
+"""What an initializer costs: in the unit of training, steps, and whether its seconds can be compared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from initbench.ledger import TrialRecord
 
@@ -33,3 +33,16 @@ def initialization_steps(record: TrialRecord) -> float:
     trained = float(record.spec["recipe"]["batch_size"])
     own = float(record.spec["initializer"]["arguments"].get("batch_size") or trained)
     return gradient_equivalents(cost) * own / trained
+
+
+def on_one_device(records: Iterable[TrialRecord]) -> bool:
+    """Return whether all trials that came to a result ran on one kind of device: seconds of two are not comparable.
+
+    A processor is named with what it can do; a GPU by its name, whatever processor serves it.
+    """
+    devices = set()
+    for record in records:
+        if record.status != "failed":
+            device = record.environment.get("device")
+            devices.add((device, record.environment.get("processor") if device == "cpu" else None))
+    return len(devices) <= 1

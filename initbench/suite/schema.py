@@ -110,6 +110,8 @@ class Resources(BaseModel):
         cpus: CPU cores; no fewer than ``recipe.threads`` are taken.
         gpus: the fraction of a GPU, 0 for none: a trial uses one.
         shared_networks_gb: disk that initialized networks may take which several trials start from; 0 to share none.
+        minutes: most wall time of one attempt; a trial that takes longer has failed. None for any.
+        memory_gb: most memory in gigabytes (10⁹ bytes, that of a GPU not counted), as `minutes`.
     """
 
     model_config = _STRICT
@@ -117,6 +119,8 @@ class Resources(BaseModel):
     cpus: Annotated[float, Field(gt=0)] = 1.0
     gpus: Annotated[float, Field(ge=0)] = 0.0
     shared_networks_gb: Annotated[float, Field(ge=0)] = 4.0
+    minutes: Annotated[float, Field(gt=0)] | None = None
+    memory_gb: Annotated[float, Field(gt=0)] | None = None
 
     @field_validator("gpus")
     @classmethod

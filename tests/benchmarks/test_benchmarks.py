@@ -133,7 +133,7 @@ def test_every_benchmark_is_run_by_all_and_has_its_section_and_command_in_the_do
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name == "report_size" else [])
+        pytest.param(name, marks=[pytest.mark.slow] if name in {"report_size", "soak"} else [])
         for name in NAMES
         if name != "sweep_overhead"
     ],

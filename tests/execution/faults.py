@@ -1,9 +1,12 @@
 """A plug-in with faults to inject, and a small architecture to inject them into."""
 
+import ctypes
 import math
 import os
+import resource
 import signal
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -44,6 +47,35 @@ def tell_data_root(_):
     raise RuntimeError(str(data_root()))
 
 
+def crash(_):
+    ctypes.string_at(0)
+
+
+def take_memory(_):
+    """Takes 2 GB bit by bit, touching every page, as a model that is too large does."""
+    taken = []
+    for _ in range(100):
+        taken.append(torch.ones(5_000_000))
+        time.sleep(0.02)
+
+
+def run_out_of_memory(_):
+    """Asks for more than a limit of the system admits, the way a job's `ulimit -v` does."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + 200_000_000, before[1]))
+    try:
+        torch.ones(1_000_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def fall_into_the_black_hole(_):
+    """Fails where the environment says so: on a node whose GPU or installation is broken."""
+    if os.environ.get("INITBENCH_TEST_BLACK_HOLE"):
+        raise RuntimeError("this node is broken")
+
+
 FAULTS = {
     "data_root": tell_data_root,
     "raise": fail,
@@ -51,6 +83,11 @@ FAULTS = {
     "system_exit": leave,
     "diverge": diverge,
     "leak": leak,
+    "crash": crash,
+    "take_memory": take_memory,
+    "run_out_of_memory": run_out_of_memory,
+    "black_hole": fall_into_the_black_hole,
+    "pause": lambda _: time.sleep(3),
     "sleep": lambda _: time.sleep(600),
 }
 

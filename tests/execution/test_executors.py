@@ -23,7 +23,8 @@ from initbench.errors import InitbenchError
 from initbench.execution.driver import run_suite
 from initbench.execution.executor import Job
 from initbench.execution.in_process import run_in_process
-from initbench.execution.ray_tune import _shut_down, run_with_ray_tune
+from initbench.execution.ray_cluster import _shut_down
+from initbench.execution.ray_tune import run_with_ray_tune
 from initbench.ledger import Ledger
 from initbench.reporting import overview, read_results
 from initbench.suite.datasets import describe_datasets
@@ -244,7 +245,7 @@ def test_a_fault_fails_its_trial_alone_and_is_tried_again(tmp_path):
     assert records["raise"].error["message"] == "the first line"
     assert "in apply" in records["raise"].error["traceback"]
     assert records["kill"].error["type"] == "WorkerLost"
-    assert "the worker process died" in records["kill"].error["message"]
+    assert "the trial's process died of SIGKILL" in records["kill"].error["message"]
     # A relative data root means the same folder to the workers as to the driver.
     assert records["data_root"].error["message"] == str(tmp_path / "data")
     assert "5 trials: 1 finished, 4 failed" in out

@@ -35,6 +35,14 @@ CLOSED = "http://127.0.0.1:1"
         (["--set", "seeds=[1, 1]"], "--set seeds=[1, 1]: seeds: the seed 1 stands twice"),
         (["--set", "resources.gpus=-1"], "--set resources.gpus=-1: resources.gpus: must be at least 0, got -1"),
         (
+            ["--set", "resources.gpus=4"],
+            "--set resources.gpus=4: resources.gpus: must be at most 1, as a trial uses one GPU, got 4",
+        ),
+        (
+            ["--set", "resources.minutes=0"],
+            "--set resources.minutes=0: resources.minutes: must be greater than 0, got 0",
+        ),
+        (
             ["--set", "initializers.metaint.steps=2"],
             (
                 "--set initializers.metaint.steps=2: nothing in initializers has the name or an argument 'metaint' "

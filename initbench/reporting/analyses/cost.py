@@ -14,7 +14,7 @@ from initbench.errors import ArgumentError
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.cost_figures import profile_figure, spending_figures
 from initbench.reporting.cells import Complete, complete
-from initbench.reporting.compute import initialization_steps
+from initbench.reporting.compute import initialization_steps, on_one_device
 from initbench.reporting.formatting import capitalized, count, duration, listed
 from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
@@ -190,7 +190,8 @@ def initialization_costs(results: Results) -> pd.DataFrame:
 
     Returns:
         ``workload, treatment, initialization_steps`` (in training steps of the same cost, NaN where it is not known),
-        ``training_steps`` (median; NaN where none finished), ``initialization_seconds``.
+        ``training_steps`` (median; NaN where none finished), ``initialization_seconds`` (NaN where the workload ran on
+        several kinds of device, whose seconds are not compared).
     """
     return results.once(_initialization_costs)
 
@@ -198,6 +199,9 @@ def initialization_costs(results: Results) -> pd.DataFrame:
 def _initialization_costs(results: Results) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     ran = results.trials[results.trials["status"] != "failed"]
+    comparable = {
+        str(name): on_one_device(results.by_id[i] for i in own["trial_id"]) for name, own in ran.groupby("workload")
+    }
     for (workload, treatment), cell in ran.groupby(["workload", "treatment"], sort=False):
         members = [results.by_id[i] for i in cell["trial_id"]]
         steps = [record.metrics.get("steps") for record in members if record.status == "finished"]
@@ -208,7 +212,7 @@ def _initialization_costs(results: Results) -> pd.DataFrame:
                 "treatment": treatment,
                 "initialization_steps": float(np.median([initialization_steps(record) for record in members])),
                 "training_steps": float(np.median([s for s in steps if s is not None] or [math.nan])),
-                "initialization_seconds": float(np.median(seconds)),
+                "initialization_seconds": float(np.median(seconds)) if comparable[str(workload)] else math.nan,
             }
         )
     return pd.DataFrame(rows, columns=_COLUMNS)
@@ -217,15 +221,17 @@ def _initialization_costs(results: Results) -> pd.DataFrame:
 def cost_texts(results: Results) -> dict[str, str]:
     """Return for each treatment what its initialization costs in short: ``450 steps · 24 s``, or ``none``.
 
-    Where workloads differ it is the most.
+    Where workloads differ it is the most. Where trials ran on several kinds of device no seconds are said.
     """
     texts = {}
+    comparable = on_one_device(results.by_id.values())
     for treatment, own in initialization_costs(results).groupby("treatment", sort=False):
         steps, seconds = own["initialization_steps"].max(), own["initialization_seconds"].max()
         if own["initialization_steps"].isna().any():
             continue
         taken = duration(seconds) if seconds < 10 or seconds >= 100 else f"{seconds:.0f}\N{NO-BREAK SPACE}s"
+        timed = f" · {taken}" if comparable and math.isfinite(seconds) else ""
         texts[str(treatment)] = (
-            f"{count(math.ceil(steps))} step{'s' if steps > 1 else ''} · {taken}" if steps > 0 else "none"
+            f"{count(math.ceil(steps))} step{'s' if steps > 1 else ''}{timed}" if steps > 0 else "none"
         )
     return texts

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.cells import cells, table
+from initbench.reporting.compute import on_one_device
 from initbench.reporting.frame import GQ, natural
 from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
 from initbench.reporting.statistics.association import associations
@@ -62,7 +63,7 @@ class ProbeResult:
         divergence: foretold.
         agreement: between seeds.
         spread: between batches.
-        seconds: median over trials of what measuring it took, NaN where that was not recorded.
+        seconds: median over trials of what measuring it took, NaN where that was not recorded or on several devices.
     """
 
     column: str
@@ -227,4 +228,4 @@ def _batches(records: Sequence[TrialRecord], column: str, form: str) -> list[lis
 def _seconds(records: Sequence[TrialRecord], column: str) -> float:
     key = f"{column.removeprefix('probe.')}_probe_seconds"
     values = [float(record.timing[key]) for record in records if key in record.timing]
-    return float(np.median(values)) if values else math.nan
+    return float(np.median(values)) if values and on_one_device(records) else math.nan

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.compute import on_one_device
 from initbench.reporting.conditions import effective, fields_text
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ, natural
@@ -182,12 +183,15 @@ def comparison_frame(results: Results) -> pd.DataFrame:
     - ``first_epoch_<metric>_mean`` where there is such a metric: the mean over the n trials, missing where one
       has none;
     - ``gradient_quotient_median``: over the n trials; ``gradient_quotient_saturated``: in how many of them it is;
-    - ``initialization_seconds_mean``: the mean over the n trials;
+    - ``initialization_seconds_mean``: the mean over the n trials; missing where the workload ran on several devices;
     - ``seeds`` (n), ``trained``, ``diverged``, ``failed``: counts; ``chance``: the outcome's level; ``parameters``: of
       the model; ``metric``: the outcome's name.
     """
     needed = [column for column in (GQ, f"{GQ}.saturated", _SECONDS) if column not in results.trials]
     trials = results.trials.assign(**dict.fromkeys(needed, np.nan))
+    for name, own in trials.groupby("workload"):
+        if not on_one_device(results.by_id[i] for i in own["trial_id"]):
+            trials.loc[trials["workload"] == name, _SECONDS] = np.nan
     cells = ({str(key): value for key, value in row.items()} for row in results.cells.to_dict("records"))
     known = {(row["workload"], row["treatment"]): row for row in cells}
     rows = []

@@ -1,0 +1,66 @@
+"""What one trial may take, and how much memory its processes take."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one attempt at a trial may take; no part of a trial's identity.
+
+    Attributes:
+        minutes: of wall time, from the moment at which a worker begins with it; None for any.
+        memory_gb: gigabytes (10⁹ bytes) of a machine's memory, that of a GPU not counted; None for any.
+    """
+
+    minutes: float | None = None
+    memory_gb: float | None = None
+
+    def __bool__(self) -> bool:
+        return self.minutes is not None or self.memory_gb is not None
+
+
+def can_see_memory() -> bool:
+    """Return whether this system tells how much memory a process takes (Linux does)."""
+    return Path("/proc/self/smaps_rollup").exists()
+
+
+def memory_of(process: int, at_least: float = 0.0) -> int:
+    """Return the bytes of memory that a process and those it started take; 0 where it is no more.
+
+    Pages that several processes share are counted once, in shares (proportional set size, proc_pid_smaps(5)); finding
+    out takes milliseconds.
+
+    Args:
+        process: its number.
+        at_least: where the resident sets, quickly had, add up to no more than this, they are returned instead.
+    """
+    members = list(family(process))
+    resident = sum(_kilobytes(member, "status", "VmRSS") for member in members) * 1024
+    if resident <= at_least:
+        return resident
+    return sum(_kilobytes(member, "smaps_rollup", "Pss") for member in members) * 1024
+
+
+def family(process: int) -> Iterator[int]:
+    """Yield a process, what it has started, and what those have; nothing but itself where the system does not tell."""
+    yield process
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # one that has just ended
+            for child in children.read_text(encoding="utf-8").split():
+                yield from family(int(child))
+
+
+def _kilobytes(process: int, file: str, field: str) -> int:
+    with suppress(OSError):
+        for line in Path(f"/proc/{process}/{file}").read_text(encoding="utf-8").splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1])
+    return 0

@@ -1,0 +1,214 @@
+"""A Ray cluster: joined or started here, quiet, left in order; what its nodes have, and which of them are alive."""
+
+from __future__ import annotations
+
+import gc
+import io
+import logging
+import os
+import signal
+import socket
+import threading
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from initbench.errors import InitbenchError
+from initbench.execution.background import import_in_background
+from initbench.execution.limits import family
+from initbench.plugins import first_line
+from initbench.reporting.formatting import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from initbench.execution.executor import Job
+
+# Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
+_SETTINGS = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # a worker stays where the driver is: `./data` means the same to both
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's own snapshots grow with the sweep, and the ledger is ours
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+    "TUNE_MAX_PENDING_TRIALS_PG": "16",
+}
+
+
+class Node(NamedTuple):
+    """A machine of a cluster, or one of several nodes on it.
+
+    Attributes:
+        id: Ray's.
+        name: what a person calls it.
+        address: of its network interface.
+        cpus: cores that it gives to Ray.
+        gpus: GPUs that it gives to Ray.
+    """
+
+    id: str
+    name: str
+    address: str
+    cpus: float
+    gpus: float
+
+    def fits(self, job: Job) -> bool:
+        """Return whether one trial could ever run on it."""
+        return job.cpus <= self.cpus and job.gpus <= self.gpus
+
+
+def alive_nodes() -> list[Node]:
+    """Return the nodes of the cluster that this process has joined."""
+    import ray
+
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    return [
+        Node(
+            id=node["NodeID"],
+            # A name that was given to the node, else the machine's: Ray takes the address where there is none.
+            name=node["NodeManagerHostname"] if node["NodeName"] == node["NodeManagerAddress"] else node["NodeName"],
+            address=node["NodeManagerAddress"],
+            cpus=node["Resources"].get("CPU", 0.0),
+            gpus=node["Resources"].get("GPU", 0.0),
+        )
+        for node in nodes
+    ]
+
+
+def check_resources(job: Job, nodes: Sequence[Node]) -> None:
+    """Refuse a trial that would wait for ever: it runs on one node, however many there are.
+
+    Raises:
+        InitbenchError: no node has what one trial asks for.
+    """
+    if any(node.fits(job) for node in nodes):
+        return
+    for key, name, wanted, has in (
+        ("cpus", "CPU", job.cpus, [node.cpus for node in nodes]),
+        ("gpus", "GPU", job.gpus, [node.gpus for node in nodes]),
+    ):
+        most = max(has, default=0.0)
+        if wanted > most:
+            most_of_one = f" on {len(nodes)} nodes, {most:g} at most on one of them" if len(nodes) > 1 else ""
+            raise InitbenchError(
+                f"resources.{key}: {wanted:g} asked for, but the cluster has {sum(has):g} {name}s{most_of_one}"
+            )
+    raise InitbenchError(
+        f"resources: a trial asks for {job.cpus:g} CPUs and {job.gpus:g} GPUs, and none of the cluster's "
+        f"{counted(len(nodes), 'node')} has both"
+    )
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """Join a cluster, or start a local one, and leave it in the end; Ray says nothing meanwhile.
+
+    Args:
+        address: ``auto`` or HOST:PORT of its head; None starts a local one.
+
+    Raises:
+        InitbenchError: no cluster answers at the address.
+    """
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    _check_address(address)
+    import_in_background("initbench.tracking.mlflow", "initbench.reporting.report")  # the driver needs both soon
+    # Ray prints of its own on sys.stdout ("A worker died ..."); what a trial died of is in its record.
+    with redirect_stdout(io.StringIO()):
+        before = set(family(os.getpid()))
+        try:
+            with _sigterm_is_ours():
+                ray.init(
+                    address=address or "local",
+                    include_dashboard=False if address is None else None,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    configure_logging=True,
+                )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            what = "Ray does not start here" if address is None else f"--address {address}: no Ray cluster answers"
+            raise InitbenchError(f"{what}: {first_line(error)}") from error
+        started = sorted(set(family(os.getpid())) - before) if address is None else []
+        # A trial's error is logged too, with Ray's own frames.
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            _shut_down(ray.shutdown, started, ray.is_initialized)
+
+
+@contextmanager
+def _sigterm_is_ours() -> Iterator[None]:
+    """Start Ray so that SIGTERM stays this process's affair.
+
+    SLURM and spot markets send it to every process of a job at once. Ray's own processes would end by it, and this one
+    would abort, since its connection to them is lost, before it could write a line. They inherit a mask in which it is
+    blocked, as Ray does with Ctrl-C by itself, and end when this process does. Ray also puts a handler of its own in
+    the place of the one that is there, which would leave without a word.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Ray sets no handler then, and Python would refuse one
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _shut_down(
+    shutdown: Callable[[], None], started: Sequence[int] = (), connected: Callable[[], bool] = lambda: False
+) -> None:
+    """Leave Ray while no other thread frees a reference to its objects: Ray would end the process with exit code 1.
+
+    Tune leaves cycles with such references behind, which Python collects in whichever thread comes next, such as the
+    one that writes to MLflow. So they go first, and none is looked for while Ray shuts down.
+
+    Args:
+        shutdown: Ray's function.
+        started: processes of the local cluster. Ray asks each by SIGTERM to end, which they do not hear, and waits a
+            second for it; they are ended as soon as this process has left them.
+        connected: whether it has not.
+    """
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    done = threading.Event()
+    processes = {member for one in started for member in family(one)}
+
+    def end() -> None:
+        while connected() and not done.wait(0.02):
+            pass
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    helper = threading.Thread(target=end, name="initbench-leave-ray", daemon=True)
+    helper.start()
+    try:
+        shutdown()
+    finally:
+        done.set()
+        helper.join()
+        if was_enabled:
+            gc.enable()
+
+
+def _check_address(address: str | None) -> None:
+    """Refuse an address at which nothing listens; Ray itself would try for minutes."""
+    if address is not None and address.startswith("ray://"):
+        # Ray Client runs Tune on the head, where our ledger is not.
+        raise InitbenchError(f"--address {address}: give HOST:PORT of the head, or auto on a machine of the cluster")
+    host, colon, port = (address or "").rpartition(":")
+    if not colon:
+        return  # none, or a name such as `auto`, which Ray looks up on this machine
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, ValueError) as error:
+        raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error

@@ -1,0 +1,199 @@
+"""Trials in a process of their own, watched by the worker: whatever becomes of it, the worker lives and tells.
+
+A crash (a segmentation fault, the kernel's end of a process for want of memory, ``os._exit``), a hang and a trial that
+takes more memory than it may end this process and no more, and the record says which. Starting one takes seconds, so it
+runs trial after trial and is replaced only when it has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing import Pipe
+from typing import TYPE_CHECKING, Any
+
+from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, host
+from initbench.execution.limits import Limits, memory_of
+from initbench.ledger import TrialRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+    from initbench.suite.spec import TrialSpec
+
+_SECONDS_BETWEEN_LOOKS = 0.25
+_SECONDS_TO_START = 600.0  # libraries may come from a slow disk that a hundred workers share
+_TRACE_BYTES = 20_000
+
+
+class TrialProcess:
+    """A process that runs trials, and another one in its place after it has ended.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+        limits: of each trial.
+    """
+
+    def __init__(self, device: str, limits: Limits | None = None) -> None:
+        self.device = device
+        self.limits = limits or Limits()
+        self.environment: dict[str, Any] = {"host": host()}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._used = False
+
+    def run(
+        self,
+        spec: TrialSpec,
+        on_epoch: Callable[[int, int], None] | None = None,
+        tell: Callable[[str], None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> TrialRecord:
+        """Run one trial and return its record, a ``failed`` one where the process ended or exceeded a limit.
+
+        Args:
+            spec: what to run.
+            on_epoch: called with (epochs done, epochs in all).
+            tell: called with what a user should know of the trial, in one line.
+            options: further arguments of `initbench.execution.trial.attempt_trial`.
+        """
+        if self._process is None:
+            failure = self._start()
+            if failure:
+                return self._failed(spec, WORKER_LOST, failure)
+        fresh, self._used = not self._used, True
+        try:
+            self._connection.send((spec, {"device": self.device} | (options or {})))
+        except OSError:
+            return self._failed(spec, WORKER_LOST, self._death())
+        record = self._watch(spec, on_epoch, tell)
+        if not fresh and record.error and record.error["type"] == MEMORY_LIMIT:
+            # What earlier trials left in the process is not this one's.
+            return self.run(spec, on_epoch, tell, options)
+        return record
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._connection.close()
+            os.close(self._lifeline)
+            self._trace.close()
+            self._process = None
+
+    def _start(self) -> str:
+        """Start a process; return why it did not start, or nothing."""
+        self._connection: Connection
+        self._connection, theirs = Pipe()
+        their_lifeline, self._lifeline = os.pipe()
+        self._trace = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # as long as the process
+        passed = (theirs.fileno(), their_lifeline)
+        self._process = subprocess.Popen(  # noqa: S603  # this program
+            [sys.executable, "-m", "initbench.execution.trial_child", *map(str, passed), self.device],
+            pass_fds=passed,
+            stdin=subprocess.DEVNULL,
+            stderr=self._trace,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        theirs.close()
+        os.close(their_lifeline)
+        self._used = False
+        message = self._next_message(time.monotonic() + _SECONDS_TO_START)
+        if message is None:
+            return f"a process for the trial did not start: {self._death()}"
+        self.environment = message[1]
+        return ""
+
+    def _watch(
+        self,
+        spec: TrialSpec,
+        on_epoch: Callable[[int, int], None] | None,
+        tell: Callable[[str], None] | None,
+    ) -> TrialRecord:
+        """Wait for a trial's record, and end the trial where it exceeds a limit."""
+        minutes = self.limits.minutes
+        deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
+        while True:
+            message = self._next_message(deadline)
+            if message is None:
+                break
+            kind, value = message
+            if kind == "record":
+                self._trace.truncate(0)
+                return TrialRecord.from_json(json.loads(value))
+            if kind == "memory":
+                limit = f"{value / 1e9:.2f} GB of memory, more than resources.memory_gb: {self.limits.memory_gb:g}"
+                return self._failed(spec, MEMORY_LIMIT, f"the trial took {limit}")
+            if kind == "note" and tell:
+                tell(value)
+            if kind == "progress" and on_epoch:
+                on_epoch(*value)
+        if time.monotonic() >= deadline and self._running():
+            self._tell_where()
+            limit = f"the trial took longer than resources.minutes: {minutes:g}"
+            return self._failed(spec, TIME_LIMIT, f"{limit}; the traceback says where it was")
+        return self._failed(spec, WORKER_LOST, self._death())
+
+    def _next_message(self, deadline: float) -> tuple[str, Any] | None:
+        """Return what the process says next, or ``("memory", bytes)``; None where it has ended or the time is up."""
+        assert self._process is not None
+        most = math.inf if self.limits.memory_gb is None else self.limits.memory_gb * 1e9
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                if self._connection.poll(max(0.0, min(_SECONDS_BETWEEN_LOOKS, left))):
+                    message: tuple[str, Any] = self._connection.recv()
+                    return message
+            except (EOFError, OSError):
+                return None
+            # A process that it has started may hold the connection open.
+            if left <= 0 or not self._running():
+                return None
+            if self._used and most < math.inf and (memory := memory_of(self._process.pid, most)) > most:
+                return "memory", memory
+
+    def _running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _tell_where(self) -> None:
+        """Have the process write where each of its threads is."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGUSR1)
+        before = -1
+        for _ in range(20):  # it takes milliseconds; a process that is stopped does not answer
+            time.sleep(0.05)
+            size = os.fstat(self._trace.fileno()).st_size
+            if size == before and size:
+                return
+            before = size
+
+    def _death(self) -> str:
+        """Return in a few words how the process ended."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return "it answers no more"
+        if code >= 0:
+            return f"the trial's process left by itself with exit code {code}"
+        name = signal.Signals(-code).name
+        reason = ", as the kernel does where memory runs out" if -code == signal.SIGKILL else ""
+        return f"the trial's process died of {name}{reason}"
+
+    def _failed(self, spec: TrialSpec, kind: str, message: str) -> TrialRecord:
+        """Return a record that says so, after the process has ended."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        size = os.fstat(self._trace.fileno()).st_size
+        self._trace.seek(max(0, size - _TRACE_BYTES))
+        trace = self._trace.read().decode(errors="replace")
+        self.close()
+        return failed_record(spec, kind, message, trace, self.environment)

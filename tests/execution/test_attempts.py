@@ -1,0 +1,93 @@
+"""Whose fault a failure is, the trial's or the node's, and what is tried next."""
+
+from initbench.execution.attempts import Attempt, Attempts
+
+NODES = {"a", "b", "c"}
+
+
+def drain(attempts, run):
+    """Run everything one after another, on the first node that is not avoided; return how each attempt went."""
+    went = []
+    while not attempts.done:
+        attempt = attempts.next()
+        node = min(NODES - attempt.avoid)
+        fine = run(attempt.trial, node)
+        went.append((attempt.trial, node, fine))
+        if fine:
+            attempts.succeeded(attempt.trial, node)
+        else:
+            attempts.failed(attempt.trial, node, NODES, own_fault=False)
+    return went
+
+
+def test_trials_start_in_order_and_nothing_is_left():
+    attempts = Attempts(["t1", "t2"])
+    assert [attempts.next(), attempts.next(), attempts.next()] == [Attempt("t1"), Attempt("t2"), None]
+    attempts.succeeded("t2", "a")
+    assert not attempts.done
+    attempts.succeeded("t1", "a")
+    assert attempts.done
+
+
+def test_a_failed_trial_is_tried_elsewhere_before_all_others():
+    attempts = Attempts(["t1", "t2"])
+    attempts.next()
+    assert not attempts.failed("t1", "a", NODES, own_fault=False)
+    assert attempts.next() == Attempt("t1", frozenset("a"))
+
+
+def test_a_trial_that_fails_wherever_it_is_tried_ends_after_three_nodes_and_no_node_is_blamed():
+    trials = [f"t{i}" for i in range(9)]
+    attempts = Attempts(trials)
+    went = drain(attempts, lambda trial, _: trial not in trials[2:7])
+    assert [len([1 for trial, *_ in went if trial == t]) for t in trials] == [1, 1, 3, 3, 3, 3, 3, 1, 1]
+    assert attempts.set_aside == frozenset()
+
+
+def test_a_node_on_which_everything_fails_is_set_aside_and_loses_no_trial():
+    trials = [f"t{i}" for i in range(9)]
+    attempts = Attempts(trials)
+    went = drain(attempts, lambda _, node: node != "a")
+    assert attempts.set_aside == {"a"}
+    assert [trial for trial, node, _ in went if node == "a"] == trials[:3]
+    assert {trial for trial, _, fine in went if fine} == set(trials)
+
+
+def test_the_last_good_node_stays():
+    attempts = Attempts([f"t{i}" for i in range(9)])
+    attempts.succeeded("t0", "a")
+    for trial in ("t1", "t2", "t3"):
+        attempts.failed(trial, "a", NODES, own_fault=False)
+    assert attempts.set_aside == frozenset()
+
+
+def test_a_success_between_failures_is_no_row():
+    attempts = Attempts([f"t{i}" for i in range(9)])
+    attempts.succeeded("t0", "b")
+    for trial in ("t1", "t2"):
+        attempts.failed(trial, "a", NODES, own_fault=False)
+    attempts.succeeded("t3", "a")
+    attempts.failed("t4", "a", NODES, own_fault=False)
+    assert attempts.set_aside == frozenset()
+
+
+def test_where_there_is_no_other_node_a_failure_is_the_end():
+    attempts = Attempts(["t1"])
+    assert attempts.failed("t1", "a", {"a"}, own_fault=False)
+    assert attempts.done
+
+
+def test_what_exceeds_a_limit_is_not_tried_elsewhere():
+    attempts = Attempts(["t1"])
+    assert attempts.failed("t1", "a", NODES, own_fault=True)
+    assert attempts.done
+
+
+def test_a_node_takes_trials_again_once_what_failed_there_failed_elsewhere_too():
+    attempts = Attempts(["t0", "t1", "t2", "t3"])
+    attempts.succeeded("t0", "b")
+    for trial in ("t1", "t2", "t3"):
+        attempts.failed(trial, "a", {"a", "b"}, own_fault=False)
+    assert attempts.set_aside == {"a"}
+    assert attempts.failed("t1", "b", {"a", "b"}, own_fault=False)  # no third node
+    assert attempts.set_aside == frozenset()

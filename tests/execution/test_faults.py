@@ -1,0 +1,126 @@
+"""Faults of trials, really injected: each ends its own trial, and the record says which it was."""
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_executors import FAULTS, PLUGIN, SUITE
+
+from initbench import plugins
+from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST
+from initbench.execution.limits import Limits, memory_of
+from initbench.execution.trial_process import TrialProcess
+from initbench.suite.datasets import describe_datasets
+from initbench.suite.document import parse
+from initbench.suite.load import suite_of
+from initbench.suite.plan import plan
+
+
+def specs_of(*kinds):
+    """Return a trial for each kind of fault."""
+    plugins.load_file(plugins.read_file(PLUGIN))
+    text = FAULTS.replace("raise, kill, system_exit, data_root", ", ".join(kinds)).replace("  - kaiming\n", "")
+    suite = suite_of(parse(text, "faults.yaml"))
+    planned = plan(suite, descriptions=describe_datasets(suite)).trials
+    by_kind = {spec.initializer.arguments["kind"]: spec for spec in planned}
+    return [by_kind[kind] for kind in kinds]
+
+
+@pytest.mark.slow
+def test_whatever_ends_a_trial_its_worker_lives_and_tells():
+    options = {"plugins": (plugins.read_file(PLUGIN),)}
+    kinds = ("black_hole", "crash", "kill", "system_exit", "run_out_of_memory", "take_memory", "sleep")
+    records = {}
+    process = TrialProcess("cpu", Limits(memory_gb=1.5))  # a trial's process takes about half a gigabyte
+    for spec in specs_of(*kinds):
+        kind = spec.initializer.arguments["kind"]
+        if kind == "sleep":
+            process.limits = Limits(minutes=0.15)  # a trial takes milliseconds, loading libraries seconds
+        records[kind] = process.run(spec, None, options)
+    process.close()
+    assert records.pop("black_hole").status == "finished"
+    errors = {kind: record.error for kind, record in records.items()}
+    assert {kind: error["type"] for kind, error in errors.items()} == {
+        "crash": WORKER_LOST, "kill": WORKER_LOST, "system_exit": WORKER_LOST,
+        "sleep": TIME_LIMIT, "run_out_of_memory": "RuntimeError", "take_memory": MEMORY_LIMIT,
+    }  # fmt: skip
+    assert errors["crash"]["message"] == "the trial's process died of SIGSEGV"
+    assert "in crash" in errors["crash"]["traceback"]
+    assert "died of SIGKILL, as the kernel does where memory runs out" in errors["kill"]["message"]
+    assert errors["system_exit"]["message"].endswith("exit code 3")
+    assert errors["sleep"]["message"].startswith("the trial took longer than resources.minutes: 0.15")
+    assert "in apply" in errors["sleep"]["traceback"]
+    assert "allocate" in errors["run_out_of_memory"]["message"]
+    assert errors["take_memory"]["message"].endswith("GB of memory, more than resources.memory_gb: 1.5")
+    for record in records.values():
+        assert record.environment["host"] == platform.node()
+        assert record.environment["torch"]
+
+
+def test_memory_of_a_process_and_its_children_counts_shared_pages_once():
+    # The child shares all that its parent has: together they take hardly more than the parent alone.
+    code = "import os,time; x=bytearray(200_000_000); os.fork(); print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        try:
+            process.stdout.readline(), process.stdout.readline()
+            resident, shares = memory_of(process.pid, 1e12), memory_of(process.pid)
+        finally:
+            for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+            process.kill()
+    assert resident > 400e6
+    assert 200e6 < shares < 250e6
+    assert memory_of(process.pid) == 0  # it is no more
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("to_group", "twice"), [(False, False), (True, False), (True, True)])
+def test_sigterm_does_what_ctrl_c_does(tmp_path, to_group, twice):
+    (tmp_path / "suite.yaml").write_text(
+        SUITE.replace("  - kaiming\n", "  - kaiming\n  - {name: fault, kind: sleep}\n")
+    )
+    command = [sys.executable, "-m", "initbench", "run", "suite.yaml", "--plugin", str(PLUGIN)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    driver = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes)
+    trials = tmp_path / "runs/faults/trials"
+    while not trials.is_dir() or not list(trials.glob("*.json")):
+        assert driver.poll() is None
+        time.sleep(0.05)
+    begun = time.monotonic()
+    for _ in range(1 + twice):
+        if to_group:  # as SLURM does: Ray's processes and the trials get it, too
+            os.killpg(driver.pid, signal.SIGTERM)
+        else:
+            driver.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+    out, err = driver.communicate(timeout=60)
+    assert driver.returncode == 143
+    assert err == ""
+    assert time.monotonic() - begun < (5 if twice else 25)  # the trial under way would have slept for 600 s
+    if not twice:
+        kept = len(list(trials.glob("*.json")))
+        assert f"interrupted: {kept} of 20 trials are kept; the same command goes on from here" in out
+        assert (tmp_path / "runs/faults/report/index.html").exists()
+    deadline = time.monotonic() + 20
+    while session(driver.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert session(driver.pid) == []  # nothing that the run has started outlives it
+
+
+def session(leader):
+    """Return the processes of a session, but for those that have ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        fields = rest.split()
+        if int(fields[3]) == leader and fields[0] != "Z":
+            found.append(name)
+    return found
