@@ -10,10 +10,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from initbench.errors import DataError, InitbenchError, SuiteError
+from initbench.errors import SuiteError
 from initbench.execution.checkpoint_folder import CheckpointFolder
-from initbench.execution.environment import differences, environment
 from initbench.execution.executor import Executor, Job
+from initbench.execution.limits import Limits
+from initbench.execution.preflight import notes
 from initbench.execution.recorder import Progress, Recorder, Round, SuiteFiles
 from initbench.execution.searched import searched
 from initbench.execution.shared_networks import NetworkKeeper
@@ -31,12 +32,11 @@ if TYPE_CHECKING:
     from initbench.suite.choice import Searched
     from initbench.suite.load import Suite
     from initbench.suite.plan import Plan
-    from initbench.suite.spec import ComponentSpec, TrialSpec
+    from initbench.suite.spec import TrialSpec
 
     Replan = Callable[[Mapping[str, Searched]], Plan]
 
 _GB = 1e9
-_MOST_NAMED = 5
 # SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray's end and the report take some of them.
 _SECONDS_TO_WIND_UP = 8.0
 
@@ -129,43 +129,24 @@ def run_suite(
         if replan is not None:
             plan = replan(searched(records.values()))
         missing = plan.missing(_statuses(records))
-        if missing:
-            for note in check_data(suite, missing):
-                progress.note(note)
-            _tell_of_emulation(suite, missing, progress)
-        _tell_what_is_there(plan, records, progress)
-        for line in [
-            *skipped[:_MOST_NAMED],
-            *[f"and {len(skipped) - _MOST_NAMED} more"] * (len(skipped) > _MOST_NAMED),
-        ]:
-            progress.note(f"skipped {line}")
+        for note in notes(suite, plan, missing, records, skipped):
+            progress.note(note)
         damaged = [trial.id for trial in missing if trial.id not in records and ledger.path(trial.id).exists()]
         resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
         files = SuiteFiles(_text(suite), resolved)
         checkpoints = CheckpointFolder.of(suite, folder)
         first = Round.of(plan, missing)
         recorder = Recorder(files, first, records, ledger, uri, progress, asked, damaged, checkpoints)
-        ran: set[str] = set()
+        runner = _Runner(suite, execute, recorder, Job(missing, plugins=plugins, workers=workers), replan)
         try:
-            if not missing:
-                recorder.ready()
-            while missing:
-                kept = None if checkpoints is None else checkpoints.settings
-                job = Job(missing, _cpus(suite, missing), suite.resources.gpus, plugins, workers, checkpoints=kept)
-                _execute(execute, job, recorder, suite.resources.shared_networks_gb * _GB)
-                ran |= {trial.id for trial in missing}
-                if replan is None:
-                    break
-                records = {record.id: record for record in ledger.records()}
-                plan = replan(searched(records.values()))
-                # One that has failed now is tried again by the next run.
-                missing = tuple(t for t in plan.missing(_statuses(records)) if t.id not in ran)
-                recorder.go_on(Round.of(plan, missing), records)
+            plan = runner.run(plan)
             from initbench.reporting.report import write_report
 
             written = write_report(folder)
             recorder.close()
         except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                _wind_up(recorder, folder)
             recorder.abandon(recorder.failure or error)
             if recorder.failure is not None and isinstance(error, Exception):
                 raise recorder.failure from None
@@ -175,21 +156,65 @@ def run_suite(
         statuses["missing"] += plan.awaited
     sentences = tuple(str(sentence) for sentence in written.sentences)
     seconds = time.monotonic() - begun
-    return RunSummary(folder, dict(statuses), len(ran), seconds, written.page, sentences, shown_uri(uri))
+    return RunSummary(folder, dict(statuses), len(runner.ran), seconds, written.page, sentences, shown_uri(uri))
 
 
-def _execute(execute: Executor, job: Job, recorder: Recorder, most_bytes: float) -> None:
-    """Run a job, and say what it saved that networks are initialized once."""
-    keeper = NetworkKeeper(recorder.ledger.folder, job.trials, most_bytes)
-    recorder.networks = keeper
-    try:
-        execute(replace(job, networks=keeper.networks), recorder)
-    finally:
-        recorder.progress.end()
-        keeper.close()
-    if keeper.saved:
-        trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
-        recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
+class _Runner:
+    """Runs what is missing; of a suite that tunes the searches first, and then what follows from them.
+
+    Attributes:
+        ran: the ids of what has run.
+
+    Args:
+        suite: gives the resources.
+        execute: the executor.
+        recorder: is told, and knows what runs first.
+        job: what all rounds have in common.
+        replan: see `run_suite`.
+    """
+
+    def __init__(self, suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: Replan | None) -> None:
+        self.suite, self.execute, self.recorder, self.job, self.replan = suite, execute, recorder, job, replan
+        self.ran: set[str] = set()
+
+    def run(self, plan: Plan) -> Plan:
+        """Run what is missing of a plan; return the plan, of a suite that tunes as it is then."""
+        recorder = self.recorder
+        if not recorder.round.missing:
+            recorder.ready()
+        while missing := recorder.round.missing:
+            self._run_round(missing)
+            if self.replan is None:
+                break
+            records = {record.id: record for record in recorder.ledger.records([])}
+            plan = self.replan(searched(records.values()))
+            # One that has failed now is tried again by the next run.
+            left = tuple(trial for trial in plan.missing(recorder.statuses) if trial.id not in self.ran)
+            recorder.go_on(Round.of(plan, left), records)
+        return plan
+
+    def _run_round(self, missing: tuple[TrialSpec, ...]) -> None:
+        resources, recorder = self.suite.resources, self.recorder
+        keeper = NetworkKeeper(recorder.ledger.folder, missing, resources.shared_networks_gb * _GB)
+        recorder.networks = keeper
+        job = replace(
+            self.job,
+            trials=missing,
+            cpus=_cpus(self.suite, missing),
+            gpus=resources.gpus,
+            limits=Limits(resources.minutes, resources.memory_gb),
+            networks=keeper.networks,
+            checkpoints=None if recorder.checkpoints is None else recorder.checkpoints.settings,
+        )
+        try:
+            self.execute(job, recorder)
+        finally:
+            recorder.progress.end()
+            keeper.close()
+        self.ran |= {trial.id for trial in missing}
+        if keeper.saved:
+            trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
+            recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
 
 
 def _wind_up(recorder: Recorder, folder: Path) -> None:
@@ -206,75 +231,6 @@ def _statuses(records: Mapping[str, TrialRecord]) -> dict[str, str]:
     return {i: record.status for i, record in records.items()}
 
 
-def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
-    """Write to MLflow what a suite's folder has and MLflow lacks.
-
-    Args:
-        folder: the suite's folder.
-        tracking_uri: as for `run_suite`.
-        skipped: takes a line for each file that is not a record.
-
-    Returns:
-        How many runs were written, replaced, relabelled and left unchanged.
-
-    Raises:
-        InitbenchError: the tracking server does not answer, or a run of the suite is at work here.
-    """
-    from initbench.tracking.mlflow import MlflowTracker, sync
-    from initbench.tracking.uri import check_tracking_uri, resolve_tracking_uri
-
-    ledger, skipped = Ledger(folder), [] if skipped is None else skipped
-    first = next(ledger.records([]), None)
-    if first is None:
-        raise InitbenchError(f"{folder}: has no trial records; initbench run SUITE makes them")
-    uri = resolve_tracking_uri(folder, tracking_uri)
-    check_tracking_uri(uri)
-    with ledger.lock():
-        tracker = MlflowTracker(folder, uri, first.spec["suite"])
-        counts = sync(ledger, tracker, skipped)
-        tracker.log_suite()
-    return {str(written): number for written, number in counts.items()}
-
-
-def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
-    """Read every dataset once, downloading what is missing, before anything is written.
-
-    Returns:
-        What the user should know of the files, a line for each dataset of which there is something.
-
-    Raises:
-        SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
-    """
-    from initbench.data.load import load_dataset
-    from initbench.errors import ArgumentError
-
-    places = {_named(choice.spec): choice.key for choice in suite.datasets}
-    used: dict[str, TrialSpec] = {}
-    for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # the last one, one that searches
-        used[trial.dataset.model_dump_json()] = trial
-    notes = []
-    for trial in used.values():
-        dataset = trial.dataset
-        key = places.get(_named(dataset), ("dataset",))
-        try:
-            loaded = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content)
-        except ArgumentError as error:
-            raise suite.document.argument_error(key, error) from error
-        except DataError as error:
-            raise suite.document.error(key, str(error)) from error
-        if trial.phase == "search" and not len(loaded.validation):
-            raise suite.document.error(key, "has no validation samples, by which tune chooses")
-        if loaded.facts:
-            found = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
-            notes.append(f"{dataset.name}: {found}")
-    return notes
-
-
-def _named(component: ComponentSpec) -> str:
-    """Return what of a dataset the suite file says, as text."""
-    return component.model_dump_json(include={"name", "arguments"})
-
-
 def _cpus(suite: Suite, trials: Iterable[TrialSpec]) -> float:
     """Return the cores of a trial: what the suite says, and no fewer than a trial has threads."""
     return max(suite.resources.cpus, *(trial.recipe.threads for trial in trials))
@@ -286,39 +242,3 @@ def _text(suite: Suite) -> str:
     lines = [f"# run with {option}" for option in options]
     known = suite.document.text.splitlines()  # of a suite that is read from beside its ledger
     return suite.document.text + "".join(f"{line}\n" for line in lines if line not in known)
-
-
-def _tell_of_emulation(suite: Suite, missing: Iterable[TrialSpec], progress: Progress) -> None:
-    """Say where trials in bfloat16 are to run on a device without instructions for it."""
-    if all(trial.recipe.precision != "bf16" for trial in missing):
-        return
-    import torch
-
-    from initbench.training.precision import bf16_is_emulated
-
-    device = "cuda" if suite.resources.gpus else "cpu"
-    # Where the GPUs are those of a cluster, this process need not have one.
-    if (device == "cpu" or torch.cuda.is_available()) and bf16_is_emulated(device):
-        progress.note(
-            f"recipe.precision: bf16: this {'GPU' if suite.resources.gpus else 'processor'} has no instructions for "
-            "it, and a step may take ten times as long as one of fp32"
-        )
-
-
-def _tell_what_is_there(plan: Plan, records: dict[str, TrialRecord], progress: Progress) -> None:
-    planned = {trial.id for trial in (*plan.trials, *plan.unselected)}
-    others = len([i for i in records if i not in planned])
-    if others:
-        them = "it" if others == 1 else "them"
-        progress.note(
-            f"the ledger also has {counted(others, 'trial')} that this suite does not plan; the report shows {them} too"
-        )
-    if plan.incompatible:
-        are = "is" if len(plan.incompatible) == 1 else "are"
-        progress.note(f"{counted(len(plan.incompatible), 'pair')} {are} incompatible: {plan.reasons}")
-    # Where the resources are those of a cluster, this process need not have the device that the trials had.
-    here = environment("cpu")
-    found = [differences(r.environment, here) for r in records.values() if r.environment.get("device") == "cpu"]
-    changed = sorted({text for texts in found for text in texts})
-    if changed:
-        progress.note(f"finished trials ran elsewhere ({'; '.join(changed)}): numbers need not be bitwise comparable")

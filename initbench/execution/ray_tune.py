@@ -151,6 +151,16 @@ class _Sweep:
         if ends:
             self.observer.finished(record)
 
+    def reported(self, trial: Any, result: dict[str, Any]) -> None:
+        """Take what a worker says of an attempt: its record, a note, or how far it is."""
+        if "record" in result:
+            record = TrialRecord.from_json(json.loads(result.pop("record")))
+            self.ended(trial.trial_id, record, result["node"])
+        elif "note" in result:
+            self.observer.note(result["note"])
+        elif "fraction" in result:
+            self.observer.progressed(trial.config["task"].spec, result["fraction"])
+
     def lost(self, attempt: str, trace: str) -> None:
         """Take what Ray says of a worker that it lost."""
         if attempt not in self.under_way:
@@ -283,13 +293,7 @@ def _callback(base: type[Any], sweep: _Sweep) -> Any:
         def on_trial_result(
             self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
         ) -> None:
-            if "record" in result:
-                record = TrialRecord.from_json(json.loads(result.pop("record")))
-                self.sweep.ended(trial.trial_id, record, result["node"])
-            elif "note" in result:
-                self.sweep.observer.note(result["note"])
-            elif "fraction" in result:
-                self.sweep.observer.progressed(trial.config["task"].spec, result["fraction"])
+            self.sweep.reported(trial, result)
 
         def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
             # Tune keeps every trial, with what it reported, and statistics of that. Once that is gone, `last_result` is

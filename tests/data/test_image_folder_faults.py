@@ -14,7 +14,7 @@ from image_trees import forbid, make_tree, picture
 from initbench.data import cache, content, describe_dataset, load_dataset
 from initbench.data.image_samples import StreamedImages
 from initbench.errors import DataError, InitbenchError
-from initbench.execution.driver import check_data
+from initbench.execution.preflight import check_data
 from initbench.execution.trial import run_trial
 from initbench.ledger import Ledger
 from initbench.suite.document import parse

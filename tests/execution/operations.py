@@ -47,7 +47,7 @@ def without_the_rest(monkeypatch):
     """Leave MLflow, the report and the data out."""
     monkeypatch.setattr("initbench.tracking.thread.TrackingThread", NoTracking)
     monkeypatch.setattr("initbench.reporting.report.write_report", lambda folder: Written(folder, [], []))
-    monkeypatch.setattr("initbench.execution.driver.check_data", lambda *_: [])
+    monkeypatch.setattr("initbench.execution.preflight.check_data", lambda *_: [])
 
 
 def record_of(spec, *, fails=()):

@@ -9,10 +9,12 @@ import pytest
 
 from initbench.cli import main
 from initbench.errors import DataError, LedgerError, SuiteError
-from initbench.execution import driver
-from initbench.execution.driver import check_data, run_suite, sync_folder
+from initbench.execution import preflight
+from initbench.execution.driver import run_suite
 from initbench.execution.in_process import run_in_process
+from initbench.execution.preflight import check_data
 from initbench.execution.recorder import Progress
+from initbench.execution.sync import sync_folder
 from initbench.ledger import Ledger
 from initbench.reporting.report import Written
 from initbench.reporting.source import read_folder
@@ -113,7 +115,7 @@ def test_bf16_on_a_processor_that_emulates_it_is_told_before_the_run(tmp_path, m
         observer.ready()
 
     text = SUITE.replace("lr: 0.1", "lr: 0.1, precision: bf16") if bf16 else SUITE
-    monkeypatch.setattr(driver, "check_data", lambda *_: [])
+    monkeypatch.setattr(preflight, "check_data", lambda *_: [])
     monkeypatch.setattr("initbench.reporting.report.write_report", lambda folder: Written(folder, [], []))
     _, notes = run(tmp_path, text, execute=execute)
     assert any("bf16" in note for note in notes) == (emulated and bf16)

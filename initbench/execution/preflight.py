@@ -1,0 +1,122 @@
+"""What is checked and said before a run writes its first byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.errors import DataError
+from initbench.execution.environment import differences, environment
+from initbench.reporting.formatting import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from initbench.ledger import TrialRecord
+    from initbench.suite.load import Suite
+    from initbench.suite.plan import Plan
+    from initbench.suite.spec import ComponentSpec, TrialSpec
+
+_MOST_NAMED = 5
+
+
+def notes(
+    suite: Suite,
+    plan: Plan,
+    missing: Sequence[TrialSpec],
+    records: Mapping[str, TrialRecord],
+    skipped: Sequence[str],
+) -> Iterator[str]:
+    """Check the data of a run, and yield what the user should know before it, a line each.
+
+    Args:
+        suite: that runs.
+        plan: of it.
+        missing: the trials that run now.
+        records: of the ledger, by id.
+        skipped: a line for each file of the ledger that is no record.
+
+    Raises:
+        SuiteError: see `check_data`.
+    """
+    if missing:
+        yield from check_data(suite, missing)
+        yield from _of_emulation(suite, missing)
+    yield from _of_what_is_there(plan, records)
+    yield from (f"skipped {line}" for line in skipped[:_MOST_NAMED])
+    if len(skipped) > _MOST_NAMED:
+        yield f"skipped {len(skipped) - _MOST_NAMED} more"
+
+
+def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
+    """Read every dataset once, downloading what is missing, before anything is written.
+
+    Returns:
+        What the user should know of the files, a line for each dataset of which there is something.
+
+    Raises:
+        SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
+    """
+    from initbench.data.load import load_dataset
+    from initbench.errors import ArgumentError
+
+    places = {_named(choice.spec): choice.key for choice in suite.datasets}
+    used: dict[str, TrialSpec] = {}
+    for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # the last one, one that searches
+        used[trial.dataset.model_dump_json()] = trial
+    notes = []
+    for trial in used.values():
+        dataset = trial.dataset
+        key = places.get(_named(dataset), ("dataset",))
+        try:
+            loaded = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content)
+        except ArgumentError as error:
+            raise suite.document.argument_error(key, error) from error
+        except DataError as error:
+            raise suite.document.error(key, str(error)) from error
+        if trial.phase == "search" and not len(loaded.validation):
+            raise suite.document.error(key, "has no validation samples, by which tune chooses")
+        if loaded.facts:
+            found = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
+            notes.append(f"{dataset.name}: {found}")
+    return notes
+
+
+def _named(component: ComponentSpec) -> str:
+    """Return what of a dataset the suite file says, as text."""
+    return component.model_dump_json(include={"name", "arguments"})
+
+
+def _of_emulation(suite: Suite, missing: Iterable[TrialSpec]) -> Iterator[str]:
+    """Say where trials in bfloat16 are to run on a device without instructions for it."""
+    if all(trial.recipe.precision != "bf16" for trial in missing):
+        return
+    import torch
+
+    from initbench.training.precision import bf16_is_emulated
+
+    device = "cuda" if suite.resources.gpus else "cpu"
+    # Where the GPUs are those of a cluster, this process need not have one.
+    if (device == "cpu" or torch.cuda.is_available()) and bf16_is_emulated(device):
+        yield (
+            f"recipe.precision: bf16: this {'GPU' if suite.resources.gpus else 'processor'} has no instructions for "
+            "it, and a step may take ten times as long as one of fp32"
+        )
+
+
+def _of_what_is_there(plan: Plan, records: Mapping[str, TrialRecord]) -> Iterator[str]:
+    planned = {trial.id for trial in (*plan.trials, *plan.unselected)}
+    others = len([i for i in records if i not in planned])
+    if others:
+        them = "it" if others == 1 else "them"
+        yield (
+            f"the ledger also has {counted(others, 'trial')} that this suite does not plan; the report shows {them} too"
+        )
+    if plan.incompatible:
+        are = "is" if len(plan.incompatible) == 1 else "are"
+        yield f"{counted(len(plan.incompatible), 'pair')} {are} incompatible: {plan.reasons}"
+    # Where the resources are those of a cluster, this process need not have the device that the trials had.
+    here = environment("cpu")
+    found = [differences(r.environment, here) for r in records.values() if r.environment.get("device") == "cpu"]
+    changed = sorted({text for texts in found for text in texts})
+    if changed:
+        yield f"finished trials ran elsewhere ({'; '.join(changed)}): numbers need not be bitwise comparable"
