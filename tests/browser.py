@@ -33,9 +33,13 @@ class Tab:
             self._take(message)
 
     async def evaluate(self, expression):
-        result = await self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        result = await self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
+
+    async def drawn(self):
+        """Wait until the page was drawn anew: only then do hidden parts follow a change of style or of the medium."""
+        await self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def _take(self, event):
         method, params = event["method"], event["params"]

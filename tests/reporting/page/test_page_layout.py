@@ -129,6 +129,7 @@ def test_on_paper_everything_is_open_but_what_is_very_long(tmp_path):
 def test_in_print_closed_sections_show_without_a_script(tmp_path):
     async def questions(tab):
         await tab.send("Emulation.setEmulatedMedia", media="print")
+        await tab.drawn()
         return await tab.evaluate(
             "[...document.querySelectorAll('.section:not([open]) > p')].map((p) => p.checkVisibility({"
             "contentVisibilityAuto: true}) && p.getBoundingClientRect().height > 0)"
