@@ -109,6 +109,10 @@ class TrialRecord:
         labelled = self.spec | {label: plain[label] for label in _LABELS if label in plain}
         return replace(self, spec={key: value for key, value in labelled.items() if key in plain or key not in _LABELS})
 
+    def under_no_protocol(self) -> Self:
+        """Return the record of a trial of a tuned suite as it is when nothing chooses its values any more."""
+        return replace(self, spec={key: value for key, value in self.spec.items() if key != "protocols"})
+
 
 class Ledger:
     """The records of one suite.

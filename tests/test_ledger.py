@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -57,6 +58,7 @@ def test_kill_9_leaves_whole_records_alone(tmp_path):
         process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
         ledger = Ledger(tmp_path)
         while ledger.path(small.id).stat().st_size < 400_000:
+            assert process.poll() is None, "the writer has failed"
             time.sleep(0.01)
         time.sleep(delay)
         os.kill(process.pid, signal.SIGKILL)
@@ -67,7 +69,7 @@ def test_kill_9_leaves_whole_records_alone(tmp_path):
 
 def edited(**changes):
     """The text of a record in which somebody has changed something."""
-    data = record(1).to_json()
+    data = deepcopy(record(1).to_json())
     for path, value in changes.items():
         *above, last = path.split("__")
         place = data
@@ -234,5 +236,5 @@ def test_numbers_leave_out_what_need_not_be_reproducible():
 def test_labels_of_tuning_are_taken_away_where_the_suite_tunes_no_more():
     plain = the_trial().model_dump(mode="json")
     assert not plain.keys() & {"tuned", "protocols"}  # a trial that nothing tunes is recorded as it always was
-    tuned = record(the_trial().id, spec=plain | {"tuned": ["recipe.lr"], "protocols": ["own"]})
+    tuned = record(spec=plain | {"tuned": ["recipe.lr"], "protocols": ["own"]})
     assert tuned.labelled_as(the_trial()).spec == plain

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from initbench.errors import InitbenchError
 from initbench.execution.progress_file import Asked, ProgressFile, write_plan
+from initbench.suite.spec import cell_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -188,10 +189,16 @@ class Recorder:
     def _label_anew(self) -> list[str]:
         """Give the records that are there the labels that the suite gives them as it stands now; return the changed."""
         specs = {spec.id: spec for spec in self.round.planned}
+        superseded = _superseded(self.records, specs)
         changed = []
-        for trial in self.records.keys() & specs.keys():
-            labelled = self.records[trial].labelled_as(specs[trial])
-            if labelled != self.records[trial]:
+        for trial, record in self.records.items():
+            if trial in specs:
+                labelled = record.labelled_as(specs[trial])
+            elif trial in superseded:
+                labelled = record.under_no_protocol()
+            else:
+                continue
+            if labelled != record:
                 self.ledger.write(labelled)
                 self.records[trial] = labelled
                 changed.append(trial)
@@ -265,3 +272,14 @@ class Recorder:
             told = "interrupted" if isinstance(error, KeyboardInterrupt) else " ".join(str(error).split())
             self.file.end(told or type(error).__name__)
             self.tracking.abandon()
+
+
+def _superseded(records: Mapping[str, TrialRecord], planned: Mapping[str, TrialSpec]) -> set[str]:
+    """Return the final trials at values that their search chose once and, tried anew, chooses no more; by id."""
+
+    def place(identity: Mapping[str, Any], tuned: Iterable[str]) -> tuple[str, Any]:
+        return cell_id({**identity, "phase": "final"}, tuple(tuned)), identity["seed"]
+
+    finals = {i: r for i, r in records.items() if i not in planned and r.spec.get("protocols")}
+    places = {place(spec.identity, spec.tuned) for spec in planned.values()} if finals else set()
+    return {i for i, record in finals.items() if place(record.identity, record.spec["tuned"]) in places}

@@ -12,18 +12,21 @@ import initbench
 from initbench import randomness
 from initbench.data.augmentation import Augmentation
 from initbench.execution.trial import run_trial
+from initbench.suite.choice import Searched
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
+from initbench.suite.plan import plan
 from suites import plan_of
 
 # MetaInit's batches are noise, GradInit's are training samples; a probe takes both.
 SUITE = """
 name: streams
-dataset: {name: gaussian, train_size: 32, validation_size: 0, test_size: 1, image_size: 4, channels: 1}
+dataset: {name: gaussian, train_size: 32, validation_size: 8, test_size: 1, image_size: 4, channels: 1}
 architectures: [{name: mlp, depth: 2, width: 4}]
 initializers: [{name: metainit, steps: 1}, {name: gradinit, iterations: 1}]
 recipe: {epochs: 1, random_resized_crop: [0.5, 1], crop: 1, flip: true, cutout: 1, mixup: 1.0}
 probes: [{name: gradient_quotient, data: [random, real], batch_size: 8, batches: 1}]
+tune: {recipe.lr: {log: [0.01, 0.1]}, tries: 2, points: random}
 """
 
 
@@ -41,9 +44,13 @@ def test_the_table_of_streams_is_what_trials_draw_from(monkeypatch):
         hashed.add(text.decode())
         return hashlib.sha256(text)
 
-    trials = plan_of(suite_of(parse(SUITE, "suite.yaml"))).trials
-    assert all(getattr(trials[0].recipe, field.name) for field in fields(Augmentation)), "all are switched on"
     monkeypatch.setattr(randomness, "hashlib", SimpleNamespace(sha256=sha256))
+    suite = suite_of(parse(SUITE, "suite.yaml"))
+    searches = plan_of(suite).trials
+    finals = plan(suite, found={trial.id: Searched(0.0) for trial in searches}).trials
+    trials = {trial.id: trial for trial in (*searches, *finals)}.values()
+    assert {trial.phase for trial in trials} == {"search", "final"}
+    assert all(getattr(searches[0].recipe, field.name) for field in fields(Augmentation)), "all are switched on"
     for trial in trials:
         run_trial(trial)
     model = initbench.create_model("mlp", depth=2, width=4)
@@ -51,7 +58,8 @@ def test_the_table_of_streams_is_what_trials_draw_from(monkeypatch):
     drawn = set()
     for text in hashed:
         _, stream, key = [*text.split("/"), ""][:3]
-        drawn.add((stream, "the parameter's name" if key in parameters else key))
+        words = {"recipe.lr": "the tuned key"} | dict.fromkeys(parameters, "the parameter's name")
+        drawn.add((stream, words.get(key, key)))
     rows = table()
     assert len(rows) == len(set(rows))
     assert drawn == set(rows)

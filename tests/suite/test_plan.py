@@ -85,6 +85,7 @@ def test_a_spec_holds_every_default():
                 "mode": "eval",
                 "batch_size": 32,
                 "zeros": "refuse",
+                "micro_batch_size": None,
             },
             version=3,
         ),
