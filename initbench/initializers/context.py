@@ -14,6 +14,7 @@ from initbench import randomness
 from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter, zero_inputs
 from initbench.errors import InitializationError
 from initbench.initializers.stage import Stage
+from initbench.registry import INITIALIZERS
 from initbench.structure.find import Structure, find_structure
 from initbench.tasks import Task, find_task
 
@@ -52,7 +53,7 @@ class InitializationContext:
         example: a batch of inputs, of which `structure` takes the first sample; None for zeros.
         outputs: how many outputs the model has: classes, or tokens of a vocabulary; None where that is not known.
         loss_fn: mean loss of a batch from (outputs, targets); by default the task's.
-        optimizer: what the model will be trained with.
+        training_optimizer: see `optimizer`.
         given_batches: the user's batches, which replace generated and real ones.
         real_batches: batches of the training split, or a function that returns them for a number of samples.
     """
@@ -65,10 +66,25 @@ class InitializationContext:
     example: Tensor | None = None
     outputs: int | None = None
     loss_fn: LossFunction | None = None
-    optimizer: Optimizer = field(default_factory=Optimizer)
+    training_optimizer: Optimizer = field(default_factory=Optimizer)
     given_batches: Iterable[Batch] | None = None
     real_batches: RealBatches | None = None
     _stages: list[Stage] = field(default_factory=list, repr=False)
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """What the model will be trained with.
+
+        Raises:
+            InitializationError: the initializer at work has not declared that it reads it, so trials with other
+                optimizers would share the network that it makes.
+        """
+        at_work = self._stages[-1].name if self._stages else None
+        if at_work is not None and not INITIALIZERS.get(at_work).traits.reads_optimizer:
+            raise InitializationError(
+                f"{at_work} reads the optimizer and has not declared it: register it with reads_optimizer=True"
+            )
+        return self.training_optimizer
 
     @cached_property
     def structure(self) -> Structure:

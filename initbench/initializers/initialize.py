@@ -94,7 +94,7 @@ def initialize(
         example=example,
         outputs=num_classes,
         loss_fn=loss_fn,
-        optimizer=Optimizer(*training_optimizer),
+        training_optimizer=Optimizer(*training_optimizer),
         given_batches=batches,
         real_batches=real_batches,
     )

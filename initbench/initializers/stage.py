@@ -25,7 +25,7 @@ class Stage:
     """
 
     def __init__(self, name: str, model: nn.Module, record: InitializationRecord) -> None:
-        self._name, self._model, self._record = name, model, record
+        self.name, self._model, self._record = name, model, record
         self._identities = _identities(model)
         self.begin()
 
@@ -42,12 +42,12 @@ class Stage:
         """
         if _identities(self._model) != self._identities:
             raise InitializationError(
-                f"{self._name} added, removed or replaced a parameter; an initializer only sets values"
+                f"{self.name} added, removed or replaced a parameter; an initializer only sets values"
             )
         for name, parameter in self._model.named_parameters():
             silent = len(self._record.tensors.get(name, [])) == self._said.get(name, 0)
             if silent and _digest(parameter) != self._before[name]:
-                self._record.set_by(name, self._name)
+                self._record.set_by(name, self.name)
 
 
 def _digest(tensor: Tensor) -> bytes:

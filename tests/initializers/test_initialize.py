@@ -281,7 +281,7 @@ def test_a_tuner_is_given_what_it_asks_for(register):
         given.update(optimizer=context.optimizer, source=context.record.conditions["data"])
         keep(model, context)
 
-    register("ask", apply, data="random")
+    register("ask", apply, data="random", reads_optimizer=True)
     model = small("plain").double()
     images = torch.full((2, 3, 8, 8), 0.25)
     labels = torch.tensor([1, 2])
@@ -295,6 +295,20 @@ def test_a_tuner_is_given_what_it_asks_for(register):
         initialize(model, "ask", **RANDOM)
     with pytest.raises(InitializationError, match="ask draws random batches: give inputs or input_shape"):
         initialize(model, "ask", real_batches=[(images, labels)])
+
+
+def test_an_initializer_that_reads_the_optimizer_says_so_or_is_refused(register):
+    """Trials that differ in the optimizer alone share what an initializer makes unless it declares that it reads it."""
+
+    def apply(model, context):
+        context.optimizer  # noqa: B018
+        keep(model, context)
+
+    register("secretly", apply)
+    with pytest.raises(InitializationError, match="secretly reads the optimizer and has not declared it: register it"):
+        initialize(small("plain"), "secretly")
+    with pytest.raises(InitializationError, match="secretly reads the optimizer"):
+        initialize(small("plain"), "metainit", base="secretly", steps=1, **RANDOM)
 
 
 def test_parameter_groups_by_multiplier(register):

@@ -1,0 +1,192 @@
+"""A suite that tunes, run: it chooses on the validation split, trains at what it chose, and says what came of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ledgers import make_scored
+from tuned import ERRORS, At, curved
+
+from initbench.data.dataset import Samples, Split
+from initbench.execution import trial as trial_module
+from initbench.execution.driver import run_suite
+from initbench.execution.in_process import run_in_process
+from initbench.execution.recorder import Progress
+from initbench.ledger import Ledger
+from initbench.reporting.analyses.protocols import protocols
+from initbench.reporting.results import read_results
+from initbench.suite.datasets import describe_datasets
+from initbench.suite.load import load_suite
+from initbench.suite.plan import plan
+
+BEST = {"kaiming": 0.01, "xavier": 0.1, "lecun": 1.0}
+FLOORS = {"kaiming": 0.08, "xavier": 0.12, "lecun": 0.16}
+FAMILY = """
+name: family
+dataset: {name: digits, train_size: 64}
+architectures: [{name: mlp, depth: [2, 3, 4], width: 8}]
+initializers: [kaiming, xavier, lecun]
+recipe: {epochs: 1, lr: 0.1}
+tune: {recipe.lr: {log: [0.001, 10]}, tries: 5}
+probes: []
+seeds: 4
+"""
+SMALL = """
+name: small
+dataset: {name: digits, train_size: 200}
+architectures: [{name: mlp, depth: 2, width: 8}]
+initializers: [kaiming, zero]
+recipe: {epochs: 2, lr: 0.1}
+tune: {recipe.lr: [0.001, 0.1, 1.0]}
+probes: []
+seeds: 2
+"""
+
+
+def run(folder, text, execute):
+    """Run a suite in a folder as the command line does; return the summary."""
+    path = folder / "suite.yaml"
+    path.write_text(text, encoding="utf-8")
+    suite = load_suite(path)
+    described = describe_datasets(suite)
+
+    def replan(found):
+        return plan(suite, descriptions=described, found=found)
+
+    progress = Progress()
+    return run_suite(suite, replan({}), folder / "runs" / suite.name, execute, progress=progress, replan=replan)
+
+
+def made_up(outcome):
+    """An executor whose trials come to what a function says of them."""
+
+    def execute(job, observer):
+        observer.ready()
+        for spec in job.trials:
+            split = "validation" if spec.phase == "search" else "test"
+            name, depth = spec.initializer.name, spec.architecture.arguments["depth"]
+            value = outcome(At(str(depth), name, spec.recipe.lr, spec.seed, split))
+            record = make_scored(spec, ERRORS[split], value)
+            observer.finished(replace(record, id=spec.id, identity=spec.identity))
+
+    return execute
+
+
+def family(at):
+    """Each treatment has a best rate of its own; at it `kaiming` is the best, at the recipe's and shared `xavier`."""
+    noise = 0.002 * math.sin(97 * at.seed + len(at.split) + sum(map(ord, at.treatment)) + int(at.workload))
+    return min(0.9, curved(BEST[at.treatment], FLOORS[at.treatment], 0.08)(at.rate) + noise)
+
+
+def records(folder):
+    return list(Ledger(folder).records())
+
+
+def chosen(folder, protocol):
+    """The rates of the final trials under a protocol, by initializer."""
+    rates = {}
+    for record in records(folder):
+        if protocol in record.spec.get("protocols", ()):
+            rates.setdefault(record.spec["initializer"]["name"], set()).add(record.spec["recipe"]["lr"])
+    return rates
+
+
+def test_own_rates_are_found_and_the_report_says_what_the_shared_one_hides(tmp_path):
+    summary = run(tmp_path, FAMILY, made_up(family))
+    assert chosen(summary.folder, "own") == {name: {rate} for name, rate in BEST.items()}
+    assert chosen(summary.folder, "shared") == {name: {0.1} for name in BEST}
+    results = read_results(summary.folder)
+    [verdicts] = [table.frame for table in protocols(results).tables if table.name == "verdicts"]
+    pair = verdicts[(verdicts["first"] == "kaiming") & (verdicts["second"] == "xavier")]
+    assert set(pair["own_better"]) == {"kaiming"}
+    assert set(pair["shared_better"]) == {"xavier"}
+    said = " ".join(summary.sentences)
+    assert "each at the rate that its own search of 5 chose" in said
+    assert "Own rates change 3 of 9 verdicts: kaiming beats xavier on mlp-" in said
+    assert "at their own rates; at the shared rate it is the reverse" in said
+
+
+def test_a_tuned_suite_that_is_there_runs_nothing_again(tmp_path):
+    first = run(tmp_path, FAMILY, made_up(family))
+    before = [record.to_json() for record in records(first.folder)]
+    again = run(tmp_path, FAMILY, made_up(family))
+    assert (first.ran, again.ran) == (len(before), 0)
+    assert again.statuses == first.statuses
+    assert [record.to_json() for record in records(again.folder)] == before
+
+
+def test_a_final_trial_that_its_search_chooses_no_more_is_compared_no_more(tmp_path):
+    first = run(tmp_path, FAMILY, made_up(family))
+
+    def moved(at):
+        return family(at._replace(rate=at.rate * 10 if at.treatment == "kaiming" else at.rate))
+
+    for record in records(first.folder):
+        if record.spec["phase"] == "search" and record.spec["initializer"]["name"] == "kaiming":
+            Ledger(first.folder).path(record.id).unlink()
+    again = run(tmp_path, FAMILY, made_up(moved))
+    assert chosen(again.folder, "own") == {"kaiming": {0.001}, "xavier": {0.1}, "lecun": {1.0}}
+    stale = [record for record in records(again.folder) if record.spec["phase"] == "final"]
+    unnamed = {record.spec["recipe"]["lr"] for record in stale if not record.spec.get("protocols")}
+    assert unnamed == {0.01}
+    compared = read_results(again.folder).trials
+    assert len(compared) == 3 * 3 * 4
+    assert set(compared.loc[compared["treatment"] == "kaiming", "recipe.lr"]) == {0.001}
+
+
+class Sealed(Samples):
+    """A split that may not be looked at."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"a search has read the test split: {name}")
+
+    sample_shape = take = to = None  # what `Samples` asks for
+
+
+def shuffled(split):
+    """The same images with labels of others."""
+    return Split(split.inputs, split.targets.roll(1))
+
+
+def poisoned(monkeypatch, test_split):
+    """Trials see another test split than the one of their dataset, by their phase."""
+    whole, load = run_in_process, trial_module.load_dataset
+
+    def execute(job, observer):
+        for spec in job.trials:
+
+            def loaded(*arguments, phase=spec.phase, **named):
+                dataset = load(*arguments, **named)
+                return replace(dataset, splits=replace(dataset.splits, test=test_split(phase, dataset.splits.test)))
+
+            monkeypatch.setattr(trial_module, "load_dataset", loaded)
+            whole(replace(job, trials=(spec,)), observer)
+
+    return execute
+
+
+def by_phase(folder, phase):
+    return {record.id: record for record in records(folder) if record.spec["phase"] == phase}
+
+
+def test_nothing_of_the_test_split_is_read_before_the_choice(tmp_path, monkeypatch):
+    """A search has a test split that fails whatever is asked of it, a final trial one with wrong labels."""
+    honest, other = tmp_path / "honest", tmp_path / "poisoned"
+    honest.mkdir()
+    other.mkdir()
+    first = run(honest, SMALL, run_in_process)
+    assert first.statuses == {"finished": sum(first.statuses.values())}
+    execute = poisoned(monkeypatch, lambda phase, test: Sealed() if phase == "search" else shuffled(test))
+    second = run(other, SMALL, execute)
+    assert second.statuses == first.statuses
+    searches, poisoned_searches = by_phase(first.folder, "search"), by_phase(second.folder, "search")
+    assert len(searches) == 2 * 3 * 2
+    assert {i: r.numbers() for i, r in searches.items()} == {i: r.numbers() for i, r in poisoned_searches.items()}
+    assert not [key for record in searches.values() for key in record.metrics if "test" in key]
+    finals, poisoned_finals = by_phase(first.folder, "final"), by_phase(second.folder, "final")
+    assert finals.keys() == poisoned_finals.keys()  # the ids say at which rates
+    for trial, record in finals.items():
+        assert record.spec == poisoned_finals[trial].spec
+        if record.spec["initializer"]["name"] == "kaiming":
+            assert record.metrics["test_error"] != poisoned_finals[trial].metrics["test_error"]
