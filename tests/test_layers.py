@@ -15,7 +15,7 @@ ROOT = Path(initbench.__file__).parent
 LAYERS = [
     {
         *["errors", "randomness", "validation", "checks", "plugins", "registry", "json_values"],
-        *["batches", "inputs", "metric", "outputs", "preservation", "user_code"],
+        *["batch_norms", "batches", "inputs", "metric", "outputs", "preservation", "user_code"],
     },
     {"structure"},
     {"architectures", "data", "tasks"},
