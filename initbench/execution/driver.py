@@ -212,7 +212,7 @@ class _Runner:
             recorder.progress.end()
             keeper.close()
         self.ran |= {trial.id for trial in missing}
-        if keeper.saved:
+        if keeper.saved_seconds >= 1:
             trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
             recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
 
