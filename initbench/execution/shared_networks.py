@@ -138,10 +138,12 @@ class NetworkKeeper:
     """
 
     def __init__(self, folder: Path, trials: Iterable[TrialSpec], most_bytes: float) -> None:
+        place = (folder / FOLDER).absolute()
         names = {trial.id: network_name(trial) for trial in trials}
         self.left = Counter(names.values())
-        shared = {i: name for i, name in names.items() if self.left[name] > 1} if most_bytes else {}
-        self.networks = SharedNetworks((folder / FOLDER).absolute(), shared, most_bytes)
+        there = {path.name.partition(".")[0] for path in place.glob("*.pt")}  # of a run that was interrupted
+        shared = {i: name for i, name in names.items() if self.left[name] > 1 or name in there} if most_bytes else {}
+        self.networks = SharedNetworks(place, shared, most_bytes)
         self.saved_seconds = 0.0
         self.saved = 0
         self._remove_all_but(set(shared.values()))
