@@ -156,6 +156,7 @@ class Recorder:
 
     def _begin(self) -> None:
         """Write what lies beside the records, and pass on to MLflow what a killed driver recorded and did not."""
+        from initbench.tracking.level import Level
         from initbench.tracking.thread import TrackingThread
 
         self.ledger.write_suite(*self.files)
@@ -165,8 +166,12 @@ class Recorder:
             self.progress.note(f"what was at {self.ledger.path(trial).name} is kept as {aside.name if aside else None}")
         self._label_anew()
         self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
-        for record in self.records.values():
-            self.tracking.put(record, self.labels.of(record))
+        if not Level(self.ledger, self.uri).holds(self._labels_of(self.records.values())):
+            for record in self.records.values():
+                self.tracking.put(record, self.labels.of(record))
+
+    def _labels_of(self, records: Iterable[TrialRecord]) -> dict[str, dict[str, str]]:
+        return {record.id: self.labels.of(record) for record in records}
 
     def _write_plan(self) -> None:
         if self.asked is not None:
@@ -251,18 +256,23 @@ class Recorder:
         Args:
             timeout: see `TrackingThread.close`.
         """
+        from initbench.tracking.level import Level
+
         if self.checkpoints:
             self.checkpoints.close()
         self.file.end("finished")
         if self.tracking:
             records = list(self.ledger.records([]) if self.round.missing else self.records.values())
-            labels = Labels((), records)
+            before, self.labels = self.labels, Labels((), records)
             for record in records:
-                if labels.of(record) != self.labels.of(record):
-                    self.tracking.put(record, labels.of(record))
+                if self.labels.of(record) != before.of(record):
+                    self.tracking.put(record, self.labels.of(record))
             self.tracking.put_suite()
-            for problem in self.tracking.close(timeout):
+            problems = self.tracking.close(timeout)
+            for problem in problems:
                 self.progress.note(problem)
+            if not problems:
+                Level(self.ledger, self.uri).keep(self._labels_of(records))
 
     def abandon(self, error: BaseException) -> None:
         """End at once; the next run passes on what MLflow lacks."""

@@ -14,9 +14,10 @@ import traceback
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from initbench.errors import InitbenchError
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
@@ -53,6 +54,11 @@ class _KnownRun:
     name: str
     tags: dict[str, str]
 
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return what MLflow says of a run."""
+        return cls(run.info.run_id, run.info.run_name or "", dict(run.data.tags))
+
 
 class MlflowTracker:
     """Writes one suite's trials to one MLflow experiment, named after the suite.
@@ -70,12 +76,18 @@ class MlflowTracker:
         self._folder = Path(folder).resolve()
         self._uri = uri
         self._suite_name = suite_name
-        self._runs: dict[str, list[_KnownRun]] = defaultdict(list)
         with errors_of_one_line(self._uri):
             self._client = connect(uri)
             self._experiment_id = self._find_or_create_experiment()
-            for run in active_runs(self._client, self._experiment_id):
-                self._remember(run)
+
+    @cached_property
+    def _runs(self) -> dict[str, list[_KnownRun]]:
+        """The runs of each trial; of thousands it takes seconds to ask for them, so it is done when one is written."""
+        found: dict[str, list[_KnownRun]] = defaultdict(list)
+        for run in active_runs(self._client, self._experiment_id):
+            if (trial := run.data.tags.get(contents.TRIAL_ID)) is not None:
+                found[trial].append(_KnownRun.of(run))
+        return found
 
     def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Written:
         """Write a trial as one run, however often this is called.
@@ -119,16 +131,20 @@ class MlflowTracker:
             InitbenchError: MLflow refuses.
         """
         with errors_of_one_line(self._uri):
-            if not self._runs[contents.REPORT]:
-                tags = {contents.KIND: contents.REPORT, "suite": self._suite_name}
-                self._remember(self._client.create_run(self._experiment_id, tags=tags, run_name=contents.REPORT))
-            run_id = self._runs[contents.REPORT][0].run_id
+            run_id = self._report_run().info.run_id
             for file in (SUITE_FILE, RESOLVED_FILE):
                 if (self._folder / file).exists():
                     self._client.log_artifact(run_id, str(self._folder / file))
             if (self._folder / contents.REPORT).exists():
                 self._client.log_artifacts(run_id, str(self._folder / contents.REPORT), contents.REPORT)
             self._client.set_terminated(run_id)
+
+    def _report_run(self) -> Run:
+        query = f"tags.`{contents.KIND}` = '{contents.REPORT}'"
+        for run in active_runs(self._client, self._experiment_id, query):
+            return run
+        tags = {contents.KIND: contents.REPORT, "suite": self._suite_name}
+        return self._client.create_run(self._experiment_id, tags=tags, run_name=contents.REPORT)
 
     def _write(self, record: TrialRecord, labels: Mapping[str, str], digest: str) -> None:
         from mlflow.entities import Metric, Param
@@ -138,7 +154,8 @@ class MlflowTracker:
         run = self._client.create_run(
             self._experiment_id, start, contents.tags(record, labels), contents.run_name(record, labels)
         )
-        known = self._remember(run)
+        known = _KnownRun.of(run)
+        self._runs[record.id].append(known)
         values = [Metric(key, value, end, step) for (key, step), value in metrics(record).items()]
         parameters = [Param(key, value) for key, value in contents.parameters(record).items()]
         for some_values, some_parameters in zip_longest(
@@ -199,13 +216,6 @@ class MlflowTracker:
                 f"delete it and run: initbench sync {self._folder}"
             )
 
-    def _remember(self, run: Run) -> _KnownRun:
-        known = _KnownRun(run.info.run_id, run.info.run_name or "", dict(run.data.tags))
-        key = contents.REPORT if known.tags.get(contents.KIND) == contents.REPORT else known.tags.get(contents.TRIAL_ID)
-        if key is not None:
-            self._runs[key].append(known)
-        return known
-
 
 def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = None) -> Counter[Written]:
     """Bring MLflow up to date with a ledger: what is missing, half written, changed or labelled otherwise.
@@ -244,14 +254,20 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
     return counts
 
 
-def active_runs(client: MlflowClient, experiment_id: str) -> Iterator[Run]:
-    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another."""
+def active_runs(client: MlflowClient, experiment_id: str, query: str = "") -> Iterator[Run]:
+    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another.
+
+    Args:
+        client: of the store.
+        experiment_id: of the experiment.
+        query: a filter, in MLflow's language; all of them by default.
+    """
     from mlflow.entities import ViewType
 
     token: str | None = None
     while True:
         page = client.search_runs(
-            [experiment_id], run_view_type=ViewType.ACTIVE_ONLY, max_results=_RUNS_PER_PAGE, page_token=token
+            [experiment_id], query, run_view_type=ViewType.ACTIVE_ONLY, max_results=_RUNS_PER_PAGE, page_token=token
         )
         yield from page
         token = page.token

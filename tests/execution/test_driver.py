@@ -20,6 +20,7 @@ from initbench.reporting.report import Written
 from initbench.reporting.source import read_folder
 from initbench.suite.load import load_suite
 from initbench.tracking.experiment import read_experiment
+from initbench.tracking.mlflow import MlflowTracker, connect
 from initbench.tracking.uri import default_tracking_uri
 from initbench.training import precision
 from suites import plan_of
@@ -71,6 +72,26 @@ def test_the_suite_lies_beside_its_trials_as_written_and_resolved(tmp_path):
     compare = ("initializer", "architecture.depth")
     assert tuple(resolved["compare"]) == read_folder(summary.folder).compare == compare
     assert read_experiment("small", default_tracking_uri(summary.folder)).compare == compare
+
+
+def test_where_nothing_has_changed_mlflow_is_not_asked_for_every_trial(tmp_path, monkeypatch):
+    asked = []
+    log = MlflowTracker.log
+    monkeypatch.setattr(MlflowTracker, "log", lambda self, *given: asked.append(given) or log(self, *given))
+    run(tmp_path)
+    assert len(asked) == 2
+    asked.clear()
+    summary, _ = run(tmp_path)
+    assert (summary.ran, asked) == (0, [])
+    # A run that somebody deletes is written again.
+    client = connect(default_tracking_uri(summary.folder))
+    [experiment] = [own for own in client.search_experiments() if own.name == "small"]
+    trials = client.search_runs([experiment.experiment_id], "tags.`initbench.kind` = 'trial'")
+    client.delete_run(trials[0].info.run_id)
+    run(tmp_path)
+    assert len(asked) == 2
+    assert len(client.search_runs([experiment.experiment_id], "tags.`initbench.kind` = 'trial'")) == len(trials) == 2
+    assert len(client.search_runs([experiment.experiment_id], "tags.`initbench.kind` = 'report'")) == 1
 
 
 def test_what_is_compared_can_change_without_a_trial_run_again(tmp_path):

@@ -125,6 +125,8 @@ def test_a_run_of_another_layout_is_written_anew(store, tmp_path, layout):
 def test_of_two_runs_of_one_trial_one_is_kept(store):
     record = make_record()
     first, second = store.tracker(), store.tracker()
+    for tracker in (first, second):  # both know what is there before the trial is
+        log_trial(tracker, make_record(seed=7))
     log_trial(first, record)
     log_trial(second, record)
     assert len(store.runs(record.id)) == 2

@@ -1,0 +1,72 @@
+"""What MLflow was level with when a run ended, so that the next run need not compare thousands of trials with it.
+
+The mark stands beside the ledger, in ``.mlflow_level.json``. It holds as long as no record, no label and no byte of the
+store is another: size and time of change of every record's file and of the store's are in it. A server's store is not
+seen from here, so it is compared every time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from initbench.tracking.uri import sqlite_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from initbench.ledger import Ledger
+
+LEVEL_FILE = ".mlflow_level.json"
+
+
+class Level:
+    """The mark of one ledger and one store.
+
+    Args:
+        ledger: of the suite.
+        uri: of MLflow.
+    """
+
+    def __init__(self, ledger: Ledger, uri: str) -> None:
+        self._ledger = ledger
+        self._store = sqlite_path(uri)
+        self._path = ledger.folder / LEVEL_FILE
+
+    def holds(self, labels: Mapping[str, Mapping[str, str]]) -> bool:
+        """Return whether MLflow has every record, with these labels by trial.
+
+        Args:
+            labels: as from `initbench.tracking.contents.trial_labels`.
+        """
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        mark = self._mark(labels)
+        return mark is not None and found == mark
+
+    def keep(self, labels: Mapping[str, Mapping[str, str]]) -> None:
+        """Say that MLflow has every record, with these labels, and that nothing is being written to it."""
+        mark = self._mark(labels)
+        if mark is not None:
+            self._path.write_text(json.dumps(mark), encoding="utf-8")
+
+    def _mark(self, labels: Mapping[str, Mapping[str, str]]) -> dict[str, str] | None:
+        if self._store is None:
+            return None
+        try:
+            return {"store": f"{self._store.absolute()} {_stand(self._store)}", "trials": self._trials(labels)}
+        except OSError:
+            return None
+
+    def _trials(self, labels: Mapping[str, Mapping[str, str]]) -> str:
+        lines = [f"{path.name} {_stand(path)} {json.dumps(labels.get(path.stem))}" for path in self._ledger.files()]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _stand(path: Path) -> str:
+    found = path.stat()
+    return f"{found.st_size} {found.st_mtime_ns}"
