@@ -70,7 +70,9 @@ class _Spec(_Part):
     seed: int
     phase: Literal["search", "final"]
     set_by_rules: list[str]
-    scheme_named_by: list[Literal["suite", "initializer"]]
+    scheme_named_by: Annotated[list[Literal["suite", "initializer"]], Field(min_length=1)]
+    tuned: list[Annotated[str, Field(pattern=r"^(recipe|initializer)\.")]] = []
+    protocols: list[Literal["recipe", "shared", "own"]] = []
 
 
 class _Metric(_Part):
@@ -263,10 +265,12 @@ def _check_identity(data: Mapping[str, Any]) -> None:
     identity, spec = data["identity"], data["spec"]
     if digest(identity) != data["id"]:
         raise ValueError("its id is not that of its identity, so it was edited")
+    if missing := next((name for name in (*_COMPONENTS, "recipe") if name not in identity), None):
+        raise ValueError(f"its identity lacks {missing}")
     for kind in _COMPONENTS:
-        if not _within(identity.get(kind, {}), spec[kind]):
+        if not _within(identity[kind], spec[kind]):
             raise ValueError(f"spec.{kind} is not that of its identity, so it was edited")
-    stated = identity.get("recipe", {})
+    stated = identity["recipe"]
     recipe = dict(stated) if isinstance(stated, dict) else {"the recipe": stated}
     if recipe.pop("version", None) == RECIPE_VERSION:  # what it leaves out is at the default
         recipe = {name: value for name, value in _RECIPE_DEFAULTS.items() if name in spec["recipe"]} | recipe

@@ -23,8 +23,8 @@ def blocks(language):
 def test_the_suite_expands_as_its_comments_say():
     [text] = blocks("yaml")
     planned = plan_of(suite_of(parse(text, "my-suite.yaml")))
-    # WRN at 2 depths × 2 norms, and a ResNet; 2 initializers; 3 seeds.
-    assert len(planned.trials) == (2 * 2 + 1) * 2 * 3
+    # WRN at 2 depths × 2 norms, and a ResNet; 2 initializers; 3 seeds: each as written, and a search of 7.
+    assert len(planned.trials) == (2 * 2 + 1) * 2 * 3 * (1 + 7)
     assert not planned.incompatible
 
 

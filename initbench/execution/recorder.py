@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from initbench.errors import InitbenchError
 from initbench.execution.progress_file import Asked, ProgressFile, write_plan
+from initbench.suite.labels import tuned_keys
 from initbench.suite.spec import cell_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from initbench.execution.checkpoint_folder import CheckpointFolder
     from initbench.execution.shared_networks import NetworkKeeper
@@ -287,9 +288,9 @@ class Recorder:
 def _superseded(records: Mapping[str, TrialRecord], planned: Mapping[str, TrialSpec]) -> set[str]:
     """Return the final trials at values that their search chose once and, tried anew, chooses no more; by id."""
 
-    def place(identity: Mapping[str, Any], tuned: Iterable[str]) -> tuple[str, Any]:
-        return cell_id({**identity, "phase": "final"}, tuple(tuned)), identity["seed"]
+    def place(identity: Mapping[str, Any], tuned: Collection[str]) -> tuple[str, Any]:
+        return cell_id({**identity, "phase": "final"}, tuned), identity["seed"]
 
     finals = {i: r for i, r in records.items() if i not in planned and r.spec.get("protocols")}
     places = {place(spec.identity, spec.tuned) for spec in planned.values()} if finals else set()
-    return {i for i, record in finals.items() if place(record.identity, record.spec["tuned"]) in places}
+    return {i for i, record in finals.items() if place(record.identity, tuned_keys(record.spec)) in places}

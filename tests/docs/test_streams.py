@@ -13,6 +13,7 @@ from initbench import randomness
 from initbench.data.augmentation import Augmentation
 from initbench.execution.trial import run_trial
 from initbench.suite.choice import Searched
+from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan
@@ -47,7 +48,9 @@ def test_the_table_of_streams_is_what_trials_draw_from(monkeypatch):
     monkeypatch.setattr(randomness, "hashlib", SimpleNamespace(sha256=sha256))
     suite = suite_of(parse(SUITE, "suite.yaml"))
     searches = plan_of(suite).trials
-    finals = plan(suite, found={trial.id: Searched(0.0) for trial in searches}).trials
+    finals = plan(
+        suite, descriptions=describe_datasets(suite), found={trial.id: Searched(0.0) for trial in searches}
+    ).trials
     trials = {trial.id: trial for trial in (*searches, *finals)}.values()
     assert {trial.phase for trial in trials} == {"search", "final"}
     assert all(getattr(searches[0].recipe, field.name) for field in fields(Augmentation)), "all are switched on"

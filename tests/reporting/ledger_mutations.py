@@ -7,6 +7,7 @@ import json
 import shutil
 
 from ledgers import ERROR, quickstart_records, write_ledger
+from tuned import tuned_records
 
 from initbench.suite.spec import digest
 from suites import VALID
@@ -43,6 +44,13 @@ VALUES = [
     ),
     *("kaiming", "per_layer", "search", "nobody", {"name": "kaiming", "arguments": {}}, [0.1, 0.2], list(range(200))),
 ]
+
+
+def _outcome(at):
+    """Two initializers, of which one diverges at the larger rate."""
+    return None if at.treatment == "a" and at.rate > 0.05 else 0.1 + 0.01 * at.seed
+
+
 LETTERS = '{}[]:,"\\0N\x00 β'
 
 
@@ -58,8 +66,11 @@ class LedgerMutations:
         self.random, self.folder = random, folder
         # Two networks, three initializers, two seeds: as small as a report of every analysis may be.
         records = [r for r in quickstart_records() if r.spec["seed"] < 2]
-        self.records = [r for r in records if "gain=2" not in str(r.spec["initializer"])][:12]
-        self.texts = [json.dumps(record.to_json()) for record in self.records]
+        plain = [r for r in records if "gain=2" not in str(r.spec["initializer"])][:12]
+        tuned = tuned_records(_outcome, ["net"], ["a", "b"], seeds=2, rates=(0.01, 0.1), written=0.1)
+        resolved = {"schema": 2, "name": "made-up", "compare": ["initializer"]}
+        tune = {"keys": {"recipe.lr": [0.01, 0.1]}, "tries": 2, "points": "grid", "search": "each"}
+        self.bases = [(plain, resolved)] * 2 + [(tuned, resolved | {"tune": tune})]
 
     def ledger(self):
         """Make the next one, and return its folder."""
@@ -67,11 +78,11 @@ class LedgerMutations:
         shutil.rmtree(self.folder, ignore_errors=True)
         ledger = write_ledger(self.folder, [])
         ledger.trials.mkdir(parents=True)
-        resolved = {"schema": 2, "name": "made-up", "compare": ["initializer"]}
+        records, resolved = random.choice(self.bases)
         beside = {"suite.yaml": VALID, "resolved.json": json.dumps(resolved)}
-        changed = random.sample(range(len(self.texts)), random.choice([1, 1, 2, 3, len(self.texts)]))
-        for index, text in enumerate(self.texts):
-            name, content = f"{self.records[index].id}.json", text
+        changed = random.sample(range(len(records)), random.choice([1, 1, 2, 3, len(records)]))
+        for index, record in enumerate(records):
+            name, content = f"{record.id}.json", (text := json.dumps(record.to_json()))
             if index in changed:
                 name, content = self.mutated(name, text)
             (ledger.trials / name).write_bytes(content.encode("utf-8", "surrogatepass"))

@@ -11,7 +11,7 @@ import pytest
 from ledgers import R_SQUARED, Metric, make_scored, make_spec, write_ledger
 from planted import planted, results_of
 from reports import sentences_of, table_of
-from tuned import RATES, curved, tasks, tuned_records, tuned_results
+from tuned import KEY, RATES, curved, tasks, tuned_records, tuned_results
 
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.comparison import compare
@@ -381,3 +381,20 @@ def test_a_damaged_tune_is_one_line(tmp_path, planted_family):
             read_results(tmp_path)
         assert str(refused.value).startswith(f"{tmp_path / 'resolved.json'}: tune does not say")
         assert "\n" not in str(refused.value)
+
+
+def test_a_suite_that_still_searches_has_a_report_that_says_so(tmp_path):
+    """A run that is interrupted early writes one."""
+    searches = [r for r in tuned_records(flat, ["net", "other"], ["a", "b"]) if r.spec["phase"] == "search"]
+    write_ledger(tmp_path, searches)
+    tune = {"keys": {KEY: list(RATES)}, "tries": 7, "points": "grid", "search": "each"}
+    resolved = {"schema": 2, "name": "made-up", "compare": ["initializer"], "tune": tune}
+    (tmp_path / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
+    written = write_report(tmp_path)
+    said = "The searches are not done: no trial at a rate that they chose has a result yet."
+    assert [str(sentence) for sentence in written.sentences] == [said]
+    page = written.page.read_text(encoding="utf-8")
+    assert "no final trial yet; 84 search trials · digits · 8 epochs of SGD, tuned rate, 7 tries" in page
+    results = read_results(tmp_path)
+    for render in (render_json, render_markdown, render_latex):
+        assert "The searches are not done" in render(contents_of(results))

@@ -32,11 +32,13 @@ _MORE_OF_OUTCOMES = (divergence, variance)
 def every_analysis(results: Results) -> Iterator[Analysis]:
     """Yield what answers each question that the results can be asked.
 
-    Where no trial has an outcome, none is asked that is about outcomes.
+    Where no trial has an outcome, none is asked that is about outcomes; where a suite still searches, none at all.
 
     Args:
         results: as from `read_results`.
     """
+    if results.trials.empty:
+        return
     has_outcomes = len(results.judged) > 0
     makers = [
         *(_OF_OUTCOMES if has_outcomes else ()),

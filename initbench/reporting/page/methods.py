@@ -35,6 +35,8 @@ def methods(results: Results, quotients: Mapping[str, str]) -> str:
         quotients: how each form of the gradient quotient was measured, as text.
     """
     records, trials, metrics, terms = results.records, results.trials, results.metrics, results.terms
+    if trials.empty:  # of a suite that tunes, while it searches
+        return "No final trial has a result yet."
     ranked = not math.isnan(rank(results).ranks.pvalue)
     each = trials.drop_duplicates("trial_id")
     statuses = Counter(each["status"])

@@ -30,17 +30,19 @@ def facts_line(results: Results) -> str:
     each = trials.drop_duplicates("trial_id")
     statuses = Counter(each["status"])
     seeds = {len(set(own)) for _, own in trials.groupby(["workload", "treatment"])["seed"]}
-    size = [
-        counted(trials["treatment"].nunique(), results.terms.treatment),
-        names.workloads_of(len(results.metric_of)),
-        counted(max(seeds), "seed") if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)} seeds",
-    ]
-    first = f"{counted(len(each), 'trial')}: {' × '.join(size)}"
+    first = "no final trial yet"
+    if seeds:
+        size = [
+            counted(trials["treatment"].nunique(), results.terms.treatment),
+            names.workloads_of(len(results.metric_of)),
+            counted(max(seeds), "seed") if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)} seeds",
+        ]
+        first = f"{counted(len(each), 'trial')}: {' × '.join(size)}"
     if len(results.refused):
         first += f"; {counted(len(results.refused), 'pair')} cannot run"
     if statuses["failed"]:
         first += f"; {statuses['failed']} failed"
-    records = [results.by_id[i] for i in each["trial_id"]]
+    records = [results.by_id[i] for i in each["trial_id"]] or results.records
     tune = results.tune
     if tune is not None:
         first += f"; {counted(tune.searches, 'search trial')}"

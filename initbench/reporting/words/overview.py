@@ -64,6 +64,8 @@ def _nothing(found: Overview) -> Sentence:
         return Sentence("Nothing was trained: the networks were measured at initialization alone.")
     if states == {"failed"}:
         return Sentence("Every trial failed: there is no outcome to compare.")
+    if not states and found.results.tune is not None:
+        return Sentence("The searches are not done: no trial at a rate that they chose has a result yet.", is_open=True)
     return Sentence("No trial has an outcome: there is nothing to compare.")
 
 
