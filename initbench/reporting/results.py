@@ -86,8 +86,11 @@ class Results:
     @cached_property
     def searched(self) -> pd.DataFrame:
         """The search trials of suites that tune, in each workload in which they stand (`trials.searched_trials`)."""
-        keys = tuned_of(self.records)
-        return searched_trials(self._frames.standings, outcome_metrics(self.records), keys)
+        return self._compared(self._searched)
+
+    @cached_property
+    def _searched(self) -> pd.DataFrame:
+        return searched_trials(self._frames.standings, outcome_metrics(self.records), tuned_of(self.records))
 
     @cached_property
     def tune(self) -> Tune | None:
@@ -95,13 +98,18 @@ class Results:
         if not tuned_of(self.records):
             return None
         frame = self._frames.standings
-        return tune_of(self.records, self.searched, protocols_of(frame), main_protocol(frame), self.source.tunes)
+        return tune_of(self.records, self._searched, protocols_of(frame), main_protocol(frame), self.source.tunes)
 
     @cached_property
     def trials_under(self) -> dict[str, pd.DataFrame]:
         """The trials of each protocol that a report of tuned suites has (`trials.comparable_trials`)."""
         frame, metrics = self._frames.standings, outcome_metrics(self.records)
-        return {name: comparable_trials(frame, metrics, name) for name in protocols_of(frame)}
+        return {name: self._compared(comparable_trials(frame, metrics, name)) for name in protocols_of(frame)}
+
+    def _compared(self, trials: pd.DataFrame) -> pd.DataFrame:
+        """Leave out treatments and workloads of which no search is done, so that they stand nowhere on the page."""
+        kept = trials["treatment"].isin(self.trials["treatment"]) & trials["workload"].isin(self.trials["workload"])
+        return trials[kept]
 
     @cached_property
     def trials_on(self) -> dict[str, pd.DataFrame]:
