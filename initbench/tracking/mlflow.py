@@ -7,12 +7,8 @@ is missing, half written or out of date here is written anew from it.
 
 from __future__ import annotations
 
-import logging
-import os
 import time
-import traceback
 from collections import Counter, defaultdict
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -21,16 +17,15 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from initbench.errors import InitbenchError
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
-from initbench.plugins import first_line
 from initbench.reporting.formatting import counted
 from initbench.tracking import contents
+from initbench.tracking.client import active_runs, connect, errors_of_one_line
 from initbench.tracking.metrics import LAYERS_FILE, layer_table, metrics
-from initbench.tracking.uri import default_tracking_uri, is_server, shown_uri, sqlite_path, without_secrets
+from initbench.tracking.uri import default_tracking_uri, is_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from mlflow import MlflowClient
     from mlflow.entities import Experiment, Run
 
     from initbench.ledger import Ledger, TrialRecord
@@ -43,7 +38,6 @@ T = TypeVar("T")
 # MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
 _METRICS_PER_CALL = 900
 _PARAMETERS_PER_CALL = 100
-_RUNS_PER_PAGE = 1000
 
 
 @dataclass
@@ -252,65 +246,6 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
         without = len(records) - counts.total()
         raise InitbenchError(f"{refused[0]}; {without} of {counted(len(records), 'trial')} not written") from refused[0]
     return counts
-
-
-def active_runs(client: MlflowClient, experiment_id: str, query: str = "") -> Iterator[Run]:
-    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another.
-
-    Args:
-        client: of the store.
-        experiment_id: of the experiment.
-        query: a filter, in MLflow's language; all of them by default.
-    """
-    from mlflow.entities import ViewType
-
-    token: str | None = None
-    while True:
-        page = client.search_runs(
-            [experiment_id], query, run_view_type=ViewType.ACTIVE_ONLY, max_results=_RUNS_PER_PAGE, page_token=token
-        )
-        yield from page
-        token = page.token
-        if not token:
-            return
-
-
-@contextmanager
-def errors_of_one_line(uri: str) -> Iterator[None]:
-    """Raise what MLflow raises as an `InitbenchError` of one line that names the store."""
-    try:
-        yield
-    except InitbenchError:
-        raise
-    except Exception as error:  # noqa: BLE001  # raised again, in one line and without secrets
-        message = f"MLflow at {shown_uri(uri)}: {without_secrets(first_line(error), uri)}"
-        whole = "".join(traceback.format_exception(error))
-        # What --debug prints would hold them too.
-        raise InitbenchError(message) from (error if without_secrets(whole, uri) == whole else None)
-
-
-def connect(uri: str) -> MlflowClient:
-    """Import MLflow (1.5 s) so that it stays silent, and return a client; nothing else of the process is changed."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    # By default MLflow tries for minutes; a store that comes back is made level by `initbench sync`.
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
-    # "Creating initial MLflow database tables", and "Retrying" for each request that a server does not answer.
-    for name, level in (("mlflow.store", logging.WARNING), ("urllib3.connectionpool", logging.ERROR)):
-        if logging.getLogger(name).level == logging.NOTSET:
-            logging.getLogger(name).setLevel(level)
-    from mlflow import MlflowClient
-
-    path = sqlite_path(uri)
-    if path is not None and not path.exists():
-        # MLflow makes its tables one migration after another, and cannot go on from where it was killed.
-        part = path.with_name(path.name + ".part")
-        part.unlink(missing_ok=True)
-        MlflowClient(tracking_uri=f"sqlite:///{part}").search_experiments(max_results=1)
-        part.replace(path)
-    return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

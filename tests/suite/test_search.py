@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+import random
+
+import tuned
 
 from initbench.suite.choice import Searched, best_at_rates, own_choice, shared_choice
 from initbench.suite.datasets import describe_datasets
@@ -75,6 +78,20 @@ def test_a_shared_rate_is_one_that_all_tried_and_of_equals_the_smallest():
 def test_of_tries_at_one_rate_the_best_counts():
     best = best_at_rates([0.1, 0.1, 1.0], [Searched(0.4), Searched(0.2), DIVERGED])
     assert best == {0.1: Searched(0.2), 1.0: DIVERGED}
+
+
+def test_the_choices_are_those_of_the_null_worlds():
+    """`tuned` writes the rule out once more, by which false verdicts are counted: mean ranks by SciPy, and argmin."""
+    draw = random.Random(0)  # noqa: S311  # no secret is drawn
+    for _ in range(300):
+        treatments, tried = draw.randint(1, 4), [0.001, 0.01, 0.1, 1.0][: draw.randint(2, 4)]
+        # Few values, so that there are ties; 0.9 is chance.
+        values = [[draw.choice([0.1, 0.2, 0.3, 0.89, 0.9, math.inf]) for _ in tried] for _ in range(treatments)]
+        trained = [[value < 0.85 for value in own] for own in values]
+        found = [[Searched(*pair) for pair in zip(*both, strict=True)] for both in zip(values, trained, strict=True)]
+        assert [own_choice(own) for own in found] == [tuned.own_choice(own) for own in values]
+        shared = shared_choice([dict(zip(tried, own, strict=True)) for own in found])
+        assert shared == tried[tuned.shared_choice(values, trained)]
 
 
 def test_before_the_searches_only_the_rate_as_written_is_known():
