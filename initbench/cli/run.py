@@ -25,7 +25,7 @@ from initbench.cli.options import (
     TrackingUri,
     print_json,
 )
-from initbench.cli.signals import Interruption, end_in_order
+from initbench.cli.signals import end_in_order, exit_code
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ def execute(
             replan=request.replan,
             asked=asked,
         )
-    except KeyboardInterrupt as interruption:
+    except KeyboardInterrupt:
         display.interrupted(folder, _command())
-        sys.exit(interruption.exit_code if isinstance(interruption, Interruption) else 130)
+        sys.exit(exit_code())
     if json:
         print_json(outcome.to_json())
     else:

@@ -13,16 +13,13 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-class Interruption(KeyboardInterrupt):
-    """A run is to end.
+# Ray raises an interruption of its own in the place of the one that a handler raises, so the signal is kept here.
+_received: list[int] = []
 
-    Args:
-        number: of the signal.
-    """
 
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.exit_code = 128 + number  # 130 and 143, as shells have it
+def exit_code() -> int:
+    """Return the exit code of an interrupted run, as shells have it: 143 after SIGTERM, else 130."""
+    return 128 + next(iter(_received), signal.SIGINT)
 
 
 def end_in_order() -> None:
@@ -31,16 +28,16 @@ def end_in_order() -> None:
     A second signal ends the process at once, with all that it has started. A Ctrl-C that is ignored, as
     shells have it for what they start in the background, stays so.
     """
-    received: list[int] = []
+    _received.clear()
 
     def handle(number: int, _: FrameType | None) -> None:
-        if received:
+        if _received:
             for process in set(family(os.getpid())) - {os.getpid()}:
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
             os._exit(128 + number)
-        received.append(number)
-        raise Interruption(number)
+        _received.append(number)
+        raise KeyboardInterrupt(signal.Signals(number).name)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:

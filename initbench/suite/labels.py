@@ -22,7 +22,7 @@ _COMPONENT = {"name", "arguments", "version", "source"}
 
 def is_component(value: Any) -> bool:
     """Return whether an argument's value is a component itself, such as the initializer that a tuner starts from."""
-    return isinstance(value, Mapping) and value.keys() >= _COMPONENT
+    return isinstance(value, Mapping) and value.keys() >= _COMPONENT and isinstance(value["arguments"], Mapping)
 
 
 def component_labels(

@@ -41,7 +41,7 @@ def test_whatever_ends_a_trial_its_worker_lives_and_tells():
         kind = spec.initializer.arguments["kind"]
         if kind == "sleep":
             process.limits = Limits(minutes=0.15)  # a trial takes milliseconds, loading libraries seconds
-        records[kind] = process.run(spec, None, options)
+        records[kind] = process.run(spec, options=options)
     process.close()
     assert records.pop("black_hole").status == "finished"
     errors = {kind: record.error for kind, record in records.items()}
@@ -104,7 +104,8 @@ def test_sigterm_does_what_ctrl_c_does(tmp_path, to_group, twice):
     assert time.monotonic() - begun < (5 if twice else 25)  # the trial under way would have slept for 600 s
     if not twice:
         kept = len(list(trials.glob("*.json")))
-        assert f"interrupted: {kept} of 20 trials are kept; the same command goes on from here" in out
+        assert f"interrupted: {kept} of 20 trials are kept in runs/faults, " in out
+        assert f"to go on from here: initbench run suite.yaml --plugin {PLUGIN}\n" in out
         assert (tmp_path / "runs/faults/report/index.html").exists()
     deadline = time.monotonic() + 20
     while session(driver.pid) and time.monotonic() < deadline:
