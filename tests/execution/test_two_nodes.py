@@ -13,7 +13,7 @@ dataset: {name: digits, train_size: 64}
 architectures: [tiny]
 initializers: [{name: fault, kind: black_hole}]
 recipe: {epochs: 1}
-seeds: 8
+seeds: 16
 """
 
 
@@ -50,7 +50,7 @@ def test_a_black_hole_is_set_aside_and_named_and_fails_no_trial(tmp_path, nodes)
     out = initbench(*arguments(cluster), cwd=tmp_path)
     assert "note: node black-hole is set aside, since trials fail there in a row" in out
     records = list(Ledger(tmp_path / "runs/nodes").records())
-    assert [record.status for record in records] == ["finished"] * 8
+    assert [record.status for record in records] == ["finished"] * 16
     assert {record.environment["node"] for record in records} == {"sound"}
     # A trial that is to blame itself fails on both nodes, and neither is set aside for it.
     (tmp_path / "suite.yaml").write_text(SUITE.replace("black_hole", "raise").replace("nodes", "own"))
@@ -65,7 +65,7 @@ def test_a_black_hole_is_set_aside_and_named_and_fails_no_trial(tmp_path, nodes)
 @pytest.mark.slow
 def test_the_trials_of_a_node_that_is_lost_run_on_another(tmp_path, nodes):
     cluster, second = nodes
-    (tmp_path / "suite.yaml").write_text(SUITE.replace("black_hole", "pause").replace("seeds: 8", "seeds: 4"))
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("black_hole", "pause").replace("seeds: 16", "seeds: 4"))
     driver = start(*arguments(cluster), cwd=tmp_path)
     trials = tmp_path / "runs/nodes/trials"
     deadline = time.monotonic() + 120
