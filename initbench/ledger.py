@@ -109,9 +109,9 @@ class TrialRecord:
         labelled = self.spec | {label: plain[label] for label in _LABELS if label in plain}
         return replace(self, spec={key: value for key, value in labelled.items() if key in plain or key not in _LABELS})
 
-    def under_no_protocol(self) -> Self:
-        """Return the record of a trial of a tuned suite as it is when nothing chooses its values any more."""
-        return replace(self, spec={key: value for key, value in self.spec.items() if key != "protocols"})
+    def without_labels_of_tuning(self) -> Self:
+        """Return the record of a trial that a suite searched, or chose, and does no more."""
+        return replace(self, spec={key: value for key, value in self.spec.items() if key not in TUNING_LABELS})
 
 
 class Ledger:

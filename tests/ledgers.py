@@ -205,8 +205,8 @@ def _record(
 
 
 def _described(task: dict[str, Any], metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return a task's entry with the metrics that the record has, as a run writes it."""
-    return task | {"metrics": {key: metric for key, metric in task["metrics"].items() if key in metrics}}
+    """Return a task's entry with the metrics that the record has, as a run writes it; a test may change it."""
+    return task | {"metrics": {key: dict(metric) for key, metric in task["metrics"].items() if key in metrics}}
 
 
 def _identity(spec: TrialSpec) -> dict[str, Any]:

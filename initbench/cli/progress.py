@@ -70,7 +70,8 @@ class Display(Progress):
             self.console.print(f"{counted(len(missing), 'trial')} to run{kept}{more}")
         else:
             self.total = self.have + self.counts.total() + len(missing) + awaited
-            self.console.print(f"the searches are done; {counted(len(missing), 'trial')} to run at what they found")
+            done = "the searches are done" if not awaited else "the searches have ended, some with failed trials"
+            self.console.print(f"{done}; {counted(len(missing), 'trial')} to run at what they found")
         if not self.console.is_terminal:
             return
         self.bar = Bar(

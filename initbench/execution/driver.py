@@ -152,8 +152,10 @@ def run_suite(
                 raise recorder.failure from None
             raise
     statuses = Counter(recorder.statuses.get(trial.id, "missing") for trial in plan.trials)
-    if plan.awaited:  # a search has failed
+    if plan.awaited:
         statuses["missing"] += plan.awaited
+        trials = f"{counted(plan.awaited, 'final trial')} cannot be known while trials of a search fail"
+        progress.note(f"{trials}; to try these again: initbench retry {folder} --failed")
     sentences = tuple(str(sentence) for sentence in written.sentences)
     seconds = time.monotonic() - begun
     return RunSummary(folder, dict(statuses), len(runner.ran), seconds, written.page, sentences, shown_uri(uri))

@@ -201,7 +201,7 @@ class Recorder:
             if trial in specs:
                 labelled = record.labelled_as(specs[trial])
             elif trial in superseded:
-                labelled = record.under_no_protocol()
+                labelled = record.without_labels_of_tuning()
             else:
                 continue
             if labelled != record:
@@ -286,11 +286,23 @@ class Recorder:
 
 
 def _superseded(records: Mapping[str, TrialRecord], planned: Mapping[str, TrialSpec]) -> set[str]:
-    """Return the final trials at values that their search chose once and, tried anew, chooses no more; by id."""
+    """Return the trials of searches, and those that they chose, that the suite as it stands plans otherwise; by id.
 
-    def place(identity: Mapping[str, Any], tuned: Collection[str]) -> tuple[str, Any]:
-        return cell_id({**identity, "phase": "final"}, tuned), identity["seed"]
+    That is so where another range is searched, where a search that was tried anew chooses something else, and where
+    nothing is searched any more. Trials of cells that the suite has no more are not meant.
+    """
+    tuned = {i: tuned_keys(record.spec) for i, record in records.items() if i not in planned}
+    found, places = set[str](), dict[frozenset[str], set[tuple[str, Any]]]()
+    for trial, keys in tuned.items():
+        if not keys:
+            continue
+        every = frozenset(keys).union(*{spec.tuned for spec in planned.values()})
+        if every not in places:
+            places[every] = {_place(spec.identity, every) for spec in planned.values()}
+        if _place(records[trial].identity, every) in places[every]:
+            found.add(trial)
+    return found
 
-    finals = {i: r for i, r in records.items() if i not in planned and r.spec.get("protocols")}
-    places = {place(spec.identity, spec.tuned) for spec in planned.values()} if finals else set()
-    return {i for i, record in finals.items() if place(record.identity, tuned_keys(record.spec)) in places}
+
+def _place(identity: Mapping[str, Any], tuned: Collection[str]) -> tuple[str, Any]:
+    return cell_id({**identity, "phase": "final"}, tuned), identity["seed"]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from initbench.execution.environment import DECISIVE, environment
-from initbench.registry import INITIALIZERS
-from initbench.suite.spec import ComponentSpec, digest
+from initbench.registry import reads_optimizer
+from initbench.suite.spec import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -175,15 +175,9 @@ def network_name(spec: TrialSpec) -> str:
     the initializer, or one that it starts from, declares that it reads them.
     """
     read = {key: value for key, value in spec.identity.items() if key not in {"probes", "recipe"}}
-    optimizer = [spec.recipe.optimizer, spec.recipe.lr] if _reads_optimizer(spec.initializer) else []
+    reads = reads_optimizer(spec.initializer.name, spec.initializer.arguments)
+    optimizer = [spec.recipe.optimizer, spec.recipe.lr] if reads else []
     return digest(read | {"threads": spec.recipe.threads, "optimizer": optimizer})
-
-
-def _reads_optimizer(initializer: ComponentSpec) -> bool:
-    component = INITIALIZERS.get(initializer.name)
-    nested = [initializer.arguments[name] for name in component.initializer_arguments]
-    inner = [ComponentSpec(**spec) for spec in nested if spec is not None]
-    return component.traits.reads_optimizer or any(map(_reads_optimizer, inner))
 
 
 def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:

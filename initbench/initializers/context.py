@@ -53,7 +53,7 @@ class InitializationContext:
         example: a batch of inputs, of which `structure` takes the first sample; None for zeros.
         outputs: how many outputs the model has: classes, or tokens of a vocabulary; None where that is not known.
         loss_fn: mean loss of a batch from (outputs, targets); by default the task's.
-        training_optimizer: see `optimizer`.
+        may_read_optimizer: whether the initializer, or one that it starts from, has declared that it reads `optimizer`.
         given_batches: the user's batches, which replace generated and real ones.
         real_batches: batches of the training split, or a function that returns them for a number of samples.
     """
@@ -66,9 +66,10 @@ class InitializationContext:
     example: Tensor | None = None
     outputs: int | None = None
     loss_fn: LossFunction | None = None
-    training_optimizer: Optimizer = field(default_factory=Optimizer)
+    may_read_optimizer: bool = True
     given_batches: Iterable[Batch] | None = None
     real_batches: RealBatches | None = None
+    _training_optimizer: Optimizer = field(default_factory=Optimizer, repr=False)
     _stages: list[Stage] = field(default_factory=list, repr=False)
 
     @property
@@ -76,15 +77,16 @@ class InitializationContext:
         """What the model will be trained with.
 
         Raises:
-            InitializationError: the initializer at work has not declared that it reads it, so trials with other
-                optimizers would share the network that it makes.
+            InitializationError: neither the initializer nor what it starts from has declared that it reads it, so
+                trials with other optimizers would share the network that it makes.
         """
-        at_work = self._stages[-1].name if self._stages else None
-        if at_work is not None and not INITIALIZERS.get(at_work).traits.reads_optimizer:
+        if not self.may_read_optimizer:
+            names = [stage.name for stage in reversed(self._stages)]
+            undeclared = next(name for name in names if not INITIALIZERS.get(name).traits.reads_optimizer)
             raise InitializationError(
-                f"{at_work} reads the optimizer and has not declared it: register it with reads_optimizer=True"
+                f"{undeclared} reads the optimizer and has not declared it: register it with reads_optimizer=True"
             )
-        return self.training_optimizer
+        return self._training_optimizer
 
     @cached_property
     def structure(self) -> Structure:

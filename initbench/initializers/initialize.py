@@ -15,7 +15,7 @@ from initbench.initializers.coverage import count_coverage
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
 from initbench.preservation import forked_rng, preserved
-from initbench.registry import INITIALIZERS
+from initbench.registry import INITIALIZERS, reads_optimizer
 from initbench.tasks import find_task
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def initialize(
         example=example,
         outputs=num_classes,
         loss_fn=loss_fn,
-        training_optimizer=Optimizer(*training_optimizer),
+        may_read_optimizer=reads_optimizer(name, record.arguments),
+        _training_optimizer=Optimizer(*training_optimizer),
         given_batches=batches,
         real_batches=real_batches,
     )

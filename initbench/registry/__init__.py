@@ -56,6 +56,7 @@ __all__ = [
     "SchemeTraits",
     "Shallow",
     "TaskTraits",
+    "reads_optimizer",
     "register_architecture",
     "register_dataset",
     "register_initializer",
@@ -138,6 +139,22 @@ PROBES: Registry[ProbeTraits] = Registry(
     },
 )
 REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, SCHEMES, TASKS, DATASETS, PROBES)
+
+
+def reads_optimizer(name: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether an initializer, or one that it starts from, declares that it reads the optimizer.
+
+    Args:
+        name: the registered name.
+        arguments: all of them as plain data, as specs have them.
+
+    Raises:
+        UnknownNameError: an initializer is not registered.
+    """
+    component = INITIALIZERS.get(name)
+    bases = [arguments[argument] for argument in component.initializer_arguments]
+    declared = [reads_optimizer(base["name"], base["arguments"]) for base in bases if base is not None]
+    return component.traits.reads_optimizer or any(declared)
 
 
 def register_initializer(

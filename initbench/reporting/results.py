@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from initbench.errors import InitbenchError
 from initbench.reporting.cells import cells
 from initbench.reporting.charts.style import colours
 from initbench.reporting.frame import Frames, results_frames
@@ -86,10 +87,11 @@ class Results:
     @cached_property
     def searched(self) -> pd.DataFrame:
         """The search trials of suites that tune, in each workload in which they stand (`trials.searched_trials`)."""
-        return self._compared(self._searched)
+        return self._compared(self.searches)
 
     @cached_property
-    def _searched(self) -> pd.DataFrame:
+    def searches(self) -> pd.DataFrame:
+        """All search trials, those of which nothing is compared yet too."""
         return searched_trials(self._frames.standings, outcome_metrics(self.records), tuned_of(self.records))
 
     @cached_property
@@ -98,7 +100,7 @@ class Results:
         if not tuned_of(self.records):
             return None
         frame = self._frames.standings
-        return tune_of(self.records, self._searched, protocols_of(frame), main_protocol(frame), self.source.tunes)
+        return tune_of(self.records, self.searches, protocols_of(frame), main_protocol(frame), self.source.tunes)
 
     @cached_property
     def trials_under(self) -> dict[str, pd.DataFrame]:
@@ -183,9 +185,13 @@ def read_results(
         compare: the factors that make the treatment; by default those of the suites.
 
     Raises:
-        InitbenchError: a folder has no trial records that can be read; or the suites do not compare the same.
+        InitbenchError: a folder has no trial records that can be read; the suites do not compare the same; or what
+            they compare is tuned.
     """
-    return Results(read_source(folders, compare))
+    source = read_source(folders, compare)
+    if factor := next((own for own in source.compare if own in tuned_of(source.records)), None):
+        raise InitbenchError(f"{factor} is tuned: each treatment chooses its own, so it tells none apart")
+    return Results(source)
 
 
 def as_results(results: Results | str | Path) -> Results:

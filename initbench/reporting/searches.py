@@ -10,7 +10,7 @@ import pandas as pd
 from initbench.reporting.compute import initialization_steps
 from initbench.reporting.frame import natural
 from initbench.reporting.tune import RATE
-from initbench.suite.labels import value_text
+from initbench.suite.labels import tuned_keys, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ def at_protocol(results: Results, protocol: str) -> pd.DataFrame:
     keys = results.tune.keys
     rows = []
     for row in results.trials_under[protocol].to_dict("records"):
-        tuned = set(results.by_id[row["trial_id"]].spec["tuned"])
+        tuned = tuned_keys(results.by_id[row["trial_id"]].spec)
         values = {key: row[key] for key in keys if key in tuned}
         known = {name: row[name] for name in ("workload", "treatment", "seed")}
         rows.append(known | {"point": point_text(values, keys), "rate": row[RATE]})

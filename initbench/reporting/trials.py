@@ -43,8 +43,9 @@ def protocols_of(frame: pd.DataFrame) -> list[str]:
 def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], protocol: str = "") -> pd.DataFrame:
     """Return the trials that are compared, each under a treatment's label that names one cell of its workload.
 
-    Search trials are left out, and of a suite that tunes so are final trials at the values of other protocols: there is
-    one for each cell and seed. A trial that was run twice with other probes has the same outcome and is counted once.
+    Search trials are left out, and of a suite that tunes so are final trials at the values of other protocols, and of
+    none, as of a run before it tuned: there is one for each cell and seed. A trial that was run twice with other probes
+    has the same outcome and is counted once.
     Where several cells of a workload have the same label (a rule was edited between two runs), what tells them apart is
     added in braces, so that trials that are no replicates are never pooled: ``kaiming {clip_norm=0.5}``.
 
@@ -62,8 +63,13 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], protoc
         protocol: of the final trials of suites that tune; by default `main_protocol`.
     """
     trials = frame[frame["phase"] == "final"]
-    if chosen := protocol or main_protocol(frame):
-        is_chosen = [chosen in text.split() for text in trials["protocols"].fillna(chosen)]
+    if "protocols" in frame:
+        chosen = protocol or main_protocol(frame)
+        tuning = {*frame.loc[frame["protocols"].notna(), "suite"]}
+        is_chosen = [
+            chosen in text.split() if isinstance(text, str) else suite not in tuning
+            for suite, text in zip(trials["suite"], trials["protocols"], strict=True)
+        ]
         trials = trials[np.array(is_chosen, dtype=bool)]
     return _judged(_replicates(trials, ["cell", "seed", "workload"]), metrics)
 
@@ -77,7 +83,9 @@ def searched_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], keys: Se
         keys: that are tuned; columns of the frame, but for those that no initializer in it has.
     """
     places = ["cell", "seed", "workload", *(key for key in keys if key in frame)]
-    return _judged(_replicates(frame[frame["phase"] == "search"], places), metrics)
+    # A search that the suite makes no more, over another range, has no protocols, not even empty ones.
+    is_made = frame["protocols"].notna() if "protocols" in frame else False
+    return _judged(_replicates(frame[(frame["phase"] == "search") & is_made], places), metrics)
 
 
 def _replicates(trials: pd.DataFrame, places: list[str]) -> pd.DataFrame:

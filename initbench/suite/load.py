@@ -141,6 +141,9 @@ def suite_of(document: Document) -> Suite:
     _check_factors(
         document, file.compare, {"architecture": architectures, "initializer": initializers, "dataset": datasets}
     )
+    tuned = set() if search is None else {own.key for own in search.ranges}
+    if factor := next((own for own in file.compare if own in tuned), None):
+        raise document.error(("compare",), f"{factor} is tuned: each treatment chooses its own, so it tells none apart")
     return Suite(
         document=document,
         name=file.name,

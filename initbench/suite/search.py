@@ -16,7 +16,9 @@ from initbench.registry import INITIALIZERS
 from initbench.suite.choice import best_at_rates, own_choice, shared_choice
 from initbench.suite.load import checked_spec
 from initbench.suite.schema import recipe_of
+from initbench.suite.spec import cell_id
 from initbench.suite.treatments import standings
+from initbench.suite.tune import written_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,14 +93,14 @@ class Tries:
     def _try(self, draft: TrialDraft, point: Mapping[str, Any]) -> Try:
         document = self.suite.document
         fields = {key.partition(".")[2]: value for key, value in point.items() if key.startswith("recipe.")}
-        recipe = recipe_of(document, draft.recipe.model_dump() | fields, ("tune",)) if fields else draft.recipe
+        recipe = recipe_of(document, draft.recipe.model_dump() | fields, ("tune", "recipe")) if fields else draft.recipe
         values = {key.partition(".")[2]: value for key, value in point.items() if key.startswith("initializer.")}
         if not values:
             return Try(recipe.lr, recipe, draft.initializer)
         known = (draft.initializer.model_dump_json(), tuple(values.items()))
         if known not in self._initializers:
             component, arguments = INITIALIZERS.get(draft.initializer.name), draft.initializer.arguments | values
-            self._initializers[known] = checked_spec(document, component, arguments, ("tune",))
+            self._initializers[known] = checked_spec(document, component, arguments, ("tune", "initializer"))
         return Try(recipe.lr, recipe, self._initializers[known])
 
     def trials(self, written: Sequence[TrialSpec], found: Mapping[str, Searched]) -> tuple[TunedTrial, ...]:
@@ -112,7 +114,7 @@ class Tries:
             SuiteError: two cells differ in nothing but what is tuned.
         """
         searches = [self._searches(trial) for trial in written]
-        self._check_apart(written, searches)
+        self._check_apart(written)
         results = [
             [found[own.id] for own in searched] if all(own.id in found for own in searched) else None
             for searched in searches
@@ -128,15 +130,13 @@ class Tries:
             for own in self._of[written.id]
         )
 
-    def _check_apart(self, written: Sequence[TrialSpec], searches: Sequence[tuple[TrialSpec, ...]]) -> None:
-        cells: dict[str, str] = {}
-        for trial, searched in zip(written, searches, strict=True):
-            for own in searched:
-                if cells.setdefault(own.id, trial.cell) != trial.cell:
-                    key = next(key for key in reversed(trial.tuned))
-                    raise self.suite.document.error(
-                        ("tune", key), "is tuned, and the suite gives it several values too"
-                    )
+    def _check_apart(self, written: Sequence[TrialSpec]) -> None:
+        known: dict[tuple[str, int], TrialSpec] = {}
+        for trial in written:
+            other = known.setdefault((cell_id(trial.identity, trial.tuned), trial.seed), trial)
+            if other is not trial:
+                key = next(key for key in trial.tuned if written_value(trial, key) != written_value(other, key))
+                raise self.suite.document.error(("tune", key), "is tuned, and the suite gives it several values too")
 
     def _shared(
         self, written: Sequence[TrialSpec], results: Sequence[list[Searched] | None]
@@ -154,6 +154,10 @@ class Tries:
         rates: dict[tuple[str, int], tuple[float | None, bool]] = {}
         for workload, trials in members.items():
             known = [(self._of[written[i].id], results[i]) for i in sorted(trials)]
+            common = set[float].intersection(*({own.rate for own in tries} for tries, _ in known))
+            if not common and self.search.protocols == ("shared",):
+                problem = "shared needs a rate that all treatments of a workload try, and some workload has none"
+                raise self.suite.document.error(("tune", "protocols"), problem)
             best = [best_at_rates([t.rate for t in tries], own) for tries, own in known if own is not None]
             rates[workload] = (shared_choice(best), True) if len(best) == len(known) else (None, False)
         return [rates[workloads[i]] for i in range(len(written))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
@@ -28,6 +29,7 @@ Point = tuple[tuple[str, Any], ...]
 _SCALES = ("log", "linear", "times")
 _DIGITS = 4
 _MOST_TRIES = 1000
+_DRAWS_PER_TRY = 100
 
 
 class Tune(BaseModel):
@@ -147,10 +149,8 @@ class Search:
         if not ranges:
             keys = ", ".join(own.key for own in self.ranges)
             raise self.document.error(("tune",), f"gives {initializer} nothing to try: it has no {keys}")
-        if self.block.points == "random":
-            found = list(zip(*(self._drawn(own, seed, _written(trial, own)) for own in ranges), strict=True))
-        else:
-            found = self._grid(trial, ranges)
+        is_grid = self.block.points == "grid"
+        found = self._grid(trial, ranges) if is_grid else self._random(trial, ranges, seed)
         order = {own.key: own for own in ranges}
         return tuple(sorted(found, key=lambda point: [_place(order[key], value) for key, value in point]))
 
@@ -182,9 +182,28 @@ class Search:
         known = {argument.name for argument in INITIALIZERS.get(initializer).arguments}
         return [own for own in self.ranges if own.key.startswith("recipe.") or own.key.partition(".")[2] in known]
 
-    def _drawn(self, own: Range, seed: int, written: Any) -> Iterable[tuple[str, Any]]:
-        stream = Random(derive_seed(seed, "search", own.key))  # noqa: S311  # no secret is drawn
-        return [(own.key, own.at(stream.random(), written)) for _ in range(self.tries)]
+    def _random(self, trial: TrialDraft, ranges: Sequence[Range], seed: int) -> list[Point]:
+        """Return points that differ; draws of lists and whole numbers repeat, and a trial that repeats is no try."""
+        streams = [(own, Random(derive_seed(seed, "search", own.key))) for own in ranges]  # noqa: S311  # no secret
+        written = [self._written(trial, own) for own in ranges]
+        found: dict[str, Point] = {}
+        for _ in range(_DRAWS_PER_TRY * self.tries):
+            drawn = zip(streams, written, strict=True)
+            point = tuple((own.key, own.at(stream.random(), value)) for (own, stream), value in drawn)
+            found.setdefault(_canonical(point), point)
+            if len(found) == self.tries:
+                return list(found.values())
+        problem = f"are more than {trial.initializer.name} has values that differ; give it more, or fewer tries"
+        raise self.document.error(("tune", "tries"), problem)
+
+    def _written(self, trial: TrialDraft, own: Range) -> Any:
+        """Return the value that the suite writes, which a range of its multiples needs."""
+        value = written_value(trial, own.key)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if own.scale == "times" and not (is_number and value > 0 and math.isfinite(own.values[1] * value)):
+            problem = f"multiplies what the suite writes, which must be above 0 and stay finite, got {show(value)}"
+            raise self.document.error(("tune", own.key, "times"), problem)
+        return value
 
     def _grid(self, trial: TrialDraft, ranges: Sequence[Range]) -> list[Point]:
         initializer = trial.initializer.name
@@ -201,22 +220,29 @@ class Search:
         axes = [
             [(own.key, value) for value in own.values]
             if own.scale == "list"
-            else [(own.key, own.at(i / (each - 1), _written(trial, own))) for i in range(each)]
+            else [(own.key, own.at(i / (each - 1), self._written(trial, own))) for i in range(each)]
             for own in ranges
         ]
         points = list(itertools.product(*axes))
-        if len(set(points)) < len(points):
+        if len(set(map(_canonical, points))) < len(points):
+            if not bounded:
+                raise self.document.error(("tune",), "names a value twice")
             raise self.document.error(("tune", bounded[0].key), f"has fewer than {each} values that differ")
         return points
+
+
+def written_value(trial: TrialDraft, key: str) -> Any:
+    """Return the value of a key such as ``recipe.lr`` that a trial has."""
+    kind, _, name = key.partition(".")
+    return getattr(trial.recipe, name) if kind == "recipe" else trial.initializer.arguments[name]
 
 
 _OTHERWISE = "give each key a list, in numbers that agree, or points: random"
 
 
-def _written(trial: TrialDraft, own: Range) -> Any:
-    """Return the value of a key that the suite writes."""
-    kind, _, name = own.key.partition(".")
-    return getattr(trial.recipe, name) if kind == "recipe" else trial.initializer.arguments[name]
+def _canonical(point: Point) -> str:
+    """Return a point as text that is the same for equal values: 1 and 1.0, but not 1 and true."""
+    return json.dumps([[key, float(v) if type(v) is int else v] for key, v in point])
 
 
 def _place(own: Range, value: Any) -> float:
@@ -232,6 +258,8 @@ def _range(document: Document, key: str, written: Any, initializers: Collection[
         SuiteError: the key is none that can be tuned, or its values are neither bounds nor a list.
     """
     place: Key = ("tune", key)
+    if _is_initializer(key, initializers):
+        raise document.error(place, "cannot be tuned: it is an initializer; give each as an entry of initializers")
     types = _types(key, initializers)
     if types is None:
         valid = [*Tune.model_fields, *(f"recipe.{field}" for field in Recipe.model_fields)]
@@ -251,7 +279,14 @@ def _range(document: Document, key: str, written: Any, initializers: Collection[
         raise document.error((*place, scale), f"must be two numbers, the smaller first, got {show(bounds)}")
     if scale != "linear" and bounds[0] <= 0:
         raise document.error((*place, scale), f"must be above 0, got {show(bounds)}")
+    if not math.isfinite(bounds[1] - bounds[0] if scale == "linear" else bounds[1] / bounds[0]):
+        raise document.error((*place, scale), f"is wider than what numbers hold, got {show(bounds)}")
     return Range(key, scale, tuple(bounds), whole="int" in types and "float" not in types)
+
+
+def _is_initializer(key: str, initializers: Collection[str]) -> bool:
+    kind, _, name = key.partition(".")
+    return kind == "initializer" and any(name in INITIALIZERS.get(own).initializer_arguments for own in initializers)
 
 
 def _types(key: str, initializers: Collection[str]) -> set[str] | None:

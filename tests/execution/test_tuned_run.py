@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
 from ledgers import make_scored
+from operations import NoTracking
 from tuned import ERRORS, At, curved
 
 from initbench.data.dataset import Samples, Split
@@ -20,6 +22,7 @@ from initbench.suite.datasets import describe_datasets
 from initbench.suite.load import load_suite
 from initbench.suite.plan import plan
 
+pytestmark = pytest.mark.usefixtures("_without_mlflow")
 BEST = {"kaiming": 0.01, "xavier": 0.1, "lecun": 1.0}
 FLOORS = {"kaiming": 0.08, "xavier": 0.12, "lecun": 0.16}
 FAMILY = """
@@ -42,6 +45,11 @@ tune: {recipe.lr: [0.001, 0.1, 1.0]}
 probes: []
 seeds: 2
 """
+
+
+@pytest.fixture
+def _without_mlflow(monkeypatch):
+    monkeypatch.setattr("initbench.tracking.thread.TrackingThread", NoTracking)
 
 
 def run(folder, text, execute):
@@ -133,6 +141,40 @@ def test_a_final_trial_that_its_search_chooses_no_more_is_compared_no_more(tmp_p
     compared = read_results(again.folder).trials
     assert len(compared) == 3 * 3 * 4
     assert set(compared.loc[compared["treatment"] == "kaiming", "recipe.lr"]) == {0.001}
+
+
+SEARCHED = "tune: {recipe.lr: {log: [0.001, 10]}, tries: 5}\n"
+
+
+def test_what_a_range_that_was_changed_has_searched_is_no_part_of_the_search(tmp_path):
+    run(tmp_path, FAMILY, made_up(family))
+    changed = FAMILY.replace(SEARCHED, "tune: {recipe.lr: [0.02, 0.2, 2.0]}\n")
+    summary = run(tmp_path, changed, made_up(family))
+    results = read_results(summary.folder)
+    assert results.tune.tries == 3
+    assert set(results.searched["recipe.lr"]) == {0.02, 0.2, 2.0}
+    assert {rate for own in chosen(summary.folder, "own").values() for rate in own} == {0.02, 0.2, 2.0}
+    assert "its own search of 3 chose" in " ".join(summary.sentences)
+    # One that is tried again counts again.
+    again = run(tmp_path, FAMILY, made_up(family))
+    assert again.ran == 0
+    assert read_results(again.folder).tune.tries == 5
+    assert chosen(again.folder, "own") == {name: {rate} for name, rate in BEST.items()}
+
+
+def test_trials_of_before_a_suite_tuned_and_of_after_are_kept_apart(tmp_path):
+    plain = FAMILY.replace(SEARCHED, "").replace("lr: 0.1", "lr: 0.3")
+    run(tmp_path, plain, made_up(family))
+    own = FAMILY.replace("tries: 5", "tries: 5, protocols: [own]").replace("lr: 0.1", "lr: 0.3")
+    tuned = run(tmp_path, own, made_up(family))
+    compared = read_results(tuned.folder).trials
+    assert len(compared) == 3 * 3 * 4
+    assert 0.3 not in set(compared["recipe.lr"])
+    again = run(tmp_path, plain, made_up(family))
+    assert again.ran == 0
+    results = read_results(again.folder)
+    assert results.tune is None
+    assert not any(record.spec.get("protocols") for record in records(again.folder))
 
 
 class Sealed(Samples):

@@ -309,6 +309,12 @@ def test_an_initializer_that_reads_the_optimizer_says_so_or_is_refused(register)
         initialize(small("plain"), "secretly")
     with pytest.raises(InitializationError, match="secretly reads the optimizer"):
         initialize(small("plain"), "metainit", base="secretly", steps=1, **RANDOM)
+    # One that runs another, which has declared it, reads it too.
+    register("inside", lambda model, context: context.run("openly", apply, model))
+    register("openly", apply, reads_optimizer=True)
+    with pytest.raises(InitializationError, match="inside reads the optimizer"):
+        initialize(small("plain"), "inside")
+    initialize(small("plain"), "metainit", base="openly", steps=1, **RANDOM)
 
 
 def test_parameter_groups_by_multiplier(register):

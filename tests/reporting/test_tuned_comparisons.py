@@ -413,5 +413,7 @@ def test_what_still_searches_stands_nowhere_beside_what_is_done(tmp_path):
     results = read_results(tmp_path)
     assert set(results.trials["treatment"]) == {"low", "middle"}
     text = render_markdown(contents_of(results))
-    assert "third" not in text.partition("## Conditions")[0]
-    assert "On **other**" in text or "**other**" in text
+    assert "third" not in text.partition("## What happened")[2].partition("## Conditions")[0]
+    assert "**other**" in text
+    said = "have no choice yet, so they stand nowhere below: high on net; high on other; high on third; low on third; "
+    assert said + "middle on third." in render_json(contents_of(results))

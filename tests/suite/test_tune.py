@@ -143,3 +143,24 @@ def test_a_hyperparameter_that_the_suite_crosses_cannot_be_tuned_too():
     crossed = [{"name": "metainit", "steps": [1, 2]}]
     with pytest.raises(SuiteError, match="is tuned, and the suite gives it several values too"):
         planned(initializers=crossed, tune={"initializer.steps": [1, 2]})
+
+
+def test_an_initializer_that_is_an_argument_is_not_tuned_and_what_is_tuned_is_not_compared():
+    with pytest.raises(SuiteError, match=r"tune.initializer.base: cannot be tuned: it is an initializer"):
+        planned(initializers=["metainit"], tune={"initializer.base": ["kaiming", "orthogonal"]})
+    with pytest.raises(SuiteError, match=r"compare: recipe.lr is tuned"):
+        planned(tune={"recipe.lr": [0.1, 0.2]}, compare=["initializer", "recipe.lr"])
+
+
+def test_a_shared_rate_alone_needs_one_that_all_try():
+    rules = [{"when": {"initializer": "xavier"}, "recipe": {"lr": 0.07}}]
+    tune = {"recipe.lr": {"times": [0.1, 10]}, "tries": 3, "protocols": ["shared"]}
+    with pytest.raises(SuiteError, match=r"tune.protocols: shared needs a rate that all treatments"):
+        planned(initializers=["xavier", "kaiming"], recipe={"lr": 0.1}, rules=rules, tune=tune)
+
+
+def test_random_points_are_as_many_different_ones_as_tries():
+    tune = {"recipe.lr": [0.1, 0.2], "initializer.steps": {"linear": [1, 40]}, "points": "random", "tries": 12}
+    trials = planned(initializers=["metainit"], tune=tune, seeds=2).trials
+    searches = [trial for trial in trials if trial.phase == "search"]
+    assert len(searches) == len({trial.id for trial in searches}) == 2 * 12

@@ -24,7 +24,7 @@ _RANGES = [
 
 
 def edges_of(tries: pd.DataFrame, chosen: Mapping[tuple[str, str], pd.DataFrame]) -> dict[tuple[str, str], str]:
-    """Return the cells of which some seed chose the smallest or the largest rate that it tried.
+    """Return the cells of which some seed chose the smallest or the largest rate that it tried, and trained at it.
 
     Args:
         tries: as from `searches.tries`.
@@ -36,14 +36,18 @@ def edges_of(tries: pd.DataFrame, chosen: Mapping[tuple[str, str], pd.DataFrame]
     found = {}
     for (workload, treatment), searched in tries.groupby(["workload", "treatment"], sort=False):
         own = chosen.get((str(workload), str(treatment)))
-        ends = searched.groupby("seed")["rate"].agg(["min", "max"])
         if own is None:
             continue
-        # With one search for all seeds its ends are those of every seed.
-        low, high = (own["seed"].map(ends[end]).fillna(ends[end].iloc[0]) for end in ("min", "max"))
-        names = [name for name, end in (("smallest", low), ("largest", high)) if (own["rate"] == end).any()]
-        if names and (low < high).any():
-            found[str(workload), str(treatment)] = ", ".join(names)
+        ends = searched.groupby("seed")["rate"].agg(["min", "max"])
+        trained = set(searched.loc[searched["is_trained"], ["seed", "rate"]].itertuples(index=False, name=None))
+        at = set()
+        for seed, rate in zip(own["seed"], own["rate"], strict=True):
+            searching = seed if seed in ends.index else ends.index[0]  # one search for all seeds
+            low, high = ends.loc[searching]
+            if low < high and (searching, rate) in trained:
+                at |= {name for name, end in (("smallest", low), ("largest", high)) if rate == end}
+        if at:
+            found[str(workload), str(treatment)] = ", ".join(sorted(at, reverse=True))
     return found
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _OPTIMIZERS = {"sgd": "SGD", "signsgd": "signSGD", "adam": "Adam", "adamw": "AdamW"}
 _MOST_NAMED = 3
+_MOST_LISTED = 20
 
 
 def facts_line(results: Results) -> str:
@@ -70,7 +71,22 @@ def notices(results: Results) -> list[str]:
             f"{len(contents)} datasets have the name {name} and other content ({listed(sorted(contents.values()))}): "
             "they are different datasets, and their trials are kept apart."
         )
-    return [*texts, *results.source.notes]
+    return [*texts, *_awaited(results), *results.source.notes]
+
+
+def _awaited(results: Results) -> list[str]:
+    """Return who stands nowhere below, for its searches have no choice yet."""
+    places = ["workload", "treatment"]
+    compared = set(results.trials[places].itertuples(index=False, name=None))
+    searched = results.searches[places].drop_duplicates().itertuples(index=False, name=None)
+    missing = sorted({f"{own[1]} on {own[0]}" for own in searched if own not in compared})
+    if not missing or not compared:
+        return []
+    named = "; ".join(missing[:_MOST_LISTED])
+    if len(missing) > _MOST_LISTED:
+        named += f"; and {len(missing) - _MOST_LISTED} more"
+    stand = "it stands" if len(missing) == 1 else "they stand"
+    return [f"Searches of which a trial is missing or failed have no choice yet, so {stand} nowhere below: {named}."]
 
 
 def _datasets(records: Sequence[TrialRecord]) -> str:
