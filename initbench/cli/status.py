@@ -104,6 +104,8 @@ def _counts(found: Status) -> str:
     if found.left is not None:
         waiting = max(found.left - len(found.now), 0)
         parts.append(f"{waiting} left")
+    if found.awaited:
+        parts.append(f"up to {found.awaited} more follow from what searches find")
     return ", ".join(parts)
 
 

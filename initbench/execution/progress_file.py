@@ -52,13 +52,20 @@ class Asked:
     smoke: bool = False
 
 
-def write_plan(ledger: Ledger, asked: Asked, trials: Iterable[TrialSpec]) -> None:
+def write_plan(ledger: Ledger, asked: Asked, trials: Iterable[TrialSpec], awaited: int = 0) -> None:
     """Write what was asked for and which trials it comes to.
+
+    Args:
+        ledger: of the suite.
+        asked: of the command line.
+        trials: that are known.
+        awaited: how many more follow, at most, from what searches find.
 
     Raises:
         InitbenchError: the folder cannot be written.
     """
     data = {"schema": SCHEMA, "asked": asdict(asked), "trials": [trial.id for trial in trials]}
+    data |= {"awaited": awaited} if awaited else {}
     ledger.write_file(ledger.folder / PLAN_FILE, json.dumps(data, allow_nan=False))
 
 
@@ -69,10 +76,12 @@ class StoredPlan:
     Attributes:
         asked: of the command line.
         trials: the ids of what was to run.
+        awaited: how many more follow, at most, from what searches find.
     """
 
     asked: Asked
     trials: tuple[str, ...]
+    awaited: int = 0
 
 
 def read_plan(folder: Path) -> StoredPlan | None:
@@ -92,7 +101,10 @@ def read_plan(folder: Path) -> StoredPlan | None:
     if not all(map(_are_texts, lists)) or type(asked["smoke"]) is not bool or type(seeds) not in {int, type(None)}:
         raise InitbenchError(f"{path}: does not say what was asked for; initbench run SUITE writes it anew")
     assignments, only, plugins = map(tuple, lists)
-    return StoredPlan(Asked(assignments, seeds, only, plugins, asked["smoke"]), tuple(data["trials"]))
+    awaited = data.get("awaited", 0)
+    if type(awaited) is not int or awaited < 0:
+        raise InitbenchError(f"{path}: awaited is no number of trials; initbench run SUITE writes it anew")
+    return StoredPlan(Asked(assignments, seeds, only, plugins, asked["smoke"]), tuple(data["trials"]), awaited)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

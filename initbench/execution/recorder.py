@@ -176,7 +176,7 @@ class Recorder:
 
     def _write_plan(self) -> None:
         if self.asked is not None:
-            write_plan(self.ledger, self.asked, self.round.planned)
+            write_plan(self.ledger, self.asked, self.round.planned, self.round.awaited)
 
     def go_on(self, following: Round, records: Mapping[str, TrialRecord]) -> None:
         """Take what runs next.

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError
-from initbench.execution.progress_file import PROGRESS_FILE, read_json, read_plan
+from initbench.execution.progress_file import PROGRESS_FILE, StoredPlan, read_json, read_plan
 from initbench.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Status:
         diverged: how many have a loss that is not finite for a result.
         failed: how many came to no result.
         left: how many have no record; None where the total is not known.
+        awaited: how many more follow, at most, from what searches find.
         others: how many records are of trials that the suite does not plan.
         per_hour: trials that ended in an hour of this run; None where none has.
         seconds_left: the driver's estimate, less what has passed since; None where it has none.
@@ -93,6 +94,7 @@ class Status:
     diverged: int
     failed: int
     left: int | None
+    awaited: int
     others: int
     per_hour: float | None
     seconds_left: float | None
@@ -130,17 +132,17 @@ class StatusReader:
         """
         folder, problems = self.ledger.folder, []
         running = self.ledger.is_locked()
-        planned: tuple[str, ...] | None = None
+        stored: StoredPlan | None = None
         progress: dict[str, Any] = {}
         try:
             stored = read_plan(folder)
-            planned = None if stored is None else stored.trials
         except InitbenchError as error:
             problems.append(str(error))
         try:
             progress = _progress(folder)
         except InitbenchError as error:
             problems.append(str(error))
+        planned = None if stored is None else stored.trials
         entries, damaged = self._entries()
         ids = set(entries) if planned is None else set(planned)
         counts = Counter(entry.status for i, entry in entries.items() if i in ids)
@@ -163,6 +165,7 @@ class StatusReader:
             diverged=counts["diverged"],
             failed=counts["failed"],
             left=None if planned is None else len(ids - set(entries)),
+            awaited=0 if stored is None else stored.awaited,
             others=len(set(entries) - ids),
             per_hour=per_hour,
             seconds_left=None if left is None else max(left - (now - progress["updated_at"]), 0.0),

@@ -10,11 +10,15 @@ from ledgers import make_scored
 from operations import NoTracking
 from tuned import ERRORS, At, curved
 
+from initbench.cli.status import lines
 from initbench.data.dataset import Samples, Split
 from initbench.execution import trial as trial_module
 from initbench.execution.driver import run_suite
+from initbench.execution.failure import failed_record
 from initbench.execution.in_process import run_in_process
+from initbench.execution.progress_file import Asked
 from initbench.execution.recorder import Progress
+from initbench.execution.status import StatusReader
 from initbench.ledger import Ledger
 from initbench.reporting.analyses.protocols import protocols
 from initbench.reporting.results import read_results
@@ -52,7 +56,7 @@ def _without_mlflow(monkeypatch):
     monkeypatch.setattr("initbench.tracking.thread.TrackingThread", NoTracking)
 
 
-def run(folder, text, execute):
+def run(folder, text, execute, asked=None):
     """Run a suite in a folder as the command line does; return the summary."""
     path = folder / "suite.yaml"
     path.write_text(text, encoding="utf-8")
@@ -62,8 +66,8 @@ def run(folder, text, execute):
     def replan(found):
         return plan(suite, descriptions=described, found=found)
 
-    progress = Progress()
-    return run_suite(suite, replan({}), folder / "runs" / suite.name, execute, progress=progress, replan=replan)
+    place = folder / "runs" / suite.name
+    return run_suite(suite, replan({}), place, execute, progress=Progress(), asked=asked, replan=replan)
 
 
 def made_up(outcome):
@@ -141,6 +145,32 @@ def test_a_final_trial_that_its_search_chooses_no_more_is_compared_no_more(tmp_p
     compared = read_results(again.folder).trials
     assert len(compared) == 3 * 3 * 4
     assert set(compared.loc[compared["treatment"] == "kaiming", "recipe.lr"]) == {0.001}
+
+
+def test_a_search_that_fails_is_said_wherever_its_final_trials_are_missed(tmp_path):
+    """Its cell has no own rate, and nobody of its workload a shared one."""
+
+    def failing(at):
+        if (at.treatment, at.workload, at.rate, at.split, at.seed) == ("lecun", "2", 0.1, "validation", 0):
+            raise RuntimeError("broken")
+        return family(at)
+
+    whole = made_up(failing)
+
+    def execute(job, observer):
+        observer.ready()
+        for spec in job.trials:
+            try:
+                whole(replace(job, trials=(spec,)), observer)
+            except RuntimeError:
+                observer.finished(failed_record(spec, "RuntimeError", "broken", "", {}))
+
+    summary = run(tmp_path, FAMILY, execute, asked=Asked())
+    assert summary.statuses["failed"] == 1
+    assert summary.statuses["missing"] == 1 + 3  # its own, and the shared ones of three treatments at that seed
+    found = StatusReader(summary.folder).read()
+    assert (found.awaited, found.left) == (4, 0)
+    assert "up to 4 more follow from what searches find" in " ".join(lines(found))
 
 
 SEARCHED = "tune: {recipe.lr: {log: [0.001, 10]}, tries: 5}\n"
