@@ -74,9 +74,21 @@ def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 def run_name(record: TrialRecord, labels: Mapping[str, str]) -> str:
     """Return the run's name: ``kaiming · wrn[depth=28, width=1] · seed 0``, with the dataset where there are several.
 
-    The initializer is what is compared, so it comes first: the UI cuts names after some twenty characters.
+    The initializer is what is compared, so it comes first: the UI cuts names after some twenty characters. In a suite
+    that tunes the name says what was tried, ``· search lr=0.01``, or which protocols come to it, ``· own, shared``.
     """
-    return f"{labels['initializer']} · {labels['place']} · seed {record.spec['seed']}"
+    name = f"{labels['initializer']} · {labels['place']} · seed {record.spec['seed']}"
+    return " · ".join(filter(None, [name, _tuned(record.spec)]))
+
+
+def _tuned(spec: Mapping[str, Any]) -> str:
+    if not (keys := spec.get("tuned")):
+        return ""
+    if spec["phase"] != "search":
+        return ", ".join(spec.get("protocols", ()))
+    values = spec["recipe"] | spec["initializer"]["arguments"]
+    names = [key.partition(".")[2] for key in keys]
+    return "search " + ", ".join(f"{name}={value_text(values[name])}" for name in names)
 
 
 def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
@@ -100,6 +112,8 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
         "phase": spec["phase"],
     }
     result |= {key: _text(arguments[key]) for key in ("depth", "width") if key in arguments}
+    if protocols := spec.get("protocols"):
+        result["protocols"] = ", ".join(protocols)
     if record.task:
         result |= {"task": record.task["name"], "metric": record.task["primary"]}
     if record.error:

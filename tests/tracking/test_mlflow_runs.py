@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,21 @@ def test_a_curve_in_the_store_has_one_value_per_increasing_step(store):
     assert [step for step, _ in store.curve(run, "train_loss")] == [
         STEPS_PER_EPOCH * (epoch + 1) for epoch in range(EPOCHS)
     ]
+
+
+def test_trials_of_a_search_are_told_apart_and_what_is_chosen_no_more_says_so_no_more(store):
+    spec = make_record().spec
+    recipe = {"recipe": spec["recipe"] | {"lr": 0.03}, "tuned": ["recipe.lr"]}
+    searched = replace(make_record(), id="a" * 64, spec=spec | recipe | {"phase": "search"})
+    chosen = replace(make_record(), id="b" * 64, spec=spec | recipe | {"protocols": ["shared", "own"]})
+    tracker = store.tracker()
+    for record in (searched, chosen):
+        log_trial(tracker, record)
+    [one], [other] = store.runs(searched.id), store.runs(chosen.id)
+    assert one.info.run_name.endswith("seed 0 · search lr=0.03")
+    assert other.info.run_name.endswith("seed 0 · shared, own")
+    assert (one.data.tags.get("protocols"), other.data.tags["protocols"]) == (None, "shared, own")
+    assert log_trial(store.tracker(), chosen.without_labels_of_tuning()) == "replaced"
+    [after] = store.runs(chosen.id)
+    assert after.info.run_name.endswith("seed 0")
+    assert "protocols" not in after.data.tags
