@@ -73,7 +73,7 @@ def read_request(
 
 
 def _plan(suite: Suite, only: list[str], descriptions: Sequence[Described], found: Mapping[str, Searched]) -> Plan:
-    from initbench.suite.plan import plan
+    from initbench.suite.planning import plan
 
     return plan(suite, only, descriptions=descriptions, found=found)
 
