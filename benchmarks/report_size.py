@@ -24,7 +24,7 @@ from initbench.reporting.report import write_report
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 
 if TYPE_CHECKING:
     from initbench.suite.spec import TrialSpec

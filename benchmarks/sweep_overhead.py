@@ -67,7 +67,7 @@ def bare(text: str) -> list[float]:
     from initbench.suite.datasets import describe_datasets
     from initbench.suite.document import parse
     from initbench.suite.load import suite_of
-    from initbench.suite.planning import plan
+    from initbench.suite.plan import plan
 
     suite = suite_of(parse(text, "suite.yaml"))
     specs = [trial.model_dump_json() for trial in plan(suite, descriptions=describe_datasets(suite)).trials]

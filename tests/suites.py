@@ -8,7 +8,7 @@ from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
 from initbench.suite.overrides import override
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 
 VALID = """\
 name: valid

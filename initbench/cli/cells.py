@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.suite.load import Suite
-    from initbench.suite.plan import Plan
+    from initbench.suite.planned import Plan
     from initbench.suite.spec import TrialDraft
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from initbench.ledger import TrialRecord
     from initbench.suite.load import Suite
-    from initbench.suite.plan import Plan
+    from initbench.suite.planned import Plan
     from initbench.suite.spec import TrialSpec
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initbench.reporting.statistics.power import SeedSpread
-    from initbench.suite.plan import Plan
+    from initbench.suite.planned import Plan
 
 
 def plan_power(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from initbench.suite.choice import Searched
     from initbench.suite.datasets import Described
     from initbench.suite.load import Suite
-    from initbench.suite.plan import Plan
+    from initbench.suite.planned import Plan
 
 _SMOKE = "a smoke run: a few trials of two steps each on random data; its results mean nothing"
 
@@ -73,7 +73,7 @@ def read_request(
 
 
 def _plan(suite: Suite, only: list[str], descriptions: Sequence[Described], found: Mapping[str, Searched]) -> Plan:
-    from initbench.suite.planning import plan
+    from initbench.suite.plan import plan
 
     return plan(suite, only, descriptions=descriptions, found=found)
 

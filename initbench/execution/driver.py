@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from initbench.plugins import PluginFile
     from initbench.suite.choice import Searched
     from initbench.suite.load import Suite
-    from initbench.suite.plan import Plan
+    from initbench.suite.planned import Plan
     from initbench.suite.spec import TrialSpec
 
     Replan = Callable[[Mapping[str, Searched]], Plan]

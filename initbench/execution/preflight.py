@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from initbench.ledger import TrialRecord
     from initbench.suite.load import Suite
-    from initbench.suite.plan import Plan
+    from initbench.suite.planned import Plan
     from initbench.suite.spec import ComponentSpec, TrialSpec
 
 _MOST_NAMED = 5

@@ -17,7 +17,7 @@ from initbench.suite.treatments import DEFAULT_COMPARE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from initbench.suite.plan import Incompatible
+    from initbench.suite.planned import Incompatible
 
 Refused = tuple[dict[str, Any], str]
 """A cell that cannot run: a spec as plain data, without probes (a `TrialDraft`'s), and the reason."""

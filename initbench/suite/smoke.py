@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from initbench.registry import Registry
     from initbench.suite.load import Suite
-    from initbench.suite.plan import Incompatible, Plan
+    from initbench.suite.planned import Incompatible, Plan
     from initbench.suite.spec import TrialSpec
 
 _SUFFIX = "-smoke"

@@ -21,7 +21,7 @@ import initbench.execution.trial as trial_module
 from initbench.errors import InitbenchError
 from initbench.registry import register_probe
 from initbench.suite.load import load_suite
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

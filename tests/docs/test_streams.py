@@ -16,7 +16,7 @@ from initbench.suite.choice import Searched
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 from suites import plan_of
 
 # MetaInit's batches are noise, GradInit's are training samples; a probe takes both.

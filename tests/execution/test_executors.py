@@ -29,7 +29,7 @@ from initbench.ledger import Ledger
 from initbench.reporting import overview, read_results
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.load import load_suite
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 
 PLUGIN = Path(__file__).with_name("faults.py")
 SUITE = """

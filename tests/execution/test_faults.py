@@ -18,7 +18,7 @@ from initbench.execution.trial_process import TrialProcess
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 
 
 def specs_of(*kinds):

@@ -24,7 +24,7 @@ from initbench.reporting.analyses.protocols import protocols
 from initbench.reporting.results import read_results
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.load import load_suite
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 
 pytestmark = pytest.mark.usefixtures("_without_mlflow")
 BEST = {"kaiming": 0.01, "xavier": 0.1, "lecun": 1.0}

@@ -13,7 +13,7 @@ from initbench.registry import Description
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 from initbench.suite.smoke import smoke
 from suites import BASE, ids, planned
 

@@ -12,7 +12,7 @@ from initbench.suite.choice import Searched, best_at_rates, own_choice, shared_c
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 from suites import BASE
 
 DIVERGED = Searched(math.inf, is_trained=False)

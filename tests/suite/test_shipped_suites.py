@@ -6,7 +6,7 @@ import pytest
 
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.load import load_suite
-from initbench.suite.planning import plan
+from initbench.suite.plan import plan
 
 SUITES = sorted((Path(__file__).parents[2] / "suites").rglob("*.yaml"))
 
