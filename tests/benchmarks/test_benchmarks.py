@@ -130,14 +130,8 @@ def test_every_benchmark_is_run_by_all_and_has_its_section_and_command_in_the_do
 
 
 # Two runs of a sweep, with Ray and without, take over a minute however small: the executors' tests run as much.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in {"report_size", "soak"} else [])
-        for name in NAMES
-        if name != "sweep_overhead"
-    ],
-)
+@pytest.mark.slow  # all of them together take a minute
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"sweep_overhead"}))
 def test_a_benchmark_at_a_tiny_size_gives_rows_with_the_bounds_that_the_docs_show(name, monkeypatch):
     import run_all
     import timing

@@ -174,7 +174,8 @@ def test_a_deleted_record_is_run_again_bitwise(in_process):
     assert active_runs(folder) == Counter(list(before))
 
 
-@pytest.mark.parametrize("executor", ["in-process", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["in-process", "ray"])
 def test_kill_9_of_the_driver_and_the_same_command(in_process, tmp_path, executor):
     """Killed in the middle of the sweep, then run again: the ledger of the uninterrupted run, no MLflow run doubled."""
     shutil.copy(in_process / "suite.yaml", tmp_path)
@@ -197,6 +198,7 @@ def test_kill_9_of_the_driver_and_the_same_command(in_process, tmp_path, executo
     assert active_runs(tmp_path / "runs/faults") == Counter(list(expected))
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(tmp_path):
     (tmp_path / "suite.yaml").write_text(
         SUITE.replace("  - kaiming\n", "  - kaiming\n  - {name: fault, kind: sleep}\n")
