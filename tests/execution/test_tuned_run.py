@@ -128,6 +128,37 @@ def test_a_tuned_suite_that_is_there_runs_nothing_again(tmp_path):
     assert [record.to_json() for record in records(again.folder)] == before
 
 
+class Killed(BaseException):
+    """In the place of kill -9 between two trials."""
+
+
+def test_kills_while_it_searches_and_after_change_nothing(tmp_path):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir()
+    killed.mkdir()
+    first = run(whole, FAMILY, made_up(family))
+    finished = []
+
+    def dying(job, observer):
+        for spec in job.trials:
+            made_up(family)(replace(job, trials=(spec,)), observer)
+            finished.append(spec.id)
+            if len(finished) in {1, 100, 180, 181, 216, 217, 239}:
+                raise Killed
+
+    kills = 0
+    while True:
+        try:
+            again = run(killed, FAMILY, dying)
+            break
+        except Killed:
+            kills += 1
+    assert kills == 7
+    assert len(finished) == len(set(finished)) == first.ran  # no trial ran twice
+    assert again.statuses == first.statuses
+    assert [r.numbers() for r in records(again.folder)] == [r.numbers() for r in records(first.folder)]
+
+
 def test_a_final_trial_that_its_search_chooses_no_more_is_compared_no_more(tmp_path):
     first = run(tmp_path, FAMILY, made_up(family))
 
