@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from initbench.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from pydantic_core import ErrorDetails
 
@@ -36,6 +36,7 @@ _BOUNDS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
+_PLAIN = {"missing": "is required", "finite_number": "must be finite, got {got}"}
 _LENGTHS = {
     "too_short": ("min_length", "at least", "items"),
     "too_long": ("max_length", "at most", "items"),
@@ -76,10 +77,8 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
     kind, got, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return "is an unknown key" + nearest(str(error["loc"][-1]), valid_keys)
-    if kind == "missing":
-        return "is required"
-    if kind == "finite_number":
-        return f"must be finite, got {show(got)}"
+    if kind in _PLAIN:
+        return _PLAIN[kind].format(got=show(got))
     if kind in _TYPE_NAMES:
         return f"must be {_TYPE_NAMES[kind]}, got {show(got)}"
     if kind in _BOUNDS:
@@ -89,6 +88,8 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
         choices = _choices(str(context["expected"]))
         hint = nearest(got, choices, list_all=False) if isinstance(got, str) else ""
         return f"must be one of {', '.join(choices)}; got {show(got)}{hint}"
+    if kind.startswith("union_tag"):
+        return _explain_tag(context)
     if kind in {"too_short", "string_too_short"} and context["min_length"] == 1:
         return "must not be empty"
     if kind in _LENGTHS:
@@ -97,6 +98,16 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
     if kind == "value_error":
         return context["error"].problem if isinstance(context["error"], ArgumentError) else str(context["error"])
     return f"{error['msg']}, got {show(got)}"
+
+
+def _explain_tag(context: Mapping[str, Any]) -> str:
+    """Return what is wrong with the key that says which of several mappings this is."""
+    name = str(context["discriminator"]).strip("'")
+    if "tag" not in context:
+        return f"{name} is required"
+    choices = _choices(str(context["expected_tags"]))
+    hint = nearest(str(context["tag"]), choices, list_all=False)
+    return f"{name} must be one of {', '.join(choices)}; got {show(context['tag'])}{hint}"
 
 
 def argument_of(error: ErrorDetails) -> tuple[str | int, ...]:

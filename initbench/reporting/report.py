@@ -48,6 +48,8 @@ _NOT_IN_EVERY_REPORT = (
         "tunability",
         "searched",
         "stable_rates",
+        "claims",
+        "published",
     ),
 )
 

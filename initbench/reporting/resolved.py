@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import RESOLVED_FILE
+from initbench.suite.claims import Claim, Published
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
 from initbench.suite.treatments import DEFAULT_COMPARE
 
@@ -74,6 +77,41 @@ def read_tune(folder: str | Path) -> dict[str, Any] | None:
     if not isinstance(tune, dict) or tune.get("search", "each") not in {"each", "once"}:
         raise InitbenchError(f"{path}: tune does not say what is searched; initbench run writes the file anew")
     return tune
+
+
+class Stated(NamedTuple):
+    """What a suite says of papers.
+
+    Attributes:
+        claims: that its trials judge.
+        published: numbers that its own stand beside; None for none.
+        seeds: how many it has.
+    """
+
+    claims: tuple[Claim, ...]
+    published: Published | None
+    seeds: int
+
+
+def read_stated(folder: str | Path) -> Stated | None:
+    """Return what a suite says of papers, as its ``resolved.json`` has it; None where it says nothing.
+
+    Raises:
+        LedgerError: another version of initbench wrote the file.
+        InitbenchError: the file is there and damaged.
+    """
+    path = Path(folder) / RESOLVED_FILE
+    resolved = _read(path)
+    if not resolved.get("claims") and resolved.get("published") is None:
+        return None
+    try:
+        claims = TypeAdapter(tuple[Claim, ...]).validate_python(tuple(resolved.get("claims", ())))
+        published = resolved.get("published")
+        numbers = None if published is None else Published.model_validate(published)
+        return Stated(claims, numbers, int(resolved.get("seeds", 1)))
+    except (ValueError, TypeError) as error:
+        problem = f"claims and published are not as a suite has them ({str(error).splitlines()[0]})"
+        raise InitbenchError(f"{path}: {problem}; initbench run writes the file anew") from error
 
 
 def incompatible_entries(refused: Iterable[Incompatible]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from ruamel.yaml.error import YAMLError
 from initbench.errors import InitbenchError
 from initbench.ledger import RESOLVED_FILE
 from initbench.reporting.frame import read_records
-from initbench.reporting.resolved import Refused, read_compare, read_incompatible, read_tune
+from initbench.reporting.resolved import Refused, Stated, read_compare, read_incompatible, read_stated, read_tune
 from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Source:
         notes: what a reader must know of how the records were put together.
         incompatible: the cells that the suites ask for and that cannot run: a spec each, as plain data, and why.
         tunes: what each suite that tunes says of it (`resolved.read_tune`), where that is known.
+        stated: what each suite says of papers, where it says anything.
     """
 
     records: list[TrialRecord]
@@ -44,6 +45,7 @@ class Source:
     compare: tuple[str, ...] = DEFAULT_COMPARE
     incompatible: tuple[Refused, ...] = ()
     tunes: tuple[Mapping[str, Any], ...] = ()
+    stated: tuple[Stated, ...] = ()
 
 
 def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Source:
@@ -65,16 +67,17 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
     found = read_compare(folder) if compare is None else tuple(compare)
     notes: tuple[str, ...] = ()
     try:
-        incompatible, tune = read_incompatible(folder), read_tune(folder)
+        incompatible, tune, stated = read_incompatible(folder), read_tune(folder), read_stated(folder)
     except InitbenchError:
         if compare is None:
             raise
         # Who says what is compared has a report of a folder whose resolved.json is damaged too.
-        incompatible, tune = (), None
+        incompatible, tune, stated = (), None, None
         name = records[0].spec["suite"]
         notes = (f"Which pairs of {name} are incompatible is not known: its {RESOLVED_FILE} cannot be read.",)
     tunes = () if tune is None else (tune,)
-    return Source(records, tuple(skipped), descriptions_of(records, text), notes, found, incompatible, tunes)
+    said = () if stated is None else (stated,)
+    return Source(records, tuple(skipped), descriptions_of(records, text), notes, found, incompatible, tunes, said)
 
 
 def descriptions_of(records: Sequence[TrialRecord], suite_file: str) -> dict[str, str]:
@@ -136,12 +139,22 @@ def join(sources: Sequence[Source]) -> Source:
         sources[0].compare,
         _once(pair for source in sources for pair in source.incompatible),
         tuple(tune for source in sources for tune in source.tunes),
+        _stated_once(stated for source in sources for stated in source.stated),
     )
 
 
 def _once(incompatible: Iterable[Refused]) -> tuple[Refused, ...]:
     """Return each pair once: a ledger may be given twice, and its copy beside it."""
     return tuple({json.dumps(pair, sort_keys=True): pair for pair in incompatible}.values())
+
+
+def _stated_once(stated: Iterable[Stated]) -> tuple[Stated, ...]:
+    """Return each once: they hold conditions, which have no hash."""
+    found: list[Stated] = []
+    for one in stated:
+        if one not in found:
+            found.append(one)
+    return tuple(found)
 
 
 def _named_by(record: TrialRecord, names: Iterable[str]) -> TrialRecord:

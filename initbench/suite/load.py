@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initbench.registry import Registry
+    from initbench.suite.claims import Claim, Published
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Suite:
         resources: what each trial takes.
         checkpoints: when trials under way are kept, and where; None for never.
         keep_checkpoints: what stays of the checkpoints of a trial that has a result.
+        published: numbers of a paper; None for none.
+        claims: of a paper.
     """
 
     document: Document
@@ -92,6 +95,8 @@ class Suite:
     resources: Resources
     checkpoints: Checkpoints | None = None
     keep_checkpoints: Literal["none", "last"] = "none"
+    published: Published | None = None
+    claims: tuple[Claim, ...] = ()
 
     def resolved(self) -> dict[str, Any]:
         """Return what a report needs of the suite, as ``resolved.json`` in its folder holds it."""
@@ -101,6 +106,9 @@ class Suite:
             "description": self.description,
             "compare": list(self.compare),
             **({} if self.search is None else {"tune": self.search.resolved()}),
+            **({} if self.published is None else {"published": self.published.model_dump(mode="json")}),
+            **({"claims": [claim.model_dump(mode="json") for claim in self.claims]} if self.claims else {}),
+            **({"seeds": len(self.seeds)} if self.claims else {}),
         }
 
 
@@ -161,6 +169,8 @@ def suite_of(document: Document) -> Suite:
         resources=file.resources,
         checkpoints=file.checkpoints,
         keep_checkpoints=file.keep_checkpoints,
+        published=file.published,
+        claims=tuple(file.claims),
     )
 
 

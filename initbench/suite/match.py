@@ -26,14 +26,27 @@ _COMPONENTS = ("architecture", "initializer", "dataset")
 
 def properties(trial: TrialDraft) -> dict[str, Any]:
     """Return what conditions on a trial can name, defaults included."""
-    found: dict[str, Any] = {"scheme": trial.scheme, "seed": trial.seed}
-    for kind in _COMPONENTS:
-        component: ComponentSpec = getattr(trial, kind)
-        found[kind] = component.name
-        found.update(_dotted(kind, component.arguments))
-    found |= {f"recipe.{name}": value for name, value in trial.recipe}
+    components: dict[str, ComponentSpec] = {kind: getattr(trial, kind) for kind in _COMPONENTS}
+    named = {kind: (component.name, component.arguments) for kind, component in components.items()}
+    return _properties(trial.scheme, trial.seed, named, dict(trial.recipe))
+
+
+def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `properties` does, of a trial's spec as plain data, as a record holds it."""
+    named = {kind: (spec[kind]["name"], spec[kind]["arguments"]) for kind in _COMPONENTS}
+    return _properties(spec["scheme"], spec["seed"], named, spec["recipe"])
+
+
+def _properties(
+    scheme: str, seed: int, components: Mapping[str, tuple[str, Mapping[str, Any]]], recipe: Mapping[str, Any]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"scheme": scheme, "seed": seed}
+    for kind, (name, arguments) in components.items():
+        found[kind] = name
+        found.update(_dotted(kind, arguments))
+    found |= {f"recipe.{name}": value for name, value in recipe.items()}
     # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
-    return trial.architecture.arguments | found
+    return dict(components["architecture"][1]) | found
 
 
 def kind_of(key: str) -> str:

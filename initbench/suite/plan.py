@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from initbench.errors import DataError, SuiteError
+from initbench.suite.claim_check import check_claims
 from initbench.suite.compatibility import Compatibility, Refusal
 from initbench.suite.crossing import MOST_TRIALS
 from initbench.suite.datasets import Awaited
@@ -123,6 +124,7 @@ class _Planner:
         self.refused: dict[str, Incompatible] = {}
         self.undescribed: dict[int, list[TrialDraft]] = {}
         self.excluded = 0
+        self.claimed: list[dict[str, Any]] = []
 
     def add(
         self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
@@ -136,6 +138,8 @@ class _Planner:
             self.excluded += 1
             return
         selected = all(meets)
+        if seed == self.suite.seeds[0] and (self.suite.claims or self.suite.published):
+            self.claimed.append(found)
         refusal = self._refusal(draft, dataset, architecture, needed)
         tries = () if self.tries is None or refusal is not None else self.tries.made(draft)
         for one in tries:  # a cell that could not try all that the others try runs at none of it
@@ -208,6 +212,7 @@ class _Planner:
             SuiteError: see `plan`.
         """
         _check_conditions(self.suite, self.rules.conditions, self.exclude, self.seen)
+        check_claims(self.suite, self.claimed, self.seen, _changed(self.suite))
         _check_filters(self.only, self.filters, self.seen)
         trials, unselected = self.once.trials()
         if not trials and not self.incompatible and not any(self.undescribed.values()):
@@ -237,9 +242,14 @@ def _scheme(architecture: Choice, needed: str | None) -> dict[str, Any]:
     return {"scheme": architecture.scheme or "standard", "scheme_named_by": ("suite",)}
 
 
+def _changed(suite: Suite) -> set[str]:
+    """Return the kinds that the command line has changed, as conditions call them."""
+    return {_KINDS[str(key[0])] for key in suite.document.overrides if key[0] in _KINDS}
+
+
 def _check_conditions(suite: Suite, rules: list[Matcher], exclude: list[Matcher], seen: Seen) -> None:
     """Refuse conditions that are never met: they are misspelled."""
-    changed = {_KINDS[str(key[0])] for key in suite.document.overrides if key[0] in _KINDS}
+    changed = _changed(suite)
     conditions: list[tuple[Key, Matcher]] = [(("rules", index, "when"), rule) for index, rule in enumerate(rules)]
     conditions += [(("exclude", index), condition) for index, condition in enumerate(exclude)]
     for key, matcher in conditions:

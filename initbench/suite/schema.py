@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from initbench.suite.claims import Claim, Published, key_as_written, keys_at
 from initbench.suite.treatments import DEFAULT_COMPARE
 from initbench.suite.tune import Tune
 from initbench.training.recipe import Recipe
@@ -180,6 +181,8 @@ class SuiteFile(BaseModel):
         checkpoints: when trials under way are kept, and where; null for never.
         keep_checkpoints: ``last`` keeps the network as it is after the last step; ``none`` removes the checkpoints of a
             trial that has come to a result.
+        published: numbers of a paper that stand beside the suite's; None for none.
+        claims: of a paper, judged by the suite's trials.
     """
 
     model_config = _STRICT
@@ -199,6 +202,16 @@ class SuiteFile(BaseModel):
     resources: Resources = Resources()
     checkpoints: Annotated[Checkpoints | None, BeforeValidator(_folder_alone)] = Checkpoints()
     keep_checkpoints: Literal["none", "last"] = "none"
+    published: Published | None = None
+    claims: list[Claim] = []
+
+    @field_validator("claims")
+    @classmethod
+    def _no_claim_twice(cls, value: list[Claim]) -> list[Claim]:
+        for name, count in Counter(claim.id for claim in value).items():
+            if count > 1:
+                raise ValueError(f"the claim {name} stands twice")
+        return value
 
     @field_validator("name")
     @classmethod
@@ -247,11 +260,11 @@ def entry_key(document: Document, section: str, index: int) -> Key:
 
 
 def _as_written(document: Document, key: Key) -> Key:
-    """Return a key without the index that `_listed` has put into it."""
+    """Return a key without what validation has put into it: the index of `_listed`, and the kind of a criterion."""
     section, *rest = key
     if section in _ONE_OR_SEVERAL and rest and isinstance(rest[0], int):
         return (*entry_key(document, str(section), rest[0]), *rest[1:])
-    return key
+    return key_as_written(key)
 
 
 def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
@@ -280,4 +293,4 @@ def _valid_keys(key: Key) -> list[str]:
         "tune": Tune,
     }
     owner = SuiteFile if len(key) == 1 else owners.get(key[0])
-    return list(owner.model_fields) if owner else []
+    return list(owner.model_fields) if owner else keys_at(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initbench.reporting.analyses.claims import claims
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.cost import cost
 from initbench.reporting.analyses.depth import depth_profile
@@ -11,6 +12,7 @@ from initbench.reporting.analyses.divergence import divergence
 from initbench.reporting.analyses.layers import layers
 from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.protocols import protocols
+from initbench.reporting.analyses.published import published
 from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.training import training_curves
 from initbench.reporting.analyses.tunability import tunability
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.results import Results
 
+_OF_PAPERS = (claims, published)
 _OF_OUTCOMES = (compare, protocols, tunability, stable_rates, predict)
 _OF_ANY = (cost, training_curves, depth_profile, tuning, layers)
 _MORE_OF_OUTCOMES = (divergence, variance)
@@ -41,6 +44,7 @@ def every_analysis(results: Results) -> Iterator[Analysis]:
         return
     has_outcomes = len(results.judged) > 0
     makers = [
+        *_OF_PAPERS,
         *(_OF_OUTCOMES if has_outcomes else ()),
         *_OF_ANY,
         *(_MORE_OF_OUTCOMES if has_outcomes else ()),
