@@ -1,0 +1,215 @@
+"""Claims: every kind of criterion against cases judged by hand, and how often it is held where nothing is in it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from planted import planted
+from pydantic import TypeAdapter
+
+from initbench.reporting.analyses.claims import claims
+from initbench.reporting.analyses.published import published
+from initbench.reporting.claims.evidence import Group
+from initbench.reporting.claims.judge import chance_of, judge, judge_correlations
+from initbench.reporting.claims.judged import judge_claims
+from initbench.reporting.resolved import Stated
+from initbench.reporting.results import Results
+from initbench.reporting.source import Source
+from initbench.suite.claims import AnyCriterion, Claim, Published
+
+A, B = {"initializer": "metainit"}, {"initializer": "kaiming"}
+DIVERGED = math.inf
+ORDERING = {"judge": "ordering", "lower": A, "higher": B}
+EQUALITY = {"judge": "equality", "between": [A, B], "within": 0.02}
+LEAD = {"judge": "lead", "lower": A, "higher": B}
+NOT_WORSE = {"judge": "not_worse", "of": A, "than": B, "within": 0.01}
+TRAINS = {"judge": "trains", "of": A, "at_most": 0.45}
+AT_CHANCE = {"judge": "at_chance", "of": A}
+WITHIN = {"judge": "within", "of": A, "at_least": 0.995, "at_most": 1.005}
+
+
+def criterion(**fields):
+    return TypeAdapter(AnyCriterion).validate_python(fields)
+
+
+def group(*sides, chance=None):
+    values = tuple(np.array(side, dtype=float) for side in sides)
+    at_chance = tuple(np.zeros(len(side)) for side in sides) if chance is None else (np.array(chance, dtype=float),)
+    return Group("", tuple(range(len(sides[0]))), values, at_chance, lacking=False)
+
+
+def status(fields, *sides, chance=None, sign=1.0):
+    return judge(criterion(**fields), group(*sides, chance=chance), sign=sign).status
+
+
+# What was measured at five seeds, and what that comes to by the rules that the criteria state.
+CASES = [
+    ("lower at 5 of 5", ORDERING, [[0.1] * 5, [0.2, 0.2, 0.2, 0.2, 0.11]], "held"),
+    ("lower at 4 of 5", ORDERING, [[0.1] * 5, [0.2, 0.2, 0.2, 0.2, 0.1]], "undecided"),
+    ("higher at 3 of 5", ORDERING, [[0.3, 0.3, 0.3, 0.1, 0.1], [0.2] * 5], "undecided"),
+    ("higher at 4 of 5", ORDERING, [[0.3, 0.3, 0.3, 0.3, 0.1], [0.2] * 5], "did not hold"),
+    ("the other diverged", ORDERING, [[0.9] * 5, [DIVERGED] * 5], "held"),
+    ("both diverged at one seed", ORDERING, [[0.1] * 4 + [DIVERGED], [0.2] * 4 + [DIVERGED]], "undecided"),
+    ("by 15 points, as asked", ORDERING | {"by": 0.15}, [[0.1] * 5, [0.26] * 5], "held"),
+    ("by 15 points at one of 5", ORDERING | {"by": 0.15}, [[0.1] * 5, [0.26, 0.2, 0.2, 0.2, 0.2]], "did not hold"),
+    ("five times as large", ORDERING | {"factor": 5.0}, [[1.0] * 5, [5.1] * 5], "held"),
+    ("twice as large", ORDERING | {"factor": 5.0}, [[1.0] * 5, [2.0] * 5], "did not hold"),
+    # Differences 0.05, 0.06, 0.07: mean 0.06, s 0.01, t(2, 97.5 %) = 4.303: ± 0.0248.
+    ("a lead above 0.03", LEAD | {"by": 0.03}, [[0.0] * 3, [0.05, 0.06, 0.07]], "held"),
+    ("a lead not told from 0.04", LEAD | {"by": 0.04}, [[0.0] * 3, [0.05, 0.06, 0.07]], "undecided"),
+    ("a lead below 0.09", LEAD | {"by": 0.09}, [[0.0] * 3, [0.05, 0.06, 0.07]], "did not hold"),
+    # 90 % interval of these: t(2, 95 %) = 2.920, 0.06 ± 0.0169.
+    ("equal within 0.08", EQUALITY | {"within": 0.08}, [[0.0] * 3, [0.05, 0.06, 0.07]], "held"),
+    ("equal within 0.07", EQUALITY | {"within": 0.07}, [[0.0] * 3, [0.05, 0.06, 0.07]], "undecided"),
+    ("not within 0.03", EQUALITY | {"within": 0.03}, [[0.0] * 3, [0.05, 0.06, 0.07]], "did not hold"),
+    ("bitwise equal", EQUALITY, [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]], "held"),
+    ("one diverged", EQUALITY, [[0.1, 0.2, DIVERGED], [0.1, 0.2, 0.3]], "undecided"),
+    ("worse by 0.06 ± 0.017", NOT_WORSE | {"within": 0.08}, [[0.05, 0.06, 0.07], [0.0] * 3], "held"),
+    ("worse than allowed", NOT_WORSE | {"within": 0.03}, [[0.05, 0.06, 0.07], [0.0] * 3], "did not hold"),
+    ("much better", NOT_WORSE, [[0.0] * 3, [0.05, 0.06, 0.07]], "held"),
+    ("outside at 2 of 5", WITHIN, [[1.0, 1.0, 1.0, 0.9, 0.9]], "undecided"),
+    ("outside at 3 of 5", WITHIN, [[1.0, 1.0, 0.9, 0.9, 0.9]], "did not hold"),
+    ("inside at all", WITHIN, [[1.0, 0.996, 1.004, 1.0, 1.0]], "held"),
+    ("inside at both of two", WITHIN, [[1.0, 1.0]], "undecided"),
+]
+
+
+@pytest.mark.parametrize(("fields", "sides", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_a_criterion_is_judged_as_by_hand(fields, sides, expected):
+    assert status(fields, *sides) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "chance", "trains", "at_chance"),
+    [
+        ([0.1] * 5, [0] * 5, "held", "did not hold"),
+        ([0.1] * 4 + [0.5], [0] * 5, "undecided", "did not hold"),
+        ([0.9] * 5, [1] * 5, "did not hold", "held"),
+        ([0.1] * 3 + [0.9] * 2, [0] * 3 + [1] * 2, "undecided", "did not hold"),
+        ([0.1] * 2 + [0.9] * 2 + [DIVERGED], [0] * 2 + [1] * 3, "did not hold", "did not hold"),
+        ([0.9] * 4 + [0.8], [1] * 4 + [0], "did not hold", "did not hold"),
+    ],
+)
+def test_training_and_chance_are_two_questions(values, chance, trains, at_chance):
+    assert status(TRAINS, values, chance=chance) == trains
+    assert status(AT_CHANCE, values, chance=chance) == at_chance
+
+
+def test_at_chance_may_ask_for_more_before_it_is_refuted():
+    lenient = AT_CHANCE | {"unless_below": 0.8, "refuted_at": 0.8}
+    assert status(lenient, [0.85] * 5, chance=[0] * 5) == "undecided"
+    assert status(lenient, [0.7] * 4 + [0.9], chance=[0] * 4 + [1]) == "did not hold"
+    assert status(lenient, [0.1] * 5, chance=[0] * 5, sign=-1.0) == "undecided"  # of accuracies, lower is worse
+
+
+def test_a_lead_may_be_compared_with_another():
+    fields = LEAD | {"beyond": {"lower": A, "higher": B}}
+    far, near = [[0.0] * 3, [0.3, 0.31, 0.32]], [[0.0] * 3, [0.1, 0.1, 0.11]]
+    assert status(fields, *far, *near) == "held"
+    assert status(fields, *near, *far) == "did not hold"
+
+
+def test_correlations_over_networks():
+    assert judge_correlations(np.array([0.8, 0.9, 0.85, 0.8]), 0.5).status == "held"
+    assert judge_correlations(np.array([0.1, 0.0, -0.1, 0.05]), 0.5).status == "did not hold"
+    assert judge_correlations(np.array([0.9, 0.0, 0.5, 0.4]), 0.5).status == "undecided"
+
+
+WORLDS = 4000
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 8])
+@pytest.mark.parametrize("fields", [ORDERING, LEAD, EQUALITY | {"within": 1.0}, NOT_WORSE | {"within": 1.0}])
+def test_what_is_false_is_held_as_seldom_as_said(fields, seeds):
+    """Normal outcomes at the edge of the claim: equal ones, or of two that must be equal within 1 one that is 1 more."""
+    draws = np.random.default_rng(7)
+    edge = 1.0 if "within" in fields else 0.0
+    criterion_ = criterion(**fields)
+    held = sum(
+        judge(criterion_, group(draws.normal(edge, 0.2, seeds), draws.normal(0.0, 0.2, seeds)), sign=1.0).status
+        == "held"
+        for _ in range(WORLDS)
+    )
+    said = chance_of(criterion_, seeds)
+    error = math.sqrt(said * (1 - said) / WORLDS)
+    assert held / WORLDS == pytest.approx(said, abs=3 * error)
+
+
+def results_of(outcomes, claim=None, numbers=None, seeds=5, **options):
+    stated = Stated(() if claim is None else tuple(claim), numbers, seeds)
+    return Results(Source(planted(outcomes, **options), stated=(stated,)))
+
+
+def claim_of(*criteria, name="one"):
+    return Claim.model_validate({"id": name, "claim": "It does.", "source": "a paper", "criteria": list(criteria)})
+
+
+DIGITS = {"digits": {"metainit": [0.1, 0.12, 0.11, 0.1, 0.13], "kaiming": [0.2, 0.25, 0.3, 0.21, None]}}
+
+
+def test_a_claim_is_judged_by_the_trials_of_its_suite():
+    found = claims(results_of(DIGITS, [claim_of(ORDERING, TRAINS)]))
+    (verdict,) = found.verdicts
+    assert [one.status for one in verdict.criteria] == ["held", "held"]
+    assert verdict.status == "held"
+    assert verdict.chance == 2**-5
+    assert str(found.sentences[0]) == "Of 1 claim 1 held."
+    assert "at most 0.031 would" in str(found.sentences[1])
+
+
+def test_one_criterion_that_is_refuted_refutes_the_claim():
+    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING, AT_CHANCE)])).verdicts
+    assert verdict.status == "did not hold"
+
+
+def test_nothing_is_judged_before_all_seeds_are_there():
+    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING)], seeds=8)).verdicts
+    assert verdict.status == "undecided"
+    assert verdict.criteria[0].lacks == "5 of 8 seeds have a result"
+
+
+@pytest.mark.parametrize(
+    "absent", [ORDERING | {"lower": {"initializer": "lsuv"}}, TRAINS | {"of": {"initializer": "lsuv"}}]
+)
+def test_a_side_without_trials_is_not_run(absent):
+    (verdict,) = claims(results_of(DIGITS, [claim_of(absent)])).verdicts
+    assert verdict.status == "not run"
+
+
+def test_each_value_has_to_hold_by_itself():
+    outcomes = {"wrn": DIGITS["digits"], "plain": {"metainit": [0.5] * 5, "kaiming": [0.4] * 5}}
+    results = results_of(outcomes)
+    one_by_one, pooled = claim_of(ORDERING | {"each": ["architecture"]}), claim_of(ORDERING)
+    (verdict,) = judge_claims(results, [one_by_one], 5)
+    assert {group.label: group.status for group in verdict.criteria[0].groups} == {
+        "wrn": "held",
+        "plain": "did not hold",
+    }
+    assert verdict.status == "did not hold"
+    (verdict,) = judge_claims(results, [pooled], 5)
+    assert verdict.status == "undecided"
+    assert verdict.criteria[0].lacks == "selects several trials at seed 0, which differ in architecture (plain, wrn)"
+
+
+def test_published_beside_measured():
+    numbers = Published.model_validate(
+        {
+            "source": "a paper",
+            "numbers": [
+                {"what": "metainit", "where": "Table 1", "value": 0.1, "spread": 0.01, "n": 4, "of": A,
+                 "spread_is": "standard_error"},
+                {"what": "kaiming", "where": "Table 1", "value": 0.2, "of": B},
+            ],
+        }
+    )  # fmt: skip
+    outcomes = {"digits": {"metainit": [0.1, 0.12, 0.11, 0.1, 0.13], "kaiming": [0.2, 0.25, 0.3, 0.21, 0.2]}}
+    table = published(results_of(outcomes, numbers=numbers)).tables[0].frame
+    measured = np.array(outcomes["digits"]["metainit"])
+    combined = math.hypot(0.01, measured.std(ddof=1) / math.sqrt(5))
+    assert table["measured"][0] == pytest.approx(measured.mean())
+    assert table["in_spreads"][0] == pytest.approx((measured.mean() - 0.1) / combined)
+    assert math.isnan(table["in_spreads"][1])  # the paper prints no spread
+    other = numbers.model_copy(update={"differs": "Digits are not CIFAR-10."})
+    assert math.isnan(published(results_of(outcomes, numbers=other)).tables[0].frame["difference"][0])
