@@ -34,8 +34,8 @@ _STAGES: dict[int, tuple[tuple[int, ...], BlockKind]] = {
 class Block(nn.Module):
     """A branch of two or three convolutions, added to its input, or to a projection of it where the shape changes.
 
-    The projection is a 1×1 convolution and a norm (option B of the paper). As in the authors' code of Fixup it takes the
-    input after the branch's first scalar bias, and another scalar bias follows the multiplier.
+    The projection is a 1×1 convolution and a norm (option B of the paper). As in the authors' code of Fixup it takes
+    the input after the branch's first scalar bias, and another scalar bias follows the multiplier.
 
     Args:
         in_channels: channels of the input.

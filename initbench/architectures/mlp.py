@@ -12,7 +12,6 @@ from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
 
-
 _DEPTH, _WIDTH = 3, 256
 
 

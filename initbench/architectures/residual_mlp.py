@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_norm
-from initbench.architectures.under_scheme import check_norm, make_branch_end
+from initbench.architectures.under_scheme import BranchEnd, check_norm
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -27,16 +27,15 @@ class Block(nn.Module):
         norm: N.
         activation: the name of σ.
         bias: whether the linear layers have biases.
-        scheme: see `initbench.architectures.under_scheme`.
     """
 
-    def __init__(self, width: int, *, norm: Norm, activation: Activation, bias: bool, scheme: str) -> None:
+    def __init__(self, width: int, *, norm: Norm, activation: Activation, bias: bool) -> None:
         super().__init__()
         self.linear1 = nn.Linear(width, width, bias=bias and norm == "none")
         self.norm = make_norm(norm, width, 1, "width")
         self.activation = make_activation(activation)
         self.linear2 = nn.Linear(width, width, bias=bias)
-        self.end = make_branch_end(scheme)
+        self.end = BranchEnd()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of the shape of `x`, (N, width)."""
@@ -53,7 +52,6 @@ class ResidualMLP(nn.Module):
         norm: before each block's activation.
         activation: the activation's name.
         bias: whether linear layers have biases.
-        scheme: see `initbench.architectures.under_scheme`.
         inputs: images.
         outputs: number of classes.
     """
@@ -66,7 +64,6 @@ class ResidualMLP(nn.Module):
         norm: Norm,
         activation: Activation,
         bias: bool,
-        scheme: str,
         inputs: Inputs,
         outputs: int,
     ) -> None:
@@ -74,7 +71,7 @@ class ResidualMLP(nn.Module):
         self.stem = nn.Linear(math.prod(inputs.shape), width, bias=bias)
         self.blocks = nn.Sequential()
         for _ in range(depth):
-            self.blocks.append(Block(width, norm=norm, activation=activation, bias=bias, scheme=scheme))
+            self.blocks.append(Block(width, norm=norm, activation=activation, bias=bias))
         self.classifier = nn.Linear(width, outputs, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -133,7 +130,6 @@ def residual_mlp(
         norm=norm,
         activation=activation,
         bias=bias,
-        scheme=scheme,
         inputs=inputs,
         outputs=outputs,
     )
