@@ -12,13 +12,13 @@ from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
 
-_DEPTH, _WIDTH = 3, 256
+_DEFAULTS = {"depth": 3, "width": 256}
 
 
 @register_architecture("mlp")
 def mlp(
-    depth: int = _DEPTH,
-    width: int = _WIDTH,
+    depth: int = 3,
+    width: int = 256,
     norm: Norm = "none",
     activation: Activation = "relu",
     dropout: float = 0.0,
@@ -56,8 +56,8 @@ def mlp(
         raise ArgumentError(f"must be at least 1, got {width}", "width")
     if any(one < 1 for one in widths):
         raise ArgumentError(f"must each be at least 1, got {', '.join(map(str, widths))}", "widths")
-    for name, value, default in (("depth", depth, _DEPTH), ("width", width, _WIDTH)):
-        if widths and value != default:
+    for name, value in (("depth", depth), ("width", width)):
+        if widths and value != _DEFAULTS[name]:
             raise ArgumentError(f"must be left out beside widths, which say it, got {value}", name)
     hidden, argument = (widths, "widths") if widths else ((width,) * (depth - 1), "width")
     model = nn.Sequential(nn.Flatten())
