@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from cases import randomize
@@ -37,7 +39,7 @@ def test_the_layers_are_those_of_the_papers_table(depth):
 @pytest.mark.parametrize("depth", CONFIGURATIONS)
 def test_parameter_counts_by_hand(depth):
     channels = [3, *(c for c in CONFIGURATIONS[depth] if c != "M")]
-    weights = sum(9 * a * b for a, b in zip(channels, channels[1:], strict=False)) + 5130
+    weights = sum(9 * a * b for a, b in pairwise(channels)) + 5130
     outputs = sum(channels[1:])
     assert count(depth=depth) == weights + 2 * outputs
     assert count(depth=depth, norm="group", conv_bias=True) == weights + 3 * outputs
