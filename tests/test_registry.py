@@ -62,7 +62,7 @@ def test_arguments_with_types_and_defaults():
 
 def test_what_the_library_passes_is_no_argument_of_the_user():
     names = [a.name for a in ARCHITECTURES.get("mlp").arguments]
-    assert names == ["depth", "width", "norm", "activation", "dropout"]
+    assert names == ["depth", "width", "norm", "activation", "dropout", "widths", "bias"]
     with pytest.raises(ArgumentError) as refused:
         ARCHITECTURES.get("mlp").resolve({"outputs": 3})
     assert refused.value.argument == "outputs"
@@ -345,7 +345,8 @@ def test_unknown_names():
         INITIALIZERS.get("metaint")
     with pytest.raises(
         UnknownNameError,
-        match=r"^unknown architecture 'qqqq' \(valid: gpt, hf/\*, mlp, plain, resnet, timm/\*, torchvision/\*, wrn\)$",
+        match=r"^unknown architecture 'qqqq' \(valid: densenet, gpt, hf/\*, imagenet_resnet, mlp, plain, residual_mlp, "
+        r"resnet, timm/\*, torchvision/\*, vgg, wrn\)$",
     ):
         ARCHITECTURES.get("qqqq")
 

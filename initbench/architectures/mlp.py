@@ -12,6 +12,8 @@ from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
 
+_DEFAULTS = {"depth": 3, "width": 256}
+
 
 @register_architecture("mlp")
 def mlp(
@@ -20,6 +22,8 @@ def mlp(
     norm: Norm = "none",
     activation: Activation = "relu",
     dropout: float = 0.0,
+    widths: tuple[int, ...] = (),
+    bias: bool = True,
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
@@ -35,26 +39,35 @@ def mlp(
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout after each activation.
+        widths: features of each hidden layer, in the place of depth and width; several such lists are a list of lists.
+        bias: whether linear layers have biases, the classifier included.
         inputs: images.
         outputs: number of classes.
         scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth, width or dropout is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth, width, widths or dropout is impossible, depth or width stands beside widths, or a norm
+            stands beside a scheme.
     """
     check_norm(scheme, norm)
     if depth < 1:
         raise ArgumentError(f"must be at least 1, got {depth}", "depth")
     if width < 1:
         raise ArgumentError(f"must be at least 1, got {width}", "width")
+    if any(one < 1 for one in widths):
+        raise ArgumentError(f"must each be at least 1, got {', '.join(map(str, widths))}", "widths")
+    for name, value in (("depth", depth), ("width", width)):
+        if widths and value != _DEFAULTS[name]:
+            raise ArgumentError(f"must be left out beside widths, which say it, got {value}", name)
+    hidden, argument = (widths, "widths") if widths else ((width,) * (depth - 1), "width")
     model = nn.Sequential(nn.Flatten())
     features = math.prod(inputs.shape)
-    for index in range(1, depth):
+    for index, size in enumerate(hidden, start=1):
         # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
-        model.add_module(f"linear{index}", nn.Linear(features, width, bias=norm == "none"))
-        model.add_module(f"norm{index}", make_norm(norm, width, 1, "width"))
+        model.add_module(f"linear{index}", nn.Linear(features, size, bias=bias and norm == "none"))
+        model.add_module(f"norm{index}", make_norm(norm, size, 1, argument))
         model.add_module(f"activation{index}", make_activation(activation))
         model.add_module(f"dropout{index}", make_dropout(dropout))
-        features = width
-    model.add_module("classifier", nn.Linear(features, outputs))
+        features = size
+    model.add_module("classifier", nn.Linear(features, outputs, bias=bias))
     return model

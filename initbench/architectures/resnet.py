@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_norm
+from initbench.architectures.resnet_blocks import EXPANSION, KERNELS, BlockKind, make_branch
 from initbench.architectures.under_scheme import (
     STATED,
+    check_conv_bias,
     check_norm,
     make_branch_end,
     make_convolution,
@@ -24,42 +26,6 @@ if TYPE_CHECKING:
 
 _PAPER = "He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CVPR 2016, section 4.2"
 _DEEPEST = 100_000
-BlockKind = Literal["basic", "bottleneck"]
-# Kernel sizes of a block's convolutions, and its outputs over its inner channels.
-_KERNELS: dict[BlockKind, tuple[int, ...]] = {"basic": (3, 3), "bottleneck": (1, 3, 1)}
-_EXPANSION: dict[BlockKind, int] = {"basic": 1, "bottleneck": 4}
-
-
-class Layer(nn.Module):
-    """One convolution of a branch with what stands round it: scalar bias, convolution, norm, scalar bias, activation.
-
-    The branch's last one has neither the second bias nor the activation.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel: int,
-        stride: int,
-        *,
-        norm: Norm,
-        activation: Activation | None,
-        scheme: str,
-    ) -> None:
-        super().__init__()
-        self.bias_a = make_scalar_bias(scheme)
-        self.convolution = make_convolution(
-            scheme, in_channels, out_channels, kernel, stride=stride, padding=kernel // 2
-        )
-        self.norm = make_norm(norm, out_channels, 2)
-        self.bias_b = make_scalar_bias(scheme) if activation else nn.Identity()
-        self.activation = make_activation(activation) if activation else nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
-        result: Tensor = self.activation(self.bias_b(self.norm(self.convolution(self.bias_a(x)))))
-        return result
 
 
 class Block(nn.Module):
@@ -77,6 +43,7 @@ class Block(nn.Module):
         norm: after each convolution.
         activation: after each convolution but the last, and after the addition.
         scheme: see `initbench.architectures.under_scheme`.
+        conv_bias: whether convolutions have biases.
     """
 
     def __init__(
@@ -89,28 +56,23 @@ class Block(nn.Module):
         norm: Norm,
         activation: Activation,
         scheme: str,
+        conv_bias: bool,
     ) -> None:
         super().__init__()
-        kernels, out_channels = _KERNELS[kind], channels * _EXPANSION[kind]
-        sizes = [in_channels, *[channels] * (len(kernels) - 1), out_channels]
-        self.layers = nn.Sequential()
-        for index, kernel in enumerate(kernels):
-            last = index == len(kernels) - 1
-            self.layers.append(
-                Layer(
-                    sizes[index],
-                    sizes[index + 1],
-                    kernel,
-                    stride if index == kernels.index(3) else 1,
-                    norm=norm,
-                    activation=None if last else activation,
-                    scheme=scheme,
-                )
-            )
+        self.layers = make_branch(
+            in_channels,
+            channels,
+            stride,
+            kind=kind,
+            norm=norm,
+            activation=activation,
+            scheme=scheme,
+            conv_bias=conv_bias,
+        )
         self.multiplier = make_branch_end(scheme)
         self.bias = make_scalar_bias(scheme)
         self.activation = make_activation(activation)
-        self.stride, self.added_channels = stride, out_channels - in_channels
+        self.stride, self.added_channels = stride, channels * EXPANSION[kind] - in_channels
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
@@ -133,11 +95,12 @@ class ResNet(nn.Module):
         norm: after each convolution.
         activation: the activation's name.
         scheme: see `initbench.architectures.under_scheme`.
+        conv_bias: whether convolutions have biases.
         inputs: images.
         outputs: number of classes.
 
     Raises:
-        ArgumentError: depth or width is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm or biases stand beside a scheme.
     """
 
     def __init__(
@@ -149,11 +112,12 @@ class ResNet(nn.Module):
         norm: Norm,
         activation: Activation,
         scheme: str,
+        conv_bias: bool,
         inputs: Inputs,
         outputs: int,
     ) -> None:
         super().__init__()
-        per_block = 3 * len(_KERNELS[block])
+        per_block = 3 * len(KERNELS[block])
         if depth > _DEEPEST:
             raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
         if depth < per_block + 2 or (depth - 2) % per_block:
@@ -162,7 +126,8 @@ class ResNet(nn.Module):
         if width < 1:
             raise ArgumentError(f"must be at least 1, got {width}", "width")
         check_norm(scheme, norm)
-        self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, padding=1)
+        check_conv_bias(scheme, conv_bias)
+        self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, conv_bias=conv_bias, padding=1)
         self.norm = make_norm(norm, 16, 2)
         self.bias1 = make_scalar_bias(scheme)
         self.activation = make_activation(activation)
@@ -174,9 +139,18 @@ class ResNet(nn.Module):
             for index in range((depth - 2) // per_block):
                 stride = 2 if number > 0 and index == 0 else 1
                 group.append(
-                    Block(channels, inside, stride, kind=block, norm=norm, activation=activation, scheme=scheme)
+                    Block(
+                        channels,
+                        inside,
+                        stride,
+                        kind=block,
+                        norm=norm,
+                        activation=activation,
+                        scheme=scheme,
+                        conv_bias=conv_bias,
+                    )
                 )
-                channels = inside * _EXPANSION[block]
+                channels = inside * EXPANSION[block]
             self.groups.append(group)
         self.bias2 = make_scalar_bias(scheme)
         self.classifier = nn.Linear(channels, outputs)
@@ -189,7 +163,7 @@ class ResNet(nn.Module):
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
-    step = 3 * len(_KERNELS[arguments["block"]])
+    step = 3 * len(KERNELS[arguments["block"]])
     return Shallow.of_depth(arguments["depth"], 2 * step + 2, step, _DEEPEST)
 
 
@@ -200,6 +174,7 @@ def resnet(
     block: BlockKind = "basic",
     norm: Norm = "batch",
     activation: Activation = "relu",
+    conv_bias: bool = False,
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
@@ -207,8 +182,8 @@ def resnet(
 ) -> nn.Module:
     """Residual network for small images, ResNet-20 to ResNet-1202, with shortcuts that have no parameters (option A).
 
-    No convolution has a bias in the standard scheme. With scheme fixup it is the network of Fixup's authors: 268,393
-    parameters at depth 20.
+    No convolution has a bias in the standard scheme, unless `conv_bias` asks for it. With scheme fixup it is the
+    network of Fixup's authors: 268,393 parameters at depth 20.
 
     Args:
         depth: 6n + 2 (8, 14, 20, ..., 110) with basic blocks, 9n + 2 with bottlenecks.
@@ -216,12 +191,13 @@ def resnet(
         block: basic (two 3×3 convolutions) or bottleneck (1×1, 3×3, 1×1, with four times as many channels outside).
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
+        conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
         scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth or width is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm or biases stand beside a scheme.
     """
     return ResNet(
         depth,
@@ -230,6 +206,7 @@ def resnet(
         norm=norm,
         activation=activation,
         scheme=scheme,
+        conv_bias=conv_bias,
         inputs=inputs,
         outputs=outputs,
     )

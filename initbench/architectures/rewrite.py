@@ -29,7 +29,8 @@ def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: A
     - ``skipinit`` (De & Smith, 2020, section 4): each normalization is left out, convolutions have biases, and a scalar
       gate of 0 ends each residual branch.
     - ``weight_norm`` (Salimans & Kingma, 2016): each normalization is left out, convolutions have biases, and they and
-      the linear layers but for the heads, which give the output, are weight-normalized.
+      the linear layers but for the heads, which give the output, are weight-normalized. With ``keep_norms=True``, or as
+      ``weight_norm_beside_norm``, normalizations and convolutions stay as they are.
     - ``channel_bias`` (Zhu et al., 2021, GradInit's networks): a bias for each channel in the place of each
       normalization; see `remove_normalization`.
     - Those of plug-ins, see `register_scheme`.

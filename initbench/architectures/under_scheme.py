@@ -36,7 +36,15 @@ def check_norm(scheme: str, norm: str) -> None:
         raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")
 
 
-def make_convolution(scheme: str, in_channels: int, out_channels: int, kernel: int, **options: Any) -> nn.Conv2d:
+def check_conv_bias(scheme: str, conv_bias: bool) -> None:
+    """Raise an ArgumentError where convolutions are to have biases beside those that a scheme brings."""
+    if conv_bias and _is_registered(scheme) and SCHEMES.get(scheme).traits.brings_biases:
+        raise ArgumentError(f"must be false for scheme {scheme}, which brings biases of its own", "conv_bias")
+
+
+def make_convolution(
+    scheme: str, in_channels: int, out_channels: int, kernel: int, *, conv_bias: bool = False, **options: Any
+) -> nn.Conv2d:
     """Return a convolution, with a bias where a scheme's transform takes the place of the norm that would bring one.
 
     Args:
@@ -44,9 +52,10 @@ def make_convolution(scheme: str, in_channels: int, out_channels: int, kernel: i
         in_channels: of the input.
         out_channels: of the output.
         kernel: size.
+        conv_bias: whether it has a bias in any case.
         options: of `nn.Conv2d`, such as its stride.
     """
-    bias = scheme not in STATED and _is_instead_of_norm(scheme)
+    bias = conv_bias or (scheme not in STATED and _is_instead_of_norm(scheme))
     return nn.Conv2d(in_channels, out_channels, kernel, bias=bias, **options)
 
 
@@ -60,6 +69,10 @@ def make_branch_end(scheme: str) -> nn.Module:
     return ScalarMultiplier() if scheme in STATED else BranchEnd()
 
 
-def _is_instead_of_norm(scheme: str) -> bool:
+def _is_registered(scheme: str) -> bool:
     # Of a scheme that a plug-in's architecture alone has nothing more is known.
-    return scheme != STANDARD and scheme in SCHEMES.names() and SCHEMES.get(scheme).traits.instead_of_norm
+    return scheme != STANDARD and scheme in SCHEMES.names()
+
+
+def _is_instead_of_norm(scheme: str) -> bool:
+    return _is_registered(scheme) and SCHEMES.get(scheme).traits.instead_of_norm

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor, nn
 
-from initbench.architectures.blocks import (
-    Activation,
-    Norm,
-    check_rate,
-    make_activation,
-    make_drop_path,
-    make_dropout,
-    make_norm,
-)
-from initbench.architectures.scalars import ScalarMultiplier
+from initbench.architectures.blocks import Activation, Norm, check_rate, make_activation, make_norm
 from initbench.architectures.under_scheme import (
     STATED,
+    check_conv_bias,
     check_norm,
-    make_branch_end,
     make_convolution,
     make_scalar_bias,
 )
+from initbench.architectures.wrn_block import Block
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -35,69 +27,7 @@ _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.0
 
 # Ten times the deepest networks in the literature on initialization: a slip of the keyboard must not build for ever.
 _DEEPEST = 100_000
-
-
-class Block(nn.Module):
-    """Two 3×3 convolutions, each after norm and activation: B(3,3) of the paper, section 2.
-
-    Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4); a scheme puts its
-    own parts there, and before each activation and convolution. Where the number of channels changes, a 1×1 convolution
-    of the normalized and activated input takes the skip's place, as in the paper's code.
-
-    Args:
-        in_channels: channels of the input.
-        out_channels: channels of the output.
-        stride: of the first convolution and of the projection.
-        residual: whether there is a skip.
-        norm: normalization before each activation.
-        activation: the activation's name.
-        dropout: rate of the dropout between the convolutions.
-        drop_path: rate at which the branch is dropped; 0 where there is no skip.
-        scheme: see `initbench.architectures.under_scheme`.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        stride: int,
-        *,
-        residual: bool,
-        norm: Norm,
-        activation: Activation,
-        dropout: float,
-        drop_path: float = 0.0,
-        scheme: str = STANDARD,
-    ) -> None:
-        super().__init__()
-        self.norm1 = make_norm(norm, in_channels, 2)
-        self.bias1a = make_scalar_bias(scheme)
-        self.activation1 = make_activation(activation)
-        self.bias1b = make_scalar_bias(scheme)
-        self.conv1 = make_convolution(scheme, in_channels, out_channels, 3, stride=stride, padding=1)
-        self.norm2 = make_norm(norm, out_channels, 2)
-        self.bias2a = make_scalar_bias(scheme)
-        self.activation2 = make_activation(activation)
-        self.dropout = make_dropout(dropout)
-        self.bias2b = make_scalar_bias(scheme)
-        self.conv2 = make_convolution(scheme, out_channels, out_channels, 3, padding=1)
-        alone = scheme == STANDARD and norm == "none"
-        self.multiplier = ScalarMultiplier() if alone else make_branch_end(scheme)
-        self.drop_path = make_drop_path(drop_path)
-        self.residual = residual
-        self.projection: nn.Module | None = None
-        if residual and in_channels != out_channels:
-            self.projection = make_convolution(scheme, in_channels, out_channels, 1, stride=stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
-        activated = self.bias1b(self.activation1(self.bias1a(self.norm1(x))))
-        hidden = self.activation2(self.bias2a(self.norm2(self.conv1(activated))))
-        branch: Tensor = self.drop_path(self.multiplier(self.conv2(self.bias2b(self.dropout(hidden)))))
-        if not self.residual:
-            return branch
-        shortcut: Tensor = x if self.projection is None else self.projection(activated)
-        return shortcut + branch
+NormPlacement = Literal["branch", "final", "branch_and_merge"]
 
 
 class WideResNet(nn.Module):
@@ -111,12 +41,19 @@ class WideResNet(nn.Module):
         activation: the activation's name.
         dropout: rate of the dropout within the blocks.
         drop_path: rate at which the last block's branch is dropped; block l of L has l / L of it.
+        norm_placement: ``branch`` for a norm before each activation; ``final`` for the last of these alone, and no
+            multipliers in the others' places; ``branch_and_merge`` for one more behind each addition.
+        sum_factor: by which each sum of skip and branch is multiplied.
+        branch_factor: by which each branch is multiplied before it is added.
+        multiplier: whether a scalar multiplier ends each branch where there is no norm.
+        conv_bias: whether convolutions have biases.
         scheme: see `initbench.architectures.under_scheme`.
         inputs: images.
         outputs: number of classes.
 
     Raises:
-        ArgumentError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth, width, dropout, drop_path or a factor is impossible, a norm or biases stand beside a
+            scheme, or norm_placement, sum_factor or multiplier means nothing with the norm.
     """
 
     def __init__(
@@ -129,6 +66,11 @@ class WideResNet(nn.Module):
         activation: Activation,
         dropout: float,
         drop_path: float = 0.0,
+        norm_placement: NormPlacement = "branch",
+        sum_factor: float = 1.0,
+        branch_factor: float = 1.0,
+        multiplier: bool = True,
+        conv_bias: bool = False,
         scheme: str = STANDARD,
         inputs: Inputs,
         outputs: int,
@@ -142,8 +84,10 @@ class WideResNet(nn.Module):
             raise ArgumentError(f"must be at least 1, got {width}", "width")
         check_rate("drop_path", drop_path)
         check_norm(scheme, norm)
+        check_conv_bias(scheme, conv_bias)
+        _check_merging(norm, norm_placement, sum_factor, branch_factor, multiplier)
         blocks_per_group = (depth - 4) // 6
-        self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, padding=1)
+        self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, conv_bias=conv_bias, padding=1)
         self.groups = nn.Sequential()
         channels = 16
         for number, (out_channels, stride) in enumerate(((16 * width, 1), (32 * width, 2), (64 * width, 2))):
@@ -155,10 +99,15 @@ class WideResNet(nn.Module):
                     out_channels,
                     stride if index == 0 else 1,
                     residual=residual,
-                    norm=norm,
+                    norm="none" if norm_placement == "final" else norm,
                     activation=activation,
                     dropout=dropout,
                     drop_path=position * drop_path,
+                    multiplier=multiplier and norm_placement != "final",
+                    merge_norm=norm if norm_placement == "branch_and_merge" else "none",
+                    sum_factor=sum_factor,
+                    branch_factor=branch_factor,
+                    conv_bias=conv_bias,
                     scheme=scheme,
                 )
                 group.append(block)
@@ -177,6 +126,23 @@ class WideResNet(nn.Module):
         return logits
 
 
+def _check_merging(
+    norm: Norm, norm_placement: NormPlacement, sum_factor: float, branch_factor: float, multiplier: bool
+) -> None:
+    """Raise an ArgumentError where what is asked of the blocks' sums is impossible, or would do nothing."""
+    for name, factor in (("sum_factor", sum_factor), ("branch_factor", branch_factor)):
+        if factor <= 0:
+            raise ArgumentError(f"must be above 0, got {factor}", name)
+    if norm == "none" and norm_placement != "branch":
+        raise ArgumentError(f"must be branch for norm none, got {norm_placement}", "norm_placement")
+    if norm_placement == "branch_and_merge" and sum_factor != 1:
+        raise ArgumentError(
+            f"must be 1 for norm_placement branch_and_merge, whose norm undoes it, got {sum_factor}", "sum_factor"
+        )
+    if norm != "none" and not multiplier:
+        raise ArgumentError(f"must be true for norm {norm}: only branches without a norm have one", "multiplier")
+
+
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
     return Shallow.of_depth(arguments["depth"], 16, 6, _DEEPEST)
 
@@ -189,6 +155,11 @@ def wrn(
     activation: Activation = "relu",
     dropout: float = 0.0,
     drop_path: float = 0.0,
+    norm_placement: NormPlacement = "branch",
+    sum_factor: float = 1.0,
+    branch_factor: float = 1.0,
+    multiplier: bool = True,
+    conv_bias: bool = False,
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
@@ -196,8 +167,13 @@ def wrn(
 ) -> nn.Module:
     """Wide residual network with pre-activation blocks, WRN-depth-width.
 
-    In the standard scheme no convolution has a bias, and where there is no normalization, a scalar multiplier ends each
-    block's branch.
+    In the standard scheme no convolution has a bias, unless `conv_bias` asks for it, and where there is no
+    normalization, a scalar multiplier ends each block's branch, unless `multiplier` is false.
+
+    `norm_placement`, `sum_factor` and `branch_factor` are variants by which De & Smith (NeurIPS 2020, response to the
+    reviewers) show why normalized networks train at a depth of 1000: a norm before the classifier alone (`final`), sums
+    of skip and normalized branch multiplied by α ≤ √½ (`sum_factor`), and a further norm behind each sum
+    (`branch_and_merge`).
 
     `drop_path` is stochastic depth (Huang et al., ECCV 2016) per sample: in training block l of L drops its branch at
     the rate l / L · drop_path, their equation (4) with p_L = 1 - drop_path. So the first block has drop_path / L; timm
@@ -210,12 +186,20 @@ def wrn(
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout between a block's two convolutions.
         drop_path: rate at which the last block's branch is dropped in training.
+        norm_placement: branch for a norm before each activation, final for the last of these alone (and no
+            multipliers), or branch_and_merge for one more behind each sum of skip and branch.
+        sum_factor: multiplies each sum of skip and branch; with norm none and multiplier false, √½ is the "divide by
+            √2" of De & Smith.
+        branch_factor: multiplies each branch before it is added.
+        multiplier: whether a learnable scalar ends each branch where norm is none.
+        conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
         scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth, width, dropout or drop_path is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth, width, dropout, drop_path or a factor is impossible, a norm or biases stand beside a
+            scheme, or norm_placement, sum_factor or multiplier means nothing with the norm.
     """
     return WideResNet(
         depth,
@@ -225,6 +209,11 @@ def wrn(
         activation=activation,
         dropout=dropout,
         drop_path=drop_path,
+        norm_placement=norm_placement,
+        sum_factor=sum_factor,
+        branch_factor=branch_factor,
+        multiplier=multiplier,
+        conv_bias=conv_bias,
         scheme=scheme,
         inputs=inputs,
         outputs=outputs,
@@ -242,6 +231,7 @@ def plain(
     norm: Norm = "batch",
     activation: Activation = "relu",
     dropout: float = 0.0,
+    conv_bias: bool = False,
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
@@ -255,12 +245,13 @@ def plain(
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout between a block's two convolutions.
+        conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
         scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth, width or dropout is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth, width or dropout is impossible, or a norm or biases stand beside a scheme.
     """
     return WideResNet(
         depth,
@@ -269,6 +260,7 @@ def plain(
         norm=norm,
         activation=activation,
         dropout=dropout,
+        conv_bias=conv_bias,
         scheme=scheme,
         inputs=inputs,
         outputs=outputs,

@@ -79,7 +79,11 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
             "input": docstring.arguments.get("inputs", ""),
         }
     if component.kind == "scheme":
-        return {"instead_of_norm": traits.instead_of_norm, "keeps_function": traits.keeps_function}
+        return {
+            "instead_of_norm": traits.instead_of_norm,
+            "keeps_function": traits.keeps_function,
+            "brings_biases": traits.brings_biases,
+        }
     if component.kind == "task":
         task: Any = component.definition
         return {

@@ -162,7 +162,9 @@ def _what_it_does(declared: dict[str, Any]) -> str:
 def _where_it_stands(declared: dict[str, Any]) -> list[str]:
     norm = "It stands in the place of a normalization."
     kept = "A model without normalization computes the same after it."
-    return [norm] * declared["instead_of_norm"] + [kept] * declared["keeps_function"]
+    biases = "It brings biases, so that convolutions have none."
+    stated = {"instead_of_norm": norm, "keeps_function": kept, "brings_biases": biases}
+    return [sentence for name, sentence in stated.items() if declared[name]]
 
 
 def _metric_sentence(metric: Metric) -> str:

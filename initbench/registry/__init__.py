@@ -96,13 +96,17 @@ Initializer._registry = INITIALIZERS  # noqa: SLF001 - the two know one another
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {
+        "densenet": "initbench.architectures.densenet",
         "gpt": "initbench.architectures.gpt",
         "hf/*": "initbench.architectures.hf",
+        "imagenet_resnet": "initbench.architectures.imagenet_resnet",
         "mlp": "initbench.architectures.mlp",
         "plain": "initbench.architectures.wrn",
+        "residual_mlp": "initbench.architectures.residual_mlp",
         "resnet": "initbench.architectures.resnet",
         "timm/*": "initbench.architectures.timm",
         "torchvision/*": "initbench.architectures.torchvision",
+        "vgg": "initbench.architectures.vgg",
         "wrn": "initbench.architectures.wrn",
     },
     frozenset({"inputs", "outputs", "scheme"}),

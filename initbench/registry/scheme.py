@@ -23,6 +23,7 @@ SCHEMES: Registry[SchemeTraits] = Registry(
         "fixup": "initbench.schemes.fixup",
         "skipinit": "initbench.schemes.skipinit",
         "weight_norm": "initbench.schemes.weight_norm",
+        "weight_norm_beside_norm": "initbench.schemes.weight_norm",
     },
     frozenset({"model", "structure"}),
 )
@@ -34,6 +35,7 @@ def register_scheme(
     *,
     instead_of_norm: bool = False,
     keeps_function: bool = False,
+    brings_biases: bool = False,
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register a scheme: a function of ``model`` and ``structure`` that returns the model with the scheme's parts.
@@ -48,6 +50,8 @@ def register_scheme(
         instead_of_norm: whether it stands in the place of a normalization. Architectures with an argument ``norm`` then
             refuse all but none, and give their convolutions the biases that a normalization would bring.
         keeps_function: whether a model without normalization computes the same after it.
+        brings_biases: whether it puts biases of its own beside the layers, which biases of convolutions would double.
+            Architectures with an argument ``conv_bias`` then refuse it.
         reference: the paper.
 
     Raises:
@@ -55,7 +59,7 @@ def register_scheme(
     """
     if name == STANDARD:
         raise InitbenchError("scheme 'standard': the name says that there is no scheme")
-    return SCHEMES.register(name, version, SchemeTraits(instead_of_norm, keeps_function, reference))
+    return SCHEMES.register(name, version, SchemeTraits(instead_of_norm, keeps_function, brings_biases, reference))
 
 
 def scheme_names(architecture: Component[Any]) -> tuple[str, ...]:

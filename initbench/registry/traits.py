@@ -137,11 +137,14 @@ class SchemeTraits:
         instead_of_norm: whether it stands in the place of a normalization: an architecture with a choice is built
             without one.
         keeps_function: whether a model without normalization computes the same after it.
+        brings_biases: whether it puts biases of its own beside the layers: an architecture with a choice is built
+            without biases of its convolutions.
         reference: the paper, for `initbench describe`.
     """
 
     instead_of_norm: bool = False
     keeps_function: bool = False
+    brings_biases: bool = False
     reference: str = ""
 
 

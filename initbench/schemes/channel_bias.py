@@ -37,6 +37,7 @@ class ChannelBias(nn.Module):
 
 @register_scheme(
     "channel_bias",
+    brings_biases=True,
     reference="Zhu et al., GradInit, NeurIPS 2021, appendix A.1, the networks without BatchNorm",
 )
 def channel_bias(model: nn.Module) -> nn.Module:

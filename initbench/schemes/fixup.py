@@ -19,6 +19,7 @@ from initbench.structure.kinds import is_linear
     "fixup",
     instead_of_norm=True,
     keeps_function=True,
+    brings_biases=True,
     reference="Zhang, Dauphin & Ma, Fixup Initialization, ICLR 2019, section 3.2, rule 3",
 )
 def fixup(model: nn.Module, structure: Structure) -> nn.Module:

@@ -26,18 +26,49 @@ from initbench.structure.kinds import is_linear, is_linear_inputs_first
     reference="Salimans & Kingma, Weight Normalization, NeurIPS 2016, section 2; the classifier is linear as in Arpit, "
     "Campos & Bengio, How to Initialize your Network?, NeurIPS 2019",
 )
-def weight_norm(model: nn.Module, structure: Structure) -> nn.Module:
+def weight_norm(model: nn.Module, structure: Structure, keep_norms: bool = False) -> nn.Module:
     """Norms are left out, convolutions have biases, and weights but for those of heads are g·v/‖v‖, one g per output.
+
+    Args:
+        model: is changed.
+        structure: of the model.
+        keep_norms: whether norms stay, and with them convolutions as they are; in a suite that is the scheme
+            weight_norm_beside_norm.
+
+    Raises:
+        ValueError: the model has a normalization of another kind, or a weight that has a row of zeros or is shared.
+    """
+    if not keep_norms:
+        replace_modules(model, norm_replacements(model, lambda _: nn.Identity()))
+        add_biases(model)
+    _normalize(model, structure)
+    return model
+
+
+@register_scheme(
+    "weight_norm_beside_norm",
+    keeps_function=True,
+    reference="Salimans & Kingma, Weight Normalization, NeurIPS 2016, section 2",
+)
+def weight_norm_beside_norm(model: nn.Module, structure: Structure) -> nn.Module:
+    """Weights but for those of heads are g·v/‖v‖, one g per output, and all else stays: weight_norm with keep_norms.
 
     Args:
         model: is changed.
         structure: of the model.
 
     Raises:
-        ValueError: the model has a normalization of another kind, or a weight that has a row of zeros or is shared.
+        ValueError: the model has a weight that has a row of zeros or is shared.
     """
-    replace_modules(model, norm_replacements(model, lambda _: nn.Identity()))
-    add_biases(model)
+    return weight_norm(model, structure, keep_norms=True)
+
+
+def _normalize(model: nn.Module, structure: Structure) -> None:
+    """Normalize the weights of all layers but the heads.
+
+    Raises:
+        ValueError: a weight has a row of zeros or is shared.
+    """
     within_attention = attention_layers(model)
     names = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     for name, module in list(model.named_modules()):
@@ -52,4 +83,3 @@ def weight_norm(model: nn.Module, structure: Structure) -> nn.Module:
         if not weight.is_meta and bool(torch.norm_except_dim(weight.detach(), 2, outputs).eq(0).any()):
             raise ValueError(f"{name}.weight has a row of zeros, which has no direction")
         normalize(module, dim=outputs)
-    return model

@@ -8,6 +8,10 @@ from torch import nn
 
 from initbench.architectures.create import create_model
 from initbench.errors import ArgumentError
+from initbench.initializers.initialize import initialize
+from initbench.registry import ARCHITECTURES
+from initbench.suite.crossing import cross_arguments
+from initbench.suite.document import Document
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
@@ -59,3 +63,67 @@ def test_impossible_arguments_are_refused_by_name(arguments, message):
         create_model("mlp", **arguments)
     assert str(refusal.value) == message
     assert refusal.value.argument == next(iter(arguments))
+
+
+def test_widths_are_those_of_the_hidden_layers_in_order():
+    model = create_model("mlp", widths=[7, 3, 5], norm="batch", input_shape=(1, 2, 4), num_classes=6)
+    linear = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    assert [(m.in_features, m.out_features) for m in linear] == [(8, 7), (7, 3), (3, 5), (5, 6)]
+    assert [m.num_features for m in model.modules() if isinstance(m, nn.BatchNorm1d)] == [7, 3, 5]
+
+
+def test_equal_widths_are_a_depth_and_a_width():
+    one, other = (
+        create_model("mlp", input_shape=(1, 2, 4), **arguments)
+        for arguments in ({"depth": 4, "width": 6}, {"widths": [6, 6, 6]})
+    )
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert list(one.state_dict()) == list(other.state_dict())
+
+
+def test_without_biases_there_are_weights_alone():
+    model = create_model("mlp", widths=[32, 64], bias=False, activation="linear", input_shape=(1, 4, 4))
+    assert [tuple(p.shape) for p in model.parameters()] == [(32, 16), (64, 32), (10, 64)]
+    x = torch.randn(3, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    assert not model(torch.zeros(3, 1, 4, 4)).any()
+    a, b, c = model.parameters()
+    torch.testing.assert_close(model(x), x.flatten(1) @ a.T @ b.T @ c.T)
+
+
+def test_weight_norm_on_widths_keeps_the_energy_of_alternating_layers():
+    """Arpit et al., 2019: with g = √(2 · inputs / outputs) activations keep their norm, 50 times 500 and 300 wide."""
+    model = create_model("mlp", widths=[500, 300] * 50, scheme="weight_norm", input_shape=(1, 15, 20))
+    initialize(model, "weight_norm", input_shape=(2, 1, 15, 20))
+    x = torch.randn(32, 1, 15, 20, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        hidden = model[:-1](x)
+    ratio = (hidden.square().sum() / x.square().sum()).item()
+    # 0.53 by the same law elsewhere; with g = 1 it is 2^-100.
+    assert 0.1 < ratio < 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"widths": [8, 0]}, "widths must each be at least 1, got 8, 0"),
+        ({"widths": [8], "depth": 2}, "depth must be left out beside widths, which say it, got 2"),
+        ({"widths": [8], "width": 8}, "width must be left out beside widths, which say it, got 8"),
+        ({"widths": [16, 24], "norm": "group"}, "widths must be a multiple of 16 for norm group, got 24"),
+    ],
+)
+def test_impossible_widths_are_refused(arguments, message):
+    with pytest.raises(ArgumentError) as refusal:
+        create_model("mlp", **arguments)
+    assert str(refusal.value) == message
+
+
+def test_a_list_of_widths_is_one_value_in_a_suite_and_a_list_of_lists_is_crossed():
+    mlp = ARCHITECTURES.get("mlp")
+    assert mlp.takes_a_list("widths")
+    assert mlp.resolve({"widths": [500, 300]})["widths"] == (500, 300)
+    document = Document("suite.yaml", "", {})
+    values = [[500, 300], [300, 500, 300]]
+    crossed = cross_arguments(document, mlp, {"widths": values, "norm": ["none", "batch"]}, ("architectures", 0))
+    assert [(c.arguments["widths"], c.arguments["norm"]) for c in crossed] == [
+        (widths, norm) for widths in values for norm in ("none", "batch")
+    ]

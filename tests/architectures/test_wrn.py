@@ -11,7 +11,7 @@ from torchvision.ops import StochasticDepth
 from initbench.architectures.blocks import BetaSwish
 from initbench.architectures.create import create_model
 from initbench.architectures.scalars import ScalarMultiplier
-from initbench.architectures.wrn import Block
+from initbench.architectures.wrn_block import Block
 from initbench.errors import ArgumentError
 
 ACTIVATIONS = {

@@ -171,7 +171,11 @@ def test_what_each_kind_declares():
     assert card(INITIALIZERS.get("kaiming"))["declared"]["starts_from"] == []
     found = card(ARCHITECTURES.get("wrn"))["declared"]
     assert (found["builds_schemes"], found["tasks"]) == (["fixup"], ["classification"])
-    assert card(SCHEMES.get("weight_norm"))["declared"] == {"instead_of_norm": True, "keeps_function": True}
+    assert card(SCHEMES.get("weight_norm"))["declared"] == {
+        "instead_of_norm": True,
+        "keeps_function": True,
+        "brings_biases": False,
+    }
 
 
 def test_a_name_of_two_kinds(capsys, monkeypatch):

@@ -220,5 +220,5 @@ def test_list_and_describe(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["initbench", "list", "--json", "--plugin", str(PLUGIN)])
     main()
     found = {card["name"]: card for card in json.loads(capsys.readouterr().out)["scheme"]}
-    assert set(found) == {"channel_bias", "fixup", "half_gates", "skipinit", "weight_norm"}
+    assert set(found) == {"channel_bias", "fixup", "half_gates", "skipinit", "weight_norm", "weight_norm_beside_norm"}
     assert [argument["name"] for argument in found["half_gates"]["arguments"]] == ["start"]

@@ -39,7 +39,7 @@ def test_a_scheme_that_says_so_keeps_the_function(name, scheme):
 
 def test_schemes_that_keep_the_function_say_so():
     """SkipInit's gates are 0 at first."""
-    assert KEEPING == ["fixup", "weight_norm"]
+    assert KEEPING == ["fixup", "weight_norm", "weight_norm_beside_norm"]
 
 
 # Parameters, and the first 12 digits of the SHA-256 of their names and sizes, before schemes were transforms.
