@@ -31,7 +31,7 @@ def properties(trial: TrialDraft) -> dict[str, Any]:
         component: ComponentSpec = getattr(trial, kind)
         found[kind] = component.name
         found.update(_dotted(kind, component.arguments))
-    found |= {f"recipe.{name}": value for name, value in trial.recipe}
+    found |= {f"recipe.{name}": value for name, value in trial.recipe.plain().items()}
     # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
     return trial.architecture.arguments | found
 

@@ -19,7 +19,7 @@ from pydantic import (
 
 from initbench.suite.treatments import DEFAULT_COMPARE
 from initbench.suite.tune import Tune
-from initbench.training.recipe import Recipe
+from initbench.training.recipe import ByRole, Recipe
 from initbench.validation import argument_of, explain, show, types_of
 
 if TYPE_CHECKING:
@@ -264,7 +264,8 @@ def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
         return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
     except ValidationError as error:
         details = error.errors(include_url=False)[0]
-        raise document.error((*key, *argument_of(details)), explain(details, Recipe.model_fields)) from None
+        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
+        raise document.error((*key, *argument_of(details)), explain(details, valid)) from None
 
 
 def recipe_takes_a_list(field: str) -> bool:
