@@ -170,7 +170,7 @@ class SuiteFile(BaseModel):
         architectures: what is trained.
         initializers: what sets the parameters.
         compare: the factors whose values are compared, see `initbench.suite.treatments`; all else is the workload.
-        recipe: fields of `Recipe`; a list is crossed.
+        recipe: fields of `Recipe`, and ``use``, see `initbench.suite.recipes`; a list is crossed.
         tune: what every cell finds on the validation split; None where nothing is tuned.
         rules: what depends on the pair; a later rule wins.
         exclude: pairs that do not run.
