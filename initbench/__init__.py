@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from initbench.structure.layer import Layer
     from initbench.structure.residual import ResidualBranch
     from initbench.tasks.task import Task
+    from initbench.training.named_recipes import register_recipe
 
 __version__ = "0.2.0"
 
@@ -94,6 +95,7 @@ _PUBLIC = {
     "register_dataset": "initbench.registry",
     "register_initializer": "initbench.registry",
     "register_probe": "initbench.registry",
+    "register_recipe": "initbench.training.named_recipes",
     "register_scheme": "initbench.registry",
     "register_task": "initbench.registry",
     "remove_normalization": "initbench.schemes.channel_bias",
@@ -145,6 +147,7 @@ __all__ = [
     "register_dataset",
     "register_initializer",
     "register_probe",
+    "register_recipe",
     "register_scheme",
     "register_task",
     "remove_normalization",

@@ -9,17 +9,20 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from initbench import registry
+from initbench.training.named_recipes import RECIPES
+
+EVERY = (*registry.REGISTRIES, RECIPES)
 
 
 @pytest.fixture
 def scratch_registry():
     """The built-ins alone; what a test registers is forgotten after it, and what others have registered comes back."""
     others = {}
-    for r in registry.REGISTRIES:
+    for r in EVERY:
         others[r.kind] = {name: c for name, c in r._registered.items() if name not in r.builtins}
         _forget_plugins(r)
     yield
-    for r in registry.REGISTRIES:
+    for r in EVERY:
         _forget_plugins(r)
         r._registered.update(others[r.kind])
 

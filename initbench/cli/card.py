@@ -15,6 +15,7 @@ from initbench.validation import show
 if TYPE_CHECKING:
     from initbench.cli.docstring import Docstring
     from initbench.registry import Component
+    from initbench.training.named_recipes import NamedRecipe
 
 _SECTIONS = {
     "initializer": "initializers:\n  - {}",
@@ -60,6 +61,31 @@ def card(component: Component[Any]) -> dict[str, Any]:
         "from": plugins.origin(component.module),
         "line": _line(component),
         "suite": _suite_lines(component, arguments),
+    }
+
+
+def recipe_card(recipe: NamedRecipe) -> dict[str, Any]:
+    """Return what is known of a recipe, as `card` has it of a component: its fields are its arguments.
+
+    It has no version, as no trial knows of it: a trial has what the fields come to.
+    """
+    arguments = [
+        {"name": name, "type": "", "required": False, "default": value, "description": recipe.sources.get(name, "")}
+        for name, value in recipe.fields.items()
+    ]
+    return {
+        "kind": "recipe",
+        "name": recipe.name,
+        "version": None,
+        "summary": recipe.summary,
+        "text": parse(recipe.description).text,
+        "declared": {},
+        "arguments": arguments,
+        "raises": {},
+        "reference": recipe.reference,
+        "from": plugins.origin(recipe.origin),
+        "line": None,
+        "suite": f"recipe: {{use: {_yaml(recipe.name)}}}",
     }
 
 

@@ -71,7 +71,7 @@ def _cells(plan: Plan, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
             {
                 "cell": first.cell if isinstance(first, TrialSpec) else None,
                 **labels[indices[0]],
-                "recipe": {name: getattr(first.recipe, name) for name in crossed},
+                "recipe": {name: value for name, value in first.recipe.plain().items() if name in crossed},
                 "set_by_rules": {key: _value(first, key) for key in first.set_by_rules},
                 "scheme_named_by": list(first.scheme_named_by),
                 "seeds": [trial.seed for trial in trials],
@@ -102,7 +102,7 @@ def crossed_fields(trials: Sequence[TrialDraft]) -> list[str]:
 
 def _value(trial: TrialDraft, key: str) -> Any:
     kind, _, name = key.partition(".")
-    value = getattr(trial.recipe, name) if kind == "recipe" else trial.initializer.arguments[name]
+    value = trial.recipe.plain()[name] if kind == "recipe" else trial.initializer.arguments[name]
     return value["name"] if is_component(value) else value
 
 

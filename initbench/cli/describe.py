@@ -21,7 +21,8 @@ _WIDTH = 80
 
 def describe(
     name: Annotated[
-        str, typer.Argument(help="An initializer, architecture, scheme, task, dataset or probe.", metavar="NAME")
+        str,
+        typer.Argument(help="An initializer, architecture, scheme, task, dataset, probe or recipe.", metavar="NAME"),
     ],
     plugin: Plugins = None,
     json: Json = False,
@@ -31,9 +32,10 @@ def describe(
 
     Of an architecture with its default arguments also the structure: its layers, residual branches, heads and norms.
     """
-    from initbench.cli.card import card
+    from initbench.cli.card import card, recipe_card
     from initbench.cli.structure import structure_of_default
     from initbench.registry import REGISTRIES
+    from initbench.training.named_recipes import RECIPES
 
     load_plugins(plugin)
     cards = []
@@ -49,8 +51,11 @@ def describe(
         known = structure_of_default(component) if component.kind == "architecture" else None
         if known is not None:
             cards[-1] |= {"structure": str(known[1]).splitlines(), "structure_inputs": known[0].to_json()}
+    if name in RECIPES.names():
+        cards.append(recipe_card(RECIPES.get(name)))
     if not cards:
-        raise UnknownNameError(f"unknown name {name!r}{nearest(name, [n for r in REGISTRIES for n in r.names()])}")
+        names = [own for registry in REGISTRIES for own in registry.names()] + RECIPES.names()
+        raise UnknownNameError(f"unknown name {name!r}{nearest(name, names)}")
     if json:
         print_json(cards)
         return
@@ -67,14 +72,16 @@ def describe(
 def _print(out: Console, card: dict[str, Any]) -> None:
     from initbench.cli.listing import argument_text
 
-    _say(out, f"{card['name']} ({card['kind']}, version {card['version']})", style="bold")
-    for paragraph in (card["summary"], *card["text"]):
+    version = "" if card["version"] is None else f", version {card['version']}"
+    _say(out, f"{card['name']} ({card['kind']}{version})", style="bold")
+    for paragraph in filter(None, (card["summary"], *card["text"])):
         _say(out, f"{paragraph}\n")
     sentences = _sentences(card["kind"], card["declared"])
     for sentence in sentences:
         _say(out, sentence)
     blank = "\n" if sentences else ""
-    _say(out, blank + ("Arguments" if card["arguments"] else "No arguments."), style="bold")
+    what = "fields" if card["kind"] == "recipe" else "arguments"
+    _say(out, blank + (what.capitalize() if card["arguments"] else f"No {what}."), style="bold")
     for argument in card["arguments"]:
         text = argument_text(argument["name"], argument["type"], argument["required"], argument["default"])
         _say(out, text + (" (required)" if argument["required"] else ""), indent=2, style="cyan")

@@ -1,4 +1,4 @@
-"""`initbench list`: every initializer, architecture, scheme, task, dataset and probe with its arguments."""
+"""`initbench list`: every initializer, architecture, scheme, task, dataset, probe and recipe with its arguments."""
 
 from __future__ import annotations
 
@@ -10,28 +10,43 @@ def list_components(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001  # its callback has set it
 ) -> None:
-    """List the initializers, architectures, schemes, tasks, datasets and probes with their arguments and defaults."""
+    """List the initializers, architectures, schemes, tasks, datasets, probes and recipes with their arguments."""
     from initbench.registry import REGISTRIES
+    from initbench.training.named_recipes import RECIPES
 
     load_plugins(plugin)
     if json:
-        from initbench.cli.card import card
+        from initbench.cli.card import card, recipe_card
 
-        print_json({r.kind: [card(r.find(name)) for name in r.names()] for r in REGISTRIES})
+        cards = {r.kind: [card(r.find(name)) for name in r.names()] for r in REGISTRIES}
+        print_json(cards | {RECIPES.kind: [recipe_card(RECIPES.get(name)) for name in RECIPES.names()]})
         return
     from rich.table import Table
     from rich.text import Text
 
     from initbench.cli.listing import argument_text, listing
+    from initbench.validation import show
 
     out = console()
+    sections: dict[str, list[tuple[str, str, str]]] = {}
     for registry in REGISTRIES:
-        title = f"{registry.kind}s"
+        sections[f"{registry.kind}s"] = [
+            (
+                line.name,
+                ", ".join(argument_text(a.name, a.type, a.required, a.default) for a in line.arguments),
+                line.summary,
+            )
+            for line in (listing(registry, name) for name in registry.names())
+        ]
+    sections[f"{RECIPES.kind}s"] = [
+        (own.name, ", ".join(f"{name} = {show(value)}" for name, value in own.fields.items()), own.summary)
+        for own in map(RECIPES.get, RECIPES.names())
+    ]
+    for title, lines in sections.items():
         table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")
-        for column in ("name", "arguments", "what it is"):
+        for column in ("name", "fields" if title == "recipes" else "arguments", "what it is"):
             table.add_column(column, overflow="fold")
-        for line in (listing(registry, name) for name in registry.names()):
-            arguments = ", ".join(argument_text(a.name, a.type, a.required, a.default) for a in line.arguments)
-            table.add_row(Text(line.name, style="cyan"), Text(arguments), Text(line.summary))
+        for name, arguments, summary in lines:
+            table.add_row(Text(name, style="cyan"), Text(arguments), Text(summary))
         out.print(table)
         out.print()

@@ -162,7 +162,7 @@ def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
 
 
 def argument_text(name: str, type_name: str, required: bool, default: Any) -> str:
-    """Return an argument as ``name: type = default``; a required one has no default to be shown."""
+    """Return an argument as ``name: type = default``; a required one has no default to be shown, a field no type."""
     from initbench.validation import show
 
-    return f"{name}: {type_name}" + ("" if required else f" = {show(default)}")
+    return name + (f": {type_name}" if type_name else "") + ("" if required else f" = {show(default)}")

@@ -20,7 +20,6 @@ from initbench.execution.failure import failed_record
 from initbench.execution.process_state import process_state
 from initbench.execution.shared_networks import Initialization
 from initbench.initializers.initialize import initialize
-from initbench.initializers.record import InitializationRecord
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from initbench.batches import Batch
     from initbench.data.dataset import Dataset
     from initbench.execution.shared_networks import SharedNetworks
+    from initbench.initializers.record import InitializationRecord
     from initbench.suite.spec import TrialSpec
     from initbench.training.run import EvaluatedSplit
 
@@ -102,7 +102,7 @@ def _run_trial(
                 dataset,
                 spec.recipe,
                 spec.stream_seed,
-                parameter_groups=_parameter_groups(before["initialization"], model, spec.recipe.lr),
+                learning_rate_multipliers=before["initialization"]["learning_rate_multipliers"],
                 on_epoch=None if on_epoch is None else lambda epoch, epochs, _: on_epoch(epoch, epochs),
                 evaluate_on=evaluated,
                 checkpoints=checkpoints,
@@ -209,15 +209,6 @@ def _initialize(spec: TrialSpec, model: nn.Module, dataset: Dataset) -> Initiali
         training_optimizer=(spec.recipe.optimizer, spec.recipe.lr),
         **spec.initializer.arguments,
     )
-
-
-def _parameter_groups(initialization: dict[str, Any], model: nn.Module, lr: float) -> list[dict[str, Any]]:
-    """Return the optimizer's groups after an initialization, from its record as plain data."""
-    return InitializationRecord(
-        initialization["initializer"],
-        learning_rate_multipliers=initialization["learning_rate_multipliers"],
-        _parameters=dict(model.named_parameters()),
-    ).parameter_groups(lr)
 
 
 def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[str, float]) -> list[dict[str, Any]]:

@@ -156,17 +156,18 @@ class InitializationContext:
             self.task.check_outputs(outputs, self.outputs)
         return self.task.loss(outputs, targets)
 
-    def batches(self, data: DataKind, batch_size: int) -> Iterator[Batch]:
+    def batches(self, data: DataKind, batch_size: int, random_inputs: Inputs | None = None) -> Iterator[Batch]:
         """Yield batches (inputs, targets) without end, from the first, and record where they come from.
 
         Args:
             data: ``random`` noise (see `Task.random_batch`) or ``real`` data; the user's own replace both.
             batch_size: samples in each; the user's own have the size that they have.
+            random_inputs: one sample of random data, in the place of the model's inputs; None for these.
 
         Raises:
             InitializationError: there are none of this kind, they end, or one is not a pair of tensors.
         """
-        source, batches = self._source(data, batch_size)
+        source, batches = self._source(data, batch_size, random_inputs)
         self.record.conditions["data"] = source
         reference = reference_parameter(self.model)
         step = 0
@@ -176,7 +177,7 @@ class InitializationContext:
             yield move((batch[0], batch[1]), reference)
         raise InitializationError(f"batches ended early: step {step + 1} needs one, {step} were given")
 
-    def _source(self, data: DataKind, batch_size: int) -> tuple[str, Iterable[Batch]]:
+    def _source(self, data: DataKind, batch_size: int, random_inputs: Inputs | None) -> tuple[str, Iterable[Batch]]:
         if self.given_batches is not None:
             return "given", self.given_batches
         if data == "real":
@@ -189,7 +190,7 @@ class InitializationContext:
                 f"{self.record.initializer} draws random batches: give {' and '.join(missing)}, or batches"
             )
         order = randomness.generator(self.seed, "tuner_batches")
-        return "random", random_batches(self.task, self.inputs, self.outputs, batch_size, order)
+        return "random", random_batches(self.task, random_inputs or self.inputs, self.outputs, batch_size, order)
 
 
 Apply = Callable[[nn.Module, InitializationContext], None]

@@ -12,25 +12,31 @@ import torch
 from torch import Tensor, nn
 
 from initbench.batch_norms import batch_norms, uses_batch_statistics
-from initbench.batches import NOT_FINITE, DataKind, is_finite
+from initbench.batches import DataKind, is_finite
 from initbench.checks import check_count, check_optional_count, check_positive
 from initbench.differentiation.gradients import differentiable_parameters, loss_gradients
 from initbench.differentiation.micro_batches import losses_of
-from initbench.errors import ArgumentError, InitializationError
+from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
-from initbench.initializers.metainit_norms import NormOptimizer, Norms
+from initbench.initializers.metainit_checks import (
+    MOMENTUM,
+    PLATEAU_TOLERANCE,
+    check_batch,
+    check_first_step,
+    check_input_size,
+    check_optimizer,
+    check_plateau,
+    random_inputs,
+)
+from initbench.initializers.metainit_norms import NormOptimizer, Norms, Parametrization
 from initbench.probes.gradient_quotient import Method, VectorNorm, quotient_and_gradients
 from initbench.registry import Initializer, register_initializer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from initbench.initializers.context import InitializationContext
     from initbench.initializers.record import InitializationRecord
 
 _LOOK_EVERY = 50
-_MOMENTUM = 0.9
-_PLATEAU_TOLERANCE = 0.05
 # Forward and backward passes of a step, the latter for g, for Hg or the gradient after the step, and for the derivative
 # of GQ; in micro-batches as `initbench.probes.micro_batched_quotient` has them.
 _PASSES: dict[tuple[Method, bool], tuple[int, int]] = {
@@ -52,10 +58,10 @@ def metainit(
     base: Initializer | None = Initializer("delta_orthogonal"),
     steps: int = 500,
     lr: float = 0.1,
-    momentum: float = _MOMENTUM,
+    momentum: float = MOMENTUM,
     eps: float = 1e-5,
     plateau_window: int | None = None,
-    plateau_tolerance: float = _PLATEAU_TOLERANCE,
+    plateau_tolerance: float = PLATEAU_TOLERANCE,
     data: DataKind = "random",
     optimizer: NormOptimizer = "signsgd",
     norm: VectorNorm = "l1",
@@ -64,6 +70,9 @@ def metainit(
     batch_size: int = 32,
     zeros: Literal["refuse", "keep"] = "refuse",
     micro_batch_size: int | None = None,
+    input_size: int | None = None,
+    parametrization: Parametrization = "norm",
+    clip: float | None = None,
 ) -> Apply:
     """Tune the norm of each weight so that the gradient quotient falls, by default by signSGD on random batches.
 
@@ -77,23 +86,25 @@ def metainit(
     mended. Base and batch size are those of its CIFAR-10 networks (section 4.2, where WideResnet 202-4 had 200 steps);
     its linear networks had 1000 steps and momentum .5 (section 4.1).
 
-    Real data and Adam are those of GradInit's authors (Zhu et al., NeurIPS 2021, Table 9), whose code moves the ratio
-    of a norm to that of the start, of 1-d weights and biases too, clips its derivative to ±1 and keeps that of a weight
-    above .01. Here Adam moves the norm itself, of the same tensors as signSGD, with neither; as GQ's derivatives have a
-    heavy tail, one large one slows a norm for hundreds of steps.
+    Real data and Adam are those of GradInit's authors (Zhu et al., NeurIPS 2021, Table 9). Their code, which is
+    zhuchen03/gradinit@777c407, is ``parametrization: scale`` with ``clip: 1``, ``optimizer: adam`` and ``data: real``:
+    it moves the ratio of a norm to that of the start, of 1-d weights and biases too. By default Adam moves the norm
+    itself, of the same tensors as signSGD, without a clip; as GQ's derivatives have a heavy tail, one large one then
+    slows a norm for hundreds of steps.
 
     Args:
         base: what draws the weights; null takes the model as it is.
         steps: number of steps, one batch each.
-        lr: by which a norm moves in the first step, an absolute length.
-        momentum: of signSGD; Adam has betas of .9 and .999, and an epsilon of 1e-8.
+        lr: by which a norm moves in the first step, an absolute length; of ``sgd`` times the derivative of GQ.
+        momentum: of signSGD and SGD; Adam has betas of .9 and .999, and an epsilon of 1e-8.
         eps: ε0 of the gradient quotient.
         plateau_window: steps in a window of the plateau stop, which is ours and not the paper's: it ends the tuning
             where the median GQ of a window is not below (1 − `plateau_tolerance`) × that of the window before; null
             for all `steps`.
         plateau_tolerance: the least relative fall of the median GQ from window to window, in [0, 1).
         data: ``random`` noise, or ``real`` batches.
-        optimizer: of the norms: ``signsgd``, or ``adam``.
+        optimizer: of the norms: ``signsgd``, ``adam``, or ``sgd``, the plain gradient steps which a single large
+            gradient may derail (section 3).
         norm: of GQ: ``l1`` as in equation (1), or ``l2`` as in Figure 4, where it falls more slowly.
         method: of GQ: ``exact`` is the left side of equation (1); ``finite_difference`` its right side, with the
             gradient after a step. They are equal for a quadratic loss.
@@ -106,37 +117,40 @@ def metainit(
         micro_batch_size: samples that are in memory at a time, for a batch that is larger than memory; null for all.
             GQ and its derivative are those of the whole batch, up to rounding; a step costs four forward passes and
             eight backward passes, six with finite differences. BatchNorm in mode ``train`` is refused.
+        input_size: side of the squares of random data, in the place of that of the images that the network will be
+            trained on; null for these. The paper's ResNet-50 for ImageNet is tuned at 32 (section 4.2).
+        parametrization: what the optimizer moves: the ``norm`` of each tensor of two or more dimensions; or the
+            ``scale``, its ratio to the norm of the start, of every parameter that is not zero, as GradInit's authors
+            do. A scale stays at or above .01, that of a bias at or above 0, and none changes its sign.
+        clip: largest size of the derivative of GQ for one norm or scale; null for any. It has no effect on signs.
 
     Raises:
         ArgumentError: an argument is out of its range, or has no effect.
     """
     check_count("steps", steps)
     check_positive("lr", lr)
-    if not 0 <= momentum < 1:
-        raise ArgumentError(f"must be at least 0 and below 1, got {momentum}", "momentum")
-    if optimizer == "adam" and momentum != _MOMENTUM:
-        raise ArgumentError("has an effect only with the optimizer signsgd", "momentum")
     check_positive("eps", eps)
     check_count("batch_size", batch_size)
     check_optional_count("micro_batch_size", micro_batch_size)
-    _check_plateau(plateau_window, plateau_tolerance)
+    check_optimizer(optimizer, momentum, clip)
+    check_plateau(plateau_window, plateau_tolerance)
+    check_input_size(input_size, data)
 
     def apply(model: nn.Module, context: InitializationContext) -> None:
         context.apply(base, model)
+        sample = None if input_size is None else random_inputs(model, context, input_size)
         statistics = _set_modes(model, mode)
         trainable = differentiable_parameters(model, "metainit")
-        tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
-        if not tuned:
-            raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
+        tuned = _tuned(trainable, parametrization)
         if zeros == "keep":
             tuned = _without_zeros(tuned, context.record)
         parameters = list(trainable.values())
-        norms = Norms(tuned, optimizer, lr, momentum)
+        norms = Norms(tuned, optimizer, lr, momentum, parametrization, clip)
         loss_fn = context.loss
         quotients: list[Tensor] = []
         finite: list[Tensor] = []  # of each batch; read where a quotient is not
         plateau_at, passes = None, [0, 0]
-        for step, batch in zip(range(steps), context.batches(data, batch_size), strict=False):
+        for step, batch in zip(range(steps), context.batches(data, batch_size, sample), strict=False):
             finite.append(is_finite(batch))
             batch_norm = statistics == "batch statistics"
             losses = losses_of(model, batch, loss_fn, micro_batch_size, batch_norm=batch_norm, third=True)
@@ -144,7 +158,7 @@ def metainit(
             passes = [sum(pair) for pair in zip(passes, _PASSES[method, len(losses) > 1], strict=True)]
             slopes = loss_gradients(gq, list(tuned.values()), create_graph=False)
             if step == 0:
-                _check_first_step(gq, slopes, tuned, finite)
+                check_first_step(gq, slopes, tuned, finite)
                 unused = [name for name, gradient in zip(trainable, gradients, strict=True) if gradient is None]
                 context.record.conditions |= {"batch_shape": list(batch[0].shape), "unused_parameters": unused}
             quotients.append(gq.detach())
@@ -155,14 +169,14 @@ def metainit(
                 plateau_at = None if norms.stopped() else len(quotients)
                 break
         norms.finish()
-        _check_batch(finite, norms.finite_steps)
+        check_batch(finite, norms.finite_steps)
         _write_record(context.record, norms, quotients)
         context.record.cost = dict(zip(("forward", "backward"), passes, strict=True))
         context.record.conditions |= {
             "steps": steps,
             "lr": lr,
             "optimizer": optimizer,
-            "momentum": momentum if optimizer == "signsgd" else None,
+            "momentum": None if optimizer == "adam" else momentum,
             "eps": eps,
             "plateau_at_step": plateau_at,
             "norm": norm,
@@ -172,6 +186,16 @@ def metainit(
         }
 
     return apply
+
+
+def _tuned(trainable: dict[str, nn.Parameter], parametrization: Parametrization) -> dict[str, nn.Parameter]:
+    """Return the tensors that are tuned: of two or more dimensions, of scales all that are not zero."""
+    tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
+    if not tuned:
+        raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
+    if parametrization == "norm":
+        return tuned
+    return {name: p for name, p in trainable.items() if p.dim() >= 2 or torch.count_nonzero(p.detach())}
 
 
 def _without_zeros(tuned: dict[str, nn.Parameter], record: InitializationRecord) -> dict[str, nn.Parameter]:
@@ -196,43 +220,12 @@ def _set_modes(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
     return "batch statistics" if any(map(uses_batch_statistics, layers)) else "running statistics"
 
 
-def _check_plateau(window: int | None, tolerance: float) -> None:
-    if not 0 <= tolerance < 1:
-        raise ArgumentError(f"must be at least 0 and below 1, got {tolerance}", "plateau_tolerance")
-    if window is not None:
-        check_count("plateau_window", window)
-    elif tolerance != _PLATEAU_TOLERANCE:
-        raise ArgumentError("has an effect only with a plateau_window", "plateau_tolerance")
-
-
 def _on_plateau(quotients: list[Tensor], window: int, tolerance: float) -> bool:
     """Return whether a window has just ended whose median GQ has not fallen; waits for the device at a window's end."""
     if len(quotients) % window or len(quotients) < 2 * window:
         return False
     before, last = torch.stack(quotients[-2 * window :]).view(2, window).quantile(0.5, dim=1).tolist()
     return bool(last >= (1 - tolerance) * before)
-
-
-def _check_first_step(
-    gq: Tensor, slopes: Sequence[Tensor | None], tuned: dict[str, nn.Parameter], finite: list[Tensor]
-) -> None:
-    """Raise an InitializationError where there is nothing to start from."""
-    if all(slope is None for slope in slopes):
-        raise InitializationError(
-            f"metainit: the gradient quotient does not depend on {', '.join(tuned)}: the loss is linear in the "
-            "parameters or does not use them"
-        )
-    if not torch.isfinite(gq):
-        _check_batch(finite, 0)
-        raise InitializationError(
-            f"metainit: the gradient quotient of the base is {gq.item()}; start from smaller weights"
-        )
-
-
-def _check_batch(finite: list[Tensor], step: int) -> None:
-    """Raise an InitializationError where the batch of a step, if there was one, is the reason that it failed."""
-    if step < len(finite) and not finite[step]:
-        raise InitializationError(f"metainit: the batch of step {step} {NOT_FINITE}")
 
 
 def _write_record(record: InitializationRecord, norms: Norms, quotients: list[Tensor]) -> None:

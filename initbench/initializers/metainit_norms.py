@@ -13,8 +13,11 @@ from initbench.errors import InitializationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NormOptimizer = Literal["signsgd", "adam"]
+NormOptimizer = Literal["signsgd", "adam", "sgd"]
+Parametrization = Literal["norm", "scale"]
 BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
+FLOOR = 0.01
+"""Least scale of a weight, of GradInit's authors."""
 
 
 class Norms:
@@ -25,15 +28,26 @@ class Norms:
 
     Args:
         tuned: the tensors by name.
-        optimizer: ``signsgd`` or ``adam``.
+        optimizer: ``signsgd``, ``adam`` or ``sgd``.
         lr: of the optimizer.
-        momentum: of signSGD; Adam has none.
+        momentum: of signSGD and SGD; Adam has none.
+        parametrization: what the optimizer moves: the ``norm``, or the ``scale``, its ratio to the norm of the start,
+            which stays at or above `FLOOR`, of a bias at or above 0.
+        clip: largest size of a derivative; None for any.
 
     Raises:
         InitializationError: a tensor is zero, or not finite.
     """
 
-    def __init__(self, tuned: dict[str, nn.Parameter], optimizer: NormOptimizer, lr: float, momentum: float) -> None:
+    def __init__(
+        self,
+        tuned: dict[str, nn.Parameter],
+        optimizer: NormOptimizer,
+        lr: float,
+        momentum: float,
+        parametrization: Parametrization = "norm",
+        clip: float | None = None,
+    ) -> None:
         self._names = list(tuned)
         self._tensors: list[Tensor] = list(tuned.values())
         self._start = [tensor.detach().clone() for tensor in self._tensors]
@@ -46,8 +60,18 @@ class Norms:
                 )
             if not math.isfinite(norm):
                 raise InitializationError(f"metainit: {name} has norm {norm:g}: it has no direction to be scaled along")
-        start = self._start_norm
-        self._optimizer = _SignSGD(start, lr, momentum) if optimizer == "signsgd" else _Adam(start, lr)
+        # What a move of 1 is in norm, and the least norm; None where a norm may fall below 0 and flip the sign.
+        self._unit = self._start_norm if parametrization == "scale" else torch.ones_like(self._start_norm)
+        self._floor: Tensor | None = None
+        if parametrization == "scale":
+            floors = [0.0 if "bias" in name.rpartition(".")[2] else FLOOR for name in self._names]
+            self._floor = self._start_norm.new_tensor(floors) * self._start_norm
+        moved = torch.ones_like(self._start_norm) if parametrization == "scale" else self._start_norm
+        self._optimizer: _SignSGD | _SGD | _Adam
+        if optimizer == "signsgd":
+            self._optimizer = _SignSGD(moved, lr, momentum)
+        else:
+            self._optimizer = _Adam(moved, lr, clip) if optimizer == "adam" else _SGD(moved, lr, momentum, clip)
         self._norm = self._start_norm.clone()
         self._direction = torch.ones_like(self._norm)
         self._flips = torch.zeros_like(self._norm)
@@ -67,11 +91,13 @@ class Norms:
         # d GQ / d norm = ⟨w, ∇GQ⟩ / ‖w‖ (Salimans & Kingma, 2016, equation (3)), here times ‖start‖.
         pairs = zip(self._start, slopes, strict=True)
         slope = self._direction * torch.stack([zero if g is None else (w * g).sum() for w, g in pairs])
-        move = self._optimizer.move(slope)
+        move = self._optimizer.move(slope) * self._unit
         self._finite &= torch.isfinite(gq) & torch.isfinite(move).all()
         self._finite_steps += self._finite
         self._last_finite = torch.where(self._finite, self._direction * self._norm, self._last_finite)
         moved = torch.where(self._finite, self._norm + move, self._norm)
+        if self._floor is not None:  # a bias of norm 0 has no direction left and stays there
+            moved = torch.where(self._norm == 0, self._norm, torch.maximum(moved, self._floor))
         self._flips += moved < 0
         self._direction = torch.where(moved < 0, -self._direction, self._direction)
         self._norm = moved.abs()
@@ -113,18 +139,38 @@ class _SignSGD:
     """signSGD with momentum, as in the paper's listing: a sign flip of a tensor leaves its velocity as it is.
 
     Args:
-        start_norm: the norms at the start.
+        moved: what is moved, at the start: the norms, or scales of 1.
         lr: by which a norm moves at first.
         momentum: the part of its last move that it makes again.
     """
 
-    def __init__(self, start_norm: Tensor, lr: float, momentum: float) -> None:
+    def __init__(self, moved: Tensor, lr: float, momentum: float) -> None:
         self._lr, self._momentum = lr, momentum
-        self._velocity = torch.zeros_like(start_norm)
+        self._velocity = torch.zeros_like(moved)
 
     def move(self, slope: Tensor) -> Tensor:
         """Return by how much the norms move, given the derivatives for them, times the norms at the start."""
         self._velocity = self._momentum * self._velocity - self._lr * slope.sign()
+        return self._velocity
+
+
+class _SGD:
+    """Gradient descent with momentum, v ← μv − lr·g; a sign flip of a tensor leaves its velocity as it is.
+
+    Args:
+        moved: what is moved, at the start: the norms, or scales of 1.
+        lr: of the derivatives.
+        momentum: the part of its last move that it makes again.
+        clip: largest size of a derivative; None for any.
+    """
+
+    def __init__(self, moved: Tensor, lr: float, momentum: float, clip: float | None) -> None:
+        self._start, self._lr, self._momentum, self._clip = moved, lr, momentum, clip
+        self._velocity = torch.zeros_like(moved)
+
+    def move(self, slope: Tensor) -> Tensor:
+        """Return by how much the norms move, given the derivatives for them, times the norms at the start."""
+        self._velocity = self._momentum * self._velocity - self._lr * _clipped(slope / self._start, self._clip)
         return self._velocity
 
 
@@ -135,21 +181,26 @@ class _Adam:
     overflow float32.
 
     Args:
-        start_norm: the norms at the start.
-        lr: by which a norm moves at first.
+        moved: what is moved, at the start: the norms, or scales of 1.
+        lr: by which a norm or scale moves at first.
+        clip: largest size of a derivative; None for any.
     """
 
-    def __init__(self, start_norm: Tensor, lr: float) -> None:
-        self._start_norm, self._lr = start_norm, lr
-        self._first, self._root = torch.zeros_like(start_norm), torch.zeros_like(start_norm)
+    def __init__(self, moved: Tensor, lr: float, clip: float | None) -> None:
+        self._start, self._lr, self._clip = moved, lr, clip
+        self._first, self._root = torch.zeros_like(moved), torch.zeros_like(moved)
         self._count = 0
 
     def move(self, slope: Tensor) -> Tensor:
         """Return by how much the norms move, given the derivatives for them, times the norms at the start."""
-        slope = slope / self._start_norm
+        slope = _clipped(slope / self._start, self._clip)
         self._count += 1
         first, second = BETAS
         self._first = first * self._first + (1 - first) * slope
         self._root = torch.hypot(math.sqrt(second) * self._root, math.sqrt(1 - second) * slope)
         mean, root = self._first / (1 - first**self._count), self._root / math.sqrt(1 - second**self._count)
         return -self._lr * mean / (root + ADAM_EPS)
+
+
+def _clipped(derivatives: Tensor, clip: float | None) -> Tensor:
+    return derivatives if clip is None else derivatives.clamp(-clip, clip)

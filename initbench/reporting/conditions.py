@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.frame import natural
+from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -146,4 +147,6 @@ def fields_text(values: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return show(value)
     return value if isinstance(value, str) else "none" if value is None else json.dumps(value, default=str)

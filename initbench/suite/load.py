@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, scheme_names
-from initbench.suite.crossing import cross, cross_arguments
+from initbench.suite.crossing import cross_arguments
 from initbench.suite.document import Document, Key, read
 from initbench.suite.overrides import override
+from initbench.suite.recipes import USE, cross_recipes
 from initbench.suite.schema import (
     Checkpoints,
     Entry,
     Resources,
     Rule,
     entry_key,
-    recipe_of,
     recipe_takes_a_list,
     validate,
 )
@@ -66,7 +66,8 @@ class Suite:
         architectures: likewise.
         initializers: likewise.
         compare: the factors whose values are compared (see `initbench.suite.treatments`).
-        recipes: fields that the file sets, one mapping for each crossing; rules are applied to these.
+        recipes: fields that the file sets, or the recipe that it starts from, one mapping for each crossing; rules are
+            applied to these.
         search: what is tuned; None where nothing is.
         rules: what depends on the pair.
         exclude: conditions of the pairs that do not run.
@@ -134,9 +135,7 @@ def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | N
 def suite_of(document: Document) -> Suite:
     """Check a document; see `load_suite`."""
     file = validate(document)
-    recipes = tuple(cross(document, file.recipe, ("recipe",), recipe_takes_a_list))
-    for recipe in recipes:
-        recipe_of(document, recipe, ("recipe",))
+    recipes = cross_recipes(document, file.recipe)
     for index, rule in enumerate(file.rules):
         _check_rule(document, rule, ("rules", index))
     # A dataset reads its files and an architecture needs the shape of the inputs: the driver and the planner try them.
@@ -271,6 +270,8 @@ def _lookup(document: Document, registry: Registry[Any], name: str, key: Key) ->
 
 
 def _check_rule(document: Document, rule: Rule, key: Key) -> None:
+    if USE in rule.recipe:
+        raise document.error((*key, "recipe", USE), "a rule sets fields; it cannot start from another recipe")
     for name, value in rule.recipe.items():
         if isinstance(value, list) and name in Recipe.model_fields and not recipe_takes_a_list(name):
             raise document.error((*key, "recipe", name), f"a rule sets one value, got {show(value)}")

@@ -28,7 +28,7 @@ def properties(trial: TrialDraft) -> dict[str, Any]:
     """Return what conditions on a trial can name, defaults included."""
     components: dict[str, ComponentSpec] = {kind: getattr(trial, kind) for kind in _COMPONENTS}
     named = {kind: (component.name, component.arguments) for kind, component in components.items()}
-    return _properties(trial.scheme, trial.seed, named, dict(trial.recipe))
+    return _properties(trial.scheme, trial.seed, named, trial.recipe.plain())
 
 
 def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:

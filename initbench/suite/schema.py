@@ -20,7 +20,7 @@ from pydantic import (
 from initbench.suite.claims import Claim, Published, key_as_written, keys_at
 from initbench.suite.treatments import DEFAULT_COMPARE
 from initbench.suite.tune import Tune
-from initbench.training.recipe import Recipe
+from initbench.training.recipe import ByRole, Recipe
 from initbench.validation import argument_of, explain, show, types_of
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class SuiteFile(BaseModel):
         architectures: what is trained.
         initializers: what sets the parameters.
         compare: the factors whose values are compared, see `initbench.suite.treatments`; all else is the workload.
-        recipe: fields of `Recipe`; a list is crossed.
+        recipe: fields of `Recipe`, and ``use``, see `initbench.suite.recipes`; a list is crossed.
         tune: what every cell finds on the validation split; None where nothing is tuned.
         rules: what depends on the pair; a later rule wins.
         exclude: pairs that do not run.
@@ -277,7 +277,8 @@ def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
         return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
     except ValidationError as error:
         details = error.errors(include_url=False)[0]
-        raise document.error((*key, *argument_of(details)), explain(details, Recipe.model_fields)) from None
+        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
+        raise document.error((*key, *argument_of(details)), explain(details, valid)) from None
 
 
 def recipe_takes_a_list(field: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from initbench.training.refusals import ModelTraits, refusals
 from initbench.training.run import DivergedError, Entry, EvaluatedSplit, TrainingRun
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torch import nn
 
     from initbench.data.dataset import Dataset
@@ -56,7 +58,7 @@ def train(
     recipe: Recipe,
     seed: int,
     *,
-    parameter_groups: Iterable[dict[str, Any]] | None = None,
+    learning_rate_multipliers: Mapping[str, float] | None = None,
     on_epoch: OnEpoch | None = None,
     evaluate_on: EvaluatedSplit = "test",
     checkpoints: Checkpoints | None = None,
@@ -78,7 +80,8 @@ def train(
         dataset: its three splits, and its task.
         recipe: how to train.
         seed: the trial's seed, of data order, augmentation and dropout.
-        parameter_groups: for the optimizer, each with ``params`` and ``lr``; None for all parameters at `recipe.lr`.
+        learning_rate_multipliers: by parameter name, as the initializer declares them; None for none. What the recipe
+            says of a role comes before them, see `initbench.training.parameter_groups`.
         on_epoch: called after each epoch, and at the end of one that is cut short, with the epochs begun so far, those
             in all and the history entry.
         evaluate_on: the split that is evaluated.
@@ -101,7 +104,7 @@ def train(
         dataset=dataset,
         recipe=recipe,
         seed=seed,
-        parameter_groups=parameter_groups,
+        learning_rate_multipliers=learning_rate_multipliers,
         evaluate_on=evaluate_on,
     )
     diverged_at = None

@@ -14,7 +14,7 @@ def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.
     """Return the recipe's optimizer.
 
     Args:
-        groups: parameter groups; one without ``lr`` has `recipe.lr`.
+        groups: parameter groups; one without ``lr`` or ``weight_decay`` has that of the recipe.
         recipe: the recipe; `Recipe` says what each optimizer does with momentum and weight decay.
     """
     if recipe.optimizer in {"adam", "adamw"}:

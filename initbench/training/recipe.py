@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
 from initbench.errors import ArgumentError
 
@@ -12,8 +12,43 @@ Count = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Precision = Literal["fp32", "bf16"]
+Role = Literal["scalar", "norm", "bias", "weight"]
+"""What a parameter is to the optimizer; see `initbench.training.parameter_groups.roles`."""
 RECIPE_VERSION = 1
 """Part of every trial's id: raised when a recipe comes to other numbers, by a default or by the training loop."""
+
+
+class ByRole(BaseModel):
+    """A number for the parameters of each role that is named; null for a role that is not.
+
+    Attributes:
+        scalar: for parameters of one number by themselves, such as the multipliers and biases of Fixup and SkipInit.
+        norm: for the parameters of normalizations.
+        bias: for the biases of layers and channels.
+        weight: for all others.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    scalar: NonNegative | None = None
+    norm: NonNegative | None = None
+    bias: NonNegative | None = None
+    weight: NonNegative | None = None
+
+    @model_validator(mode="after")
+    def _names_a_role(self) -> Self:
+        if not self.named:
+            raise ValueError(f"must name a role ({', '.join(type(self).model_fields)}), or be null")
+        return self
+
+    @property
+    def named(self) -> dict[str, float]:
+        """The roles that are named, with their numbers."""
+        return {role: value for role, value in self if value is not None}
+
+    @model_serializer
+    def _named_alone(self) -> dict[str, float]:
+        return self.named
 
 
 class Recipe(BaseModel):
@@ -39,9 +74,16 @@ class Recipe(BaseModel):
         lr: initial learning rate; where there is a warm-up, the one that it leads to.
         momentum: of ``sgd`` and ``signsgd``. SGD's velocity is v ← μv + g, Signum's is the average m ← μm + (1 − μ)g.
         nesterov: Nesterov's form of SGD's momentum.
-        weight_decay: λ, on every parameter: λθ is added to the gradient (L2). With ``adamw``, and with ``signsgd``,
-            whose step has no size that a gradient could change, it is decoupled: θ is multiplied by 1 − lr·λ before the
-            step.
+        weight_decay: λ, on every parameter (but see `weight_decays`): λθ is added to the gradient (L2). With ``adamw``,
+            and with ``signsgd``, whose step has no size that a gradient could change, it is decoupled: θ is multiplied
+            by 1 − lr·λ before the step.
+        lr_multipliers: role → by what the learning rate is multiplied for its parameters, in the place of what the
+            initializer declares for these; null for none. The roles are ``scalar`` (parameters of one number, such as
+            the multipliers and biases of Fixup and SkipInit), ``norm`` (of normalizations), ``bias`` (of layers and
+            channels) and ``weight`` (all others). ``{scalar: 0.1, bias: 0.1}`` is the rule of Fixup's and GradInit's
+            authors for networks without normalization.
+        weight_decays: role → λ for its parameters, in the place of `weight_decay`; null for none. ``{norm: 0}`` is the
+            rule of GradInit's authors for networks with BatchNorm.
         betas: of ``adam`` and ``adamw``.
         schedule: ``cosine`` (to 0, one cycle; Loshchilov & Hutter, SGDR, 2017), ``linear`` (to 0; Devlin et al., BERT,
             2019, appendix A.2), ``inverse_square_root`` (lr·√(W / t) after a warm-up of W steps; Vaswani et al.,
@@ -87,6 +129,8 @@ class Recipe(BaseModel):
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     nesterov: bool = False
     weight_decay: NonNegative = 0.0
+    lr_multipliers: ByRole | None = None
+    weight_decays: ByRole | None = None
     betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.999)
     schedule: Literal["cosine", "linear", "inverse_square_root", "step", "constant"] = "cosine"
     milestones: tuple[Count, ...] = ()
@@ -106,6 +150,10 @@ class Recipe(BaseModel):
     history_every: Count | None = None
     evaluate_every: Count | None = None
     threads: Count = 1
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields with values as Python has them, but for those of `ByRole`, which are mappings."""
+        return {name: value.named if isinstance(value, ByRole) else value for name, value in self}
 
     @property
     def trains(self) -> bool:
@@ -175,6 +223,11 @@ class Recipe(BaseModel):
             raise ArgumentError(
                 "does not change the sign of a gradient: optimizer: signsgd needs momentum above 0", "clip_norm"
             )
+        for role, decay in (self.weight_decays.named if self.weight_decays is not None else {}).items():
+            if decay == self.weight_decay:
+                raise ArgumentError(
+                    f"has the weight_decay of all, {decay:g}, for {role}; leave it out", "weight_decays"
+                )
         for name, switch, needed in (
             ("momentum", "optimizer", ("sgd", "signsgd")),
             ("betas", "optimizer", ("adam", "adamw")),

@@ -16,11 +16,12 @@ from initbench.json_values import json_values
 from initbench.training.evaluate import evaluation_batch_size, split_totals
 from initbench.training.loss import batch_loss, batch_values
 from initbench.training.optimizer import make_optimizer
+from initbench.training.parameter_groups import make_parameter_groups
 from initbench.training.precision import compute_outputs
 from initbench.training.schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from initbench.data.batches import TrainingBatch
     from initbench.data.dataset import Dataset
@@ -67,7 +68,7 @@ class TrainingRun:
         dataset: its splits.
         recipe: how to train.
         seed: the trial's.
-        parameter_groups: for the optimizer; None for all parameters at `recipe.lr`.
+        learning_rate_multipliers: by parameter name, as the initializer declares them; None for none.
         evaluate_on: the split that is evaluated.
     """
 
@@ -79,7 +80,7 @@ class TrainingRun:
         dataset: Dataset,
         recipe: Recipe,
         seed: int,
-        parameter_groups: Iterable[dict[str, Any]] | None,
+        learning_rate_multipliers: Mapping[str, float] | None,
         evaluate_on: EvaluatedSplit,
     ) -> None:
         self.memory_format = torch.channels_last if recipe.channels_last else torch.contiguous_format
@@ -91,8 +92,7 @@ class TrainingRun:
         augmentation = Augmentation(recipe.crop, recipe.flip, recipe.cutout, recipe.mixup, recipe.random_resized_crop)
         self.batches = TrainingBatches(dataset.train, recipe.batch_size, augmentation, seed)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        groups = list(parameter_groups) if parameter_groups is not None else [{"params": self.parameters}]
-        self.optimizer = make_optimizer(groups, recipe)
+        self.optimizer = make_optimizer(make_parameter_groups(model, recipe, learning_rate_multipliers), recipe)
         self.schedule = Schedule(recipe, len(self.batches))
         self.scheduler = LambdaLR(self.optimizer, self.schedule.factor)
         self.history: list[Entry] = []

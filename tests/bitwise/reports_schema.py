@@ -21,6 +21,8 @@ NEW_IN_RECIPE = {
     "warmup_steps": 0,
     "random_resized_crop": None,
     "evaluate_every": None,
+    "lr_multipliers": None,
+    "weight_decays": None,
 }
 """The fields of a recipe that schema 1 did not have, each with the value by which nothing differs from schema 1."""
 _OF_DATASETS = ("task", "inputs", "outputs", "content", "reading")

@@ -17,7 +17,7 @@ from bitwise.reports_asked import ReportsOfSet, SetOfTrials, _targets, reference
 from bitwise.reports_compared import compare_tables
 from bitwise.reports_inputs import TIED, trains, untrained, with_schemes_moved, with_untrained_tied, without_causes
 from bitwise.reports_reasons import FURTHER, NEW, REFERENCE, SCHEMES, TARGET, UNTRAINED
-from bitwise.reports_schema import NotInSchema1Error, schema_1
+from bitwise.reports_schema import NEW_IN_RECIPE, NotInSchema1Error, schema_1
 from bitwise.reports_tables import Table, equal, read_tables
 from bitwise.trees import TESTS
 from bitwise.worker import flat
@@ -229,10 +229,7 @@ def test_schema_1_loses_no_number_that_a_report_reads(name):
             k: v for k, v in kept.items() if not (k.startswith("probes/") and k.endswith(("/kind", "/unit", "/log")))
         }
         lost = {k for k in kept if k not in after}
-        assert {k for k in lost if k.startswith("spec/recipe/")} == {
-            f"spec/recipe/{k}"
-            for k in ("steps", "accumulate", "batch_norm", "warmup_steps", "evaluate_every", "random_resized_crop")
-        }
+        assert {k for k in lost if k.startswith("spec/recipe/")} == {f"spec/recipe/{k}" for k in NEW_IN_RECIPE}
         moved = {k for k in lost if k.startswith("spec/initializer/arguments/")}
         assert all(
             k.startswith(("spec/initializer/arguments/base", "spec/initializer/arguments/batch_size")) for k in moved

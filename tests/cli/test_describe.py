@@ -14,6 +14,7 @@ from initbench.cli.card import card
 from initbench.cli.docstring import Docstring, parse
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, REGISTRIES, SCHEMES
 from initbench.suite.load import load_suite
+from initbench.training.named_recipes import RECIPES
 
 pytestmark = pytest.mark.usefixtures("scratch_registry")
 BUILTINS = [(r, name) for r in REGISTRIES for name in r.builtins]
@@ -117,6 +118,23 @@ def test_what_is_printed_has_80_columns_and_can_be_pasted(registry, name, tmp_pa
     spec = loaded(tmp_path, registry.kind, textwrap.dedent(pasted))
     if registry is not SCHEMES:
         assert spec.arguments == defaults(shown(registry.find(name)))
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES.builtins))
+def test_a_recipe_is_printed_in_80_columns_with_its_sources_and_can_be_pasted(name, tmp_path, capsys, monkeypatch):
+    out = run(capsys, monkeypatch, name)
+    lines = out.splitlines()
+    assert lines[0] == f"{name} (recipe)"
+    assert max(map(len, lines)) <= 80
+    assert "\n\n\n" not in out
+    recipe, words = RECIPES.get(name), " ".join(out.split())
+    for field, source in recipe.sources.items():
+        assert f" {field} = " in words
+        assert source in words
+    pasted = textwrap.dedent(out.partition("\nIn a suite\n")[2].partition("\n\n")[0])
+    file = tmp_path / "suite.yaml"
+    file.write_text("\n".join(["name: s", *SUITE.values(), pasted]), encoding="utf-8")
+    assert load_suite(file).recipes == (recipe.fields,)
 
 
 @pytest.mark.parametrize("name", sorted(INITIALIZERS.builtins))

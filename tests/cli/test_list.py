@@ -10,6 +10,7 @@ import pytest
 import initbench
 from initbench.cli import listing, main
 from initbench.registry import ARCHITECTURES, INITIALIZERS, PROBES, REGISTRIES
+from initbench.training.named_recipes import RECIPES
 
 pytestmark = pytest.mark.usefixtures("scratch_registry")
 BUILTINS = [(r, name) for r in REGISTRIES for name in r.builtins]
@@ -63,8 +64,9 @@ def test_it_loads_nothing_heavy():
 @pytest.mark.usefixtures("scratch")
 def test_every_name_stands_on_a_line_of_its_own(capsys, monkeypatch):
     out = run(capsys, monkeypatch)
-    for _, name in BUILTINS:
+    for name in [*(name for _, name in BUILTINS), *RECIPES.builtins]:
         assert f"\n{name} " in out
+    assert "lr_multipliers = {scalar: 0.1, bias: 0.1}, schedule = 'step'" in " ".join(out.split())
     assert "base: Initializer | null = 'delta_orthogonal', steps: int = 500, lr: float = 0.1," in out
     [line] = [line for line in out.splitlines() if line.startswith("scratch ")]
     assert line.rstrip().endswith("  What it does.")
@@ -74,9 +76,13 @@ def test_every_name_stands_on_a_line_of_its_own(capsys, monkeypatch):
 @pytest.mark.usefixtures("scratch")
 def test_json(capsys, monkeypatch):
     data = json.loads(run(capsys, monkeypatch, "--json"))
-    assert list(data) == ["initializer", "architecture", "scheme", "task", "dataset", "probe"]
+    assert list(data) == ["initializer", "architecture", "scheme", "task", "dataset", "probe", "recipe"]
     assert {card["name"] for card in data["architecture"]} == set(ARCHITECTURES.builtins)
     assert {card["name"] for card in data["probe"]} == set(PROBES.builtins)
+    recipes = {card["name"]: card for card in data["recipe"]}
+    assert set(recipes) == set(RECIPES.builtins)
+    cutout = next(a for a in recipes["gradinit_cifar"]["arguments"] if a["name"] == "cutout")
+    assert (cutout["default"], cutout["description"]) == (16, "the authors' code, Cutout(n_holes=1, length=16)")
     cards = {card["name"]: card for card in data["initializer"]}
     assert set(cards) == {*INITIALIZERS.builtins, "scratch"}
     arguments = {a["name"]: a for a in cards["metainit"]["arguments"]}

@@ -30,7 +30,9 @@ def quotient(loss, values, eps, norm, method):
     return residual.abs().mean() if norm == "l1" else residual.square().sum().sqrt() / len(residual)
 
 
-def oracle(model, batches, *, optimizer="signsgd", norm="l1", method="exact", lr=0.1, momentum=0.9, eps=1e-5):
+def oracle(
+    model, batches, *, optimizer="signsgd", norm="l1", method="exact", lr=0.1, momentum=0.9, eps=1e-5, clip=None
+):
     """Every tuned weight is side · size · u with a fixed unit direction u; the optimizer moves the sizes.
 
     Returns the GQ of each step, side · size at the end, and how often each side changed.
@@ -53,9 +55,14 @@ def oracle(model, batches, *, optimizer="signsgd", norm="l1", method="exact", lr
 
         history.append(objective(size.detach()).item())
         size.grad = grad(objective)(size.detach())
+        if clip is not None:
+            size.grad.clamp_(-clip, clip)
         with torch.no_grad():
             if optimizer == "adam":
                 adam.step()
+            elif optimizer == "sgd":
+                velocity = momentum * velocity - lr * size.grad
+                size += velocity
             else:
                 velocity = momentum * velocity - lr * size.grad.sign()
                 size += velocity
@@ -156,10 +163,20 @@ SMOOTH = {"eps": 0.1}
 
 @pytest.mark.parametrize("method", ["exact", "finite_difference"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("optimizer", ["signsgd", "adam"])
+@pytest.mark.parametrize("optimizer", ["signsgd", "adam", "sgd"])
 @pytest.mark.parametrize(("layers", "mode"), [("none", "eval"), ("batch", "eval"), ("batch", "train")])
 def test_each_variant_equals_the_oracle(layers, mode, optimizer, norm, method):
     check(conv_net(layers), BATCHES[:20], mode=mode, optimizer=optimizer, norm=norm, method=method, **SMOOTH)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_each_derivative_is_clipped_by_itself(optimizer):
+    """At .02 some of the four derivatives are clipped and some are not, so that a clip of their length would show."""
+    model = conv_net("none")
+    unclipped = deepcopy(model)
+    check(model, BATCHES[:20], optimizer=optimizer, clip=0.02, **SMOOTH)
+    check(unclipped, BATCHES[:20], optimizer=optimizer, **SMOOTH)
+    assert not torch.allclose(model[0].weight, unclipped[0].weight, rtol=1e-3)
 
 
 def test_adam_goes_on_through_a_sign_flip():

@@ -17,7 +17,10 @@ from initbench.initializers.initialize import initialize
 
 RANDOM = {"input_shape": (8, 3, 8, 8), "num_classes": 10}
 DEFAULTS = {"data": "random", "optimizer": "signsgd", "norm": "l1", "method": "exact", "mode": "eval"}
-VARIANTS = [{"optimizer": "adam"}, {"norm": "l2"}, {"method": "finite_difference"}, {"mode": "train"}]
+VARIANTS = [
+    *({"optimizer": "adam"}, {"norm": "l2"}, {"method": "finite_difference"}, {"mode": "train"}),
+    *({"optimizer": "sgd", "lr": 0.001}, {"optimizer": "adam", "clip": 0.001}, {"parametrization": "scale"}),
+]
 
 
 def normalized(dropout=0.0):
@@ -221,6 +224,10 @@ def test_a_derivative_that_is_not_finite_ends_adam_where_it_is_and_not_signsgd()
     [
         ({"optimizer": "adam", "momentum": 0.5}, "momentum"),
         ({"optimizer": "rms"}, "optimizer"),
+        ({"optimizer": "sgd", "momentum": 1.0}, "momentum"),
+        ({"clip": 1.0}, "clip"),  # a sign is not changed by it
+        ({"optimizer": "adam", "clip": 0.0}, "clip"),
+        ({"parametrization": "log"}, "parametrization"),
         ({"norm": "max"}, "norm"),
         ({"method": "hessian"}, "method"),
         ({"mode": "both"}, "mode"),

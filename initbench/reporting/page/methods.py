@@ -14,6 +14,7 @@ from initbench.reporting.sharing import distinct
 from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
 from initbench.reporting.tune import RATE
 from initbench.suite.labels import with_contents
+from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -176,6 +177,8 @@ DETAILS = {
     "nesterov": "Nesterov’s form of it",
     "betas": "betas",
     "weight_decay": "weight decay",
+    "lr_multipliers": "learning-rate multipliers",
+    "weight_decays": "weight decays",
     "schedule": "schedule",
     "milestones": "milestones at epochs",
     "step_factor": "each by a factor of",
@@ -227,7 +230,7 @@ def _span(counts: Sequence[int]) -> str:
 
 
 def _either(values: Sequence[Any]) -> str:
-    return " or ".join(str(value) for value in values)
+    return " or ".join(show(value) if isinstance(value, dict) else str(value) for value in values)
 
 
 def _listed(names: Sequence[str]) -> str:

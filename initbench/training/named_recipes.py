@@ -1,0 +1,145 @@
+"""Recipes by name: those of the papers, which are files of `initbench/recipes/`, and those of plug-ins."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from initbench import plugins
+from initbench.errors import InitbenchError, UnknownNameError
+from initbench.training.recipe import ByRole, Recipe
+from initbench.validation import argument_of, explain, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FOLDER = Path(__file__).parents[1] / "recipes"
+
+
+@dataclass(frozen=True)
+class NamedRecipe:
+    """A recipe that suites can start from.
+
+    Attributes:
+        name: how suites name it.
+        fields: the fields of `Recipe` that it sets, as a suite would write them; all others are at their defaults.
+        origin: the file or module that it comes from.
+        description: what it is: one line, and behind an empty one what else there is to know.
+        reference: the paper or code that it follows.
+        sources: field → where its value comes from, as far as that is said.
+    """
+
+    name: str
+    fields: Mapping[str, Any]
+    origin: str
+    description: str = ""
+    reference: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the description."""
+        return self.description.partition("\n")[0]
+
+
+class NamedRecipes:
+    """All recipes by name.
+
+    Attributes:
+        kind: what they are, for messages.
+        builtins: name → file of what the library brings.
+    """
+
+    kind = "recipe"
+
+    def __init__(self, folder: Path) -> None:
+        self.builtins = {file.stem: file for file in sorted(folder.glob("*.yaml"))}
+        self._registered: dict[str, NamedRecipe] = {}
+
+    def register(self, recipe: NamedRecipe) -> None:
+        """Add a recipe; see `register_recipe`."""
+        name, taken = recipe.name, self._registered.get(recipe.name)
+        if not name or any(c.isspace() or c in "[](),=" for c in name):
+            raise InitbenchError(f"recipe {name!r}: a name has no spaces, brackets, commas or '='")
+        # A module may be reloaded, and a notebook's cell be run again.
+        if name in self.builtins or (taken is not None and taken.origin != recipe.origin):
+            owner = "initbench" if taken is None or name in self.builtins else plugins.origin(taken.origin)
+            raise InitbenchError(f"recipe {name!r} is already registered by {owner}")
+        _check(recipe)
+        self._registered[name] = recipe
+
+    def names(self) -> list[str]:
+        """Return the names of all recipes, those of installed plug-ins included."""
+        plugins.load_entry_points()
+        return sorted({*self.builtins, *self._registered})
+
+    def get(self, name: str) -> NamedRecipe:
+        """Return a recipe.
+
+        Raises:
+            UnknownNameError: no recipe has this name.
+        """
+        if name not in self.names():
+            raise UnknownNameError(f"unknown recipe {name!r}{nearest(name, self.names())}")
+        if name not in self._registered:
+            self._registered[name] = _read(self.builtins[name])
+        return self._registered[name]
+
+
+RECIPES = NamedRecipes(_FOLDER)
+
+
+def register_recipe(
+    name: str,
+    fields: Mapping[str, Any],
+    *,
+    description: str = "",
+    reference: str = "",
+    sources: Mapping[str, str] | None = None,
+) -> None:
+    """Register a recipe that suites can start from: ``recipe: {use: NAME, epochs: 2}``.
+
+    A trial's id has what the fields come to and not the name, so that a recipe that changes later changes no trial that
+    has run, and one that is written out gives the same trials.
+
+    Args:
+        name: how suites name it.
+        fields: the fields of a suite's ``recipe``, each with one value.
+        description: what it is: one line, and behind an empty one what else there is to know.
+        reference: the paper or code that it follows.
+        sources: field → where its value comes from, such as ``appendix A.1``.
+
+    Raises:
+        InitbenchError: the name is taken, a field is unknown or its value refused, or `sources` names no field.
+    """
+    origin = str(sys._getframe(1).f_globals.get("__name__", ""))  # noqa: SLF001 - as `collections.namedtuple` does
+    RECIPES.register(NamedRecipe(name, dict(fields), origin, description, reference, dict(sources or {})))
+
+
+def _check(recipe: NamedRecipe) -> None:
+    for name in recipe.sources:
+        if name not in recipe.fields:
+            raise InitbenchError(f"recipe {recipe.name!r}: sources names {name!r}{nearest(name, recipe.fields)}")
+    try:
+        Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in recipe.fields.items()})
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
+        key = ".".join(map(str, argument_of(details)))
+        raise InitbenchError(f"recipe {recipe.name!r}: {key}: {explain(details, valid)}") from None
+
+
+def _read(file: Path) -> NamedRecipe:
+    """Return a recipe of the library; the comment behind each value says where that comes from."""
+    from ruamel.yaml import YAML
+
+    data = YAML().load(file.read_text(encoding="utf-8"))
+    fields = data["recipe"]
+    sources = {name: fields.ca.items[name][2].value.removeprefix("#").strip() for name in fields}
+    plain = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))["recipe"]
+    origin = f"initbench/recipes/{file.name}"
+    return NamedRecipe(file.stem, plain, origin, str(data["description"]).strip(), str(data["reference"]), sources)
