@@ -70,7 +70,7 @@ def residual_needs_downscaling() -> Finding:
         initialize(every, "kaiming", seed=seed)
         x = random_batch((32, 64), seed, torch.float64)[0]
         for scale, found in slopes.items():
-            logs = torch.tensor(variances(every, x, scale)).log()
+            logs = torch.tensor(variances(every, x, scale), dtype=torch.float64).log()
             found.append(slope(list(range(len(logs))), logs))
             squares.append(explained(list(range(len(logs))), logs))
         for depth in depths:
