@@ -1,0 +1,152 @@
+"""What the MetaInit paper says of tuning bad norms: Figures 3 and 4, section 4.1."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from law import Finding, judged, law
+from measured_nets import chain, of, random_batch
+from torch import nn
+
+from initbench import gradient_quotient, initialize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from measured_nets import Batch
+
+WIDTHS = [48] + [48] * 10 + [56] * 9 + [64] * 8 + [10]
+"""28 linear layers."""
+
+
+def xavier_norm(inputs: int, outputs: int) -> float:
+    """Return the norm that Xavier's law gives a weight."""
+    return math.sqrt(2 * inputs * outputs / (inputs + outputs))
+
+
+def kaiming_norm(_inputs: int, outputs: int) -> float:
+    """Return the norm that Kaiming's law (fan_in, ReLU) gives a weight."""
+    return math.sqrt(2 * outputs)
+
+
+def distance(model: nn.Module, reference: Callable[[int, int], float]) -> float:
+    """Return the mean over layers of |log(norm / reference norm)|."""
+    weights = [p.detach() for p in model.parameters()]
+    logs = [abs(math.log(w.norm().item() / reference(w.shape[1], w.shape[0]))) for w in weights]
+    return sum(logs) / len(logs)
+
+
+def tuned(widths: list[int], activation: type[nn.Module] | None, std: float, seed: int, **options) -> tuple:
+    """Return a net from Gaussian(0, std²) that MetaInit has tuned at momentum 0.5, and the median GQ of 8 last steps."""
+    model = chain(widths, activation)
+    initialize(model, "gaussian", std=std, seed=seed)
+    arguments = {"base": None, "momentum": 0.5, "num_classes": 10} | options
+    record = initialize(model, "metainit", seed=seed, **arguments)
+    last = torch.tensor([row["gradient_quotient"] for row in record.history[-8:]], dtype=torch.float64)
+    return model, last.median().item()
+
+
+def linear_recovery(std: float) -> Finding:
+    """Judge the recovery of the linear net from one start."""
+    distances, quotients = [], []
+    for seed in range(10):
+        model, quotient = tuned(WIDTHS, None, std, seed, steps=1000, input_shape=(128, 48))
+        distances.append(distance(model, xavier_norm))
+        quotients.append(quotient)
+    close = sum(d < 0.3 and q < 0.6 for d, q in zip(distances, quotients, strict=True))
+    far = sum(not d <= 0.7 for d in distances)  # so is one that is not finite
+    start = chain(WIDTHS, None)
+    initialize(start, "gaussian", std=std)
+    measured = (
+        f"mean |log(norm / Xavier norm)| {distance(start, xavier_norm):.2f} before, {min(distances):.3f} to "
+        f"{max(distances):.3f} after; GQ {min(quotients):.3f} to {max(quotients):.3f}; {of(close, 10)} draws recovered"
+    )
+    return Finding(judged(held=close >= 9, not_held=far >= 5), measured, 10, (min(distances), max(distances)))
+
+
+@law("metainit-f3-plain-too-small-recovers", slow=True)
+def recovers_from_too_small() -> Finding:
+    """The MLP of widths 48 to 64 at batch 128; GQ is the median of the last 8 steps, each on a fresh batch."""
+    return linear_recovery(0.02)
+
+
+@law("metainit-f3-plain-too-large-recovers", slow=True)
+def recovers_from_too_large() -> Finding:
+    """As from the small start."""
+    return linear_recovery(0.3)
+
+
+@law("metainit-norms-differ-from-known-ones-when-nonlinear", slow=True)
+def norms_differ_when_nonlinear() -> Finding:
+    """28 layers of width 32, 500 steps of batch 64 from deviations 0.02 and 0.3; either net at either start counts."""
+    nets = {"linear": (None, xavier_norm), "ReLU": (nn.ReLU, kaiming_norm), "tanh": (nn.Tanh, xavier_norm)}
+    found: dict[tuple[str, float], list[float]] = {}
+    for (name, (activation, reference)), std, seed in itertools.product(nets.items(), (0.02, 0.3), range(5)):
+        model, _ = tuned([32] * 28 + [10], activation, std, seed, steps=500, input_shape=(64, 32))
+        found.setdefault((name, std), []).append(distance(model, reference))
+    leads = {
+        (name, std): [a - b for a, b in zip(found[name, std], found["linear", std], strict=True)]
+        for name, std in itertools.product(("ReLU", "tanh"), (0.02, 0.3))
+    }
+    held = all(lead >= 0.1 for values in leads.values() for lead in values)
+    not_held = any(sum(lead <= 0 for lead in values) >= 4 for values in leads.values())
+    measured = "distances from the reference norms, mean of 5: " + "; ".join(
+        f"{name} from {std:g}: {sum(values) / 5:.3f}" for (name, std), values in found.items()
+    )
+    least = [min(values) for values in leads.values()]
+    note = f"The least lead over the linear net is {min(least):+.3f}."
+    return Finding(judged(held=held, not_held=not_held), measured, 5, note=note)
+
+
+def exploding_net(seed: int) -> nn.Sequential:
+    """Return the linear MLP with the gain per layer that deviation 0.1 gives the convolutions of the paper's network.
+
+    A deviation of 0.1 is a gain of 0.1 √fan_in: of 27 for the stem, 144, 288 and 576 in the three groups, and 64 for the
+    classifier.
+    """
+    model = chain(WIDTHS, None)
+    fans = [27] + [144] * 9 + [288] * 9 + [576] * 8 + [64]
+    initialize(model, "lecun", seed=seed)  # gain 1
+    with torch.no_grad():
+        for layer, fan in zip(model, fans, strict=True):
+            layer.weight.mul_(0.1 * math.sqrt(fan))
+    return model
+
+
+def first_step_below(level: float, norm: str, seed: int, steps: int) -> int | None:
+    """Return the first step of a tuning run whose batch has an L1 quotient of at most the level before that step."""
+    model, quotients = exploding_net(seed), []
+
+    def batches() -> Iterator[Batch]:
+        for step in itertools.count():
+            batch = random_batch((128, 48), 10_000 * (seed + 1) + step)
+            if norm == "l2":
+                with torch.no_grad():
+                    quotients.append(gradient_quotient(model, *batch).item())
+            yield batch
+
+    options = {"base": None, "momentum": 0.5, "norm": norm, "batches": batches()}
+    record = initialize(model, "metainit", steps=steps, seed=seed, **options)
+    values = quotients if norm == "l2" else [row["gradient_quotient"] for row in record.history]
+    return next((step for step, value in enumerate(values[:steps]) if value <= level), None)
+
+
+@law("metainit-f4-l1-faster-than-l2", slow=True)
+def l1_is_faster() -> Finding:
+    """Both runs see the same batches of 128; the L2 run ends where the L1 run has reached 0.6."""
+    steps = 500
+    reached, l1_first, l2_first = [], 0, 0
+    for seed in range(10):
+        l1 = first_step_below(0.6, "l1", seed, steps)
+        l2 = first_step_below(0.6, "l2", seed, steps if l1 is None else l1 + 1)
+        reached.append(l1)
+        l1_first += l1 is not None and l2 is None
+        l2_first += l2 is not None and (l1 is None or l2 < l1)
+    known = [step for step in reached if step is not None]
+    span = f"{min(known)} to {max(known)}" if known else "none"
+    measured = f"L1 reaches 0.6 within {steps} steps in {of(len(known), 10)} draws (step {span}), before L2 in {of(l1_first, 10)}"
+    measured += f"; L2 does before L1 in {of(l2_first, 10)}"
+    return Finding(judged(held=l1_first >= 9, not_held=l2_first >= 5), measured, 10)

@@ -1,0 +1,175 @@
+"""What section 2 of the MetaInit paper says of the gradient quotient itself."""
+
+from __future__ import annotations
+
+import statistics
+
+import torch
+from dense_hessians import gradient_and_hessian
+from law import Finding, held_or_not, judged, law
+from measured_nets import chain, conv_net, digits_batch, gradient, of, random_batch, slope
+from scipy.stats import spearmanr
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from initbench import gradient_quotient, initialize
+
+NO_DAMPING = 1e-300
+"""As ε0: no entry of a gradient changes by it, and the library asks for more than 0."""
+STARTS = {
+    "kaiming": {},
+    "xavier": {},
+    "orthogonal": {},
+    "pytorch_default": {},
+    "gaussian": {"std": 0.2},
+}
+
+
+class Parameters(nn.Module):
+    """A network whose output is its parameter vector, so that the loss is any function of it."""
+
+    def __init__(self, *values: float) -> None:
+        super().__init__()
+        self.theta = nn.Parameter(torch.tensor(values, dtype=torch.float64))
+
+    def forward(self, _inputs: Tensor) -> Tensor:
+        return self.theta
+
+
+def quotient_of(loss, *theta: float, eps: float = 1e-5) -> float:
+    """Return GQ of a function of a parameter vector at a point."""
+    nothing = torch.zeros(1)
+    return gradient_quotient(Parameters(*theta), nothing, nothing, lambda output, _: loss(output), eps=eps).item()
+
+
+@law("metainit-gq-linear-loss-zero")
+def linear_loss() -> Finding:
+    """In proportion: the slope of log GQ against log s is 1 ± 0.05 while GQ is far above its floor (s ≥ 1e-3)."""
+    c = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    a = torch.tensor([[2.0, 0.3, 0.1], [0.3, 0.5, -0.2], [0.1, -0.2, 1.0]], dtype=torch.float64)
+    scales = [10.0**-k for k in range(13)]
+    values = [quotient_of(lambda t, s=s: c @ t + s * (t @ a @ t) / 2, 1.0, -1.0, 0.5) for s in scales]
+    falls = slope([-1.0, -2.0, -3.0], torch.tensor(values[1:4]).log10())
+    floor = (1e-5 / (c.abs() + 1e-5)).mean().item()
+    ends = abs(values[-1] / floor - 1) < 1e-5
+    measured = f"falls as s^{falls:.3f}; {values[-1]:.5e} at s = 1e-12, where eps alone gives {floor:.5e}"
+    return Finding(judged(held=abs(falls - 1) < 0.05 and ends, not_held=not ends), measured, len(scales))
+
+
+@law("metainit-gq-vanished-gradient-one")
+def vanished_gradient() -> Finding:
+    """Every coordinate of a stationary point, and every weight of units that are off for all inputs, adds exactly 1."""
+    a = torch.diag(torch.tensor([0.1, 0.5, 2.0], dtype=torch.float64))
+    stationary = quotient_of(lambda t: t @ a @ t / 2, 0.0, 0.0, 0.0)
+
+    class HalfDead(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dead, self.alive, self.out = nn.Linear(6, 5), nn.Linear(6, 5), nn.Linear(10, 3)
+            nn.init.constant_(self.dead.bias, -1e3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(torch.cat([self.dead(x), self.alive(x)], 1).relu())
+
+    torch.manual_seed(0)
+    model = HalfDead().double()
+    batch = random_batch((32, 6), 0, torch.float64, classes=3)
+    dead = gradient_quotient(model, *batch, parameters=model.dead.parameters()).item()
+    alive = gradient_quotient(model, *batch, parameters=model.alive.parameters()).item()
+    measured = f"{stationary!r} at a stationary point, {dead!r} over 35 weights of dead units ({alive:.3g} over live ones)"
+    note = "All of these coordinates are below eps: where most are, the quotient says nothing of curvature."
+    return Finding(held_or_not(stationary == 1.0 and dead == 1.0), measured, 38, note=note)
+
+
+def quotient_at_step(model: nn.Module, batch: tuple[Tensor, Tensor], step: float, method: str) -> float:
+    """Return GQ with a step of another size than 1, over the coordinates that have a gradient, at ε0 = 1e-12.
+
+    The loss times the step has the gradient step · g and the Hessian step · H, so the quotient of that loss at ε0 times
+    the step is |(g − step · Hg) / (g + ε) − 1|, and by finite differences |g(θ − step · g) / (g + ε) − 1|.
+    """
+
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        return step * cross_entropy(outputs, targets)
+
+    with torch.no_grad():
+        value = gradient_quotient(model, *batch, loss, eps=step * 1e-12, method=method).item()
+    g = gradient(model, batch)
+    without = int((g == 0).sum())  # each has added exactly 1
+    return (value * len(g) - without) / (len(g) - without)
+
+
+@law("metainit-gq-step-size-only-scales", slow=True)
+def step_size() -> Finding:
+    """The MLP has tanh, so that no coordinate is without gradient; "ranking" is judged per network and seed."""
+    nets = {"MLP": lambda: nn.Sequential(nn.Flatten(), *chain([64, 32, 32, 10], nn.Tanh, bias=True)).double()}
+    nets["WRN-10-1"] = lambda: conv_net("wrn", 10).double()
+    starts = STARTS | {"gaussian": {"std": 0.1}}
+    worst, changed, furthest = 0.0, dict.fromkeys(nets, 0), 0.0
+    for net, build in nets.items():
+        for seed in range(5):
+            batch = digits_batch(32, seed, torch.float64)
+            ranks = {step: [] for step in (0.01, 0.1, 1.0)}
+            for name, arguments in starts.items():
+                model = build()
+                initialize(model, name, seed=seed, **arguments)
+                exact = [quotient_at_step(model, batch, step, "exact") / step for step in (0.01, 0.1, 1.0, 10.0)]
+                worst = max(worst, max(exact) / min(exact) - 1)
+                for step, values in ranks.items():
+                    values.append(quotient_at_step(model, batch, step, "finite_difference"))
+                furthest = max(furthest, ranks[1.0][-1] / (100 * ranks[0.01][-1]))
+            orders = {tuple(torch.tensor(values).argsort().tolist()) for values in ranks.values()}
+            changed[net] += len(orders) > 1
+    measured = (
+        f"exact quotients over the step differ by at most {worst:.1e}; the ranking of five starts by finite differences "
+        f"changes at {', '.join(f'{of(n, 5)} seeds on {net}' for net, n in changed.items())} between steps of 0.01 and 1"
+    )
+    note = f"At a step of 1 the finite difference is up to {furthest:.3g} times 100 times that at 0.01."
+    held = worst < 0.01 and not any(changed.values())
+    return Finding(judged(held=held, not_held=max(changed.values()) >= 3), measured, 5, note=note)
+
+
+def tanh_net(start: str, seed: int, arguments: dict) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
+    """Return a tanh network of 164 parameters in float64 under an initializer, and 16 Gaussian inputs."""
+    model = chain([6, 8, 8, 4], nn.Tanh, bias=True).double()
+    initialize(model, start, seed=seed, **arguments)
+    return model, random_batch((16, 6), seed, torch.float64, classes=4)
+
+
+@law("metainit-gq-equals-mean-relative-hessian-gradient")
+def mean_relative_hessian_gradient() -> Finding:
+    """Equation (2) from the dense Hessian's eigenvalues and eigenvectors, over 10 draws of a Kaiming start."""
+    a = torch.diag(torch.tensor([0.1, 0.5, 2.0], dtype=torch.float64))
+    quadratic = quotient_of(lambda t: t @ a @ t / 2, 1.0, -2.0, 3.0, eps=NO_DAMPING)
+    worst = abs(quadratic / (2.6 / 3) - 1)
+    for seed in range(10):
+        model, batch = tanh_net("kaiming", seed, {})
+        g, hessian = gradient_and_hessian(model, batch)
+        eigenvalues, vectors = torch.linalg.eigh(hessian)
+        c = vectors.T @ g
+        expected = ((vectors @ (eigenvalues * c)).abs() / (vectors @ c).abs()).mean().item()
+        worst = max(worst, abs(gradient_quotient(model, *batch, eps=NO_DAMPING).item() / expected - 1))
+    measured = f"a diagonal quadratic gives {quadratic:.10f} (2.6 / 3); largest relative difference {worst:.1e}"
+    return Finding(held_or_not(worst < 1e-8), measured, 10)
+
+
+@law("metainit-response-quotient-bounded-by-eigenvalues")
+def bounded_by_eigenvalues() -> Finding:
+    """The rank correlation is over all 100 networks, 20 draws of each of five starts."""
+    quotients, bounds = [], []
+    for start, arguments in STARTS.items():
+        for seed in range(20):
+            model, batch = tanh_net(start, seed, arguments)
+            g, hessian = gradient_and_hessian(model, batch)
+            eigenvalues, vectors = torch.linalg.eigh(hessian)
+            weights = vectors.abs() @ (eigenvalues * (vectors.T @ g)).abs()
+            bounds.append((weights / g.abs()).mean().item())
+            quotients.append(gradient_quotient(model, *batch, eps=NO_DAMPING).item())
+    ratios = [bound / quotient for bound, quotient in zip(bounds, quotients, strict=True)]
+    correlation = float(spearmanr(bounds, quotients).statistic)
+    measured = (
+        f"the bound is {min(ratios):.3g} to {max(ratios):.3g} times the quotient (median {statistics.median(ratios):.3g}); "
+        f"rank correlation {correlation:.3f}"
+    )
+    below = min(ratios) < 1 - 1e-10
+    status = judged(held=not below and correlation >= 0.8, not_held=below or correlation < 0.3)
+    return Finding(status, measured, len(ratios), (min(ratios), max(ratios)))
