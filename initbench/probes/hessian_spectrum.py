@@ -59,7 +59,8 @@ def hessian_spectrum(
 
     The Hessian is that of the mean of the batches' losses. Beside it:
 
-    - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK);
+    - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK); one
+      that is there several times exactly, as of a classifier of zeros, may be found fewer times;
     - ``gradient_share``: the share of |g|² in the span of their eigenvectors; the gradient turns to flat directions
       where it falls (MetaInit, section 2, item 2);
     - ``positive_density`` and ``negative_density``: the share of all eigenvalues in each half of a decade of sizes, by
