@@ -54,6 +54,20 @@ def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parame
     return named
 
 
+def backward(loss: Tensor, *, retain_graph: bool = False) -> None:
+    """Differentiate a loss for all that it depends on and that requires a gradient, as hooks on tensors need it.
+
+    Args:
+        loss: 0-dim.
+        retain_graph: whether it is differentiated again.
+
+    Raises:
+        InitializationError: it cannot be differentiated.
+    """
+    with explained("the model or loss_fn cannot be differentiated"):
+        loss.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
+
+
 def loss_gradients(loss: Tensor, parameters: Sequence[Tensor], *, create_graph: bool = True) -> list[Tensor | None]:
     """Return the gradient for each parameter, None for those that the loss does not use."""
     return _differentiate([loss], parameters, None, create_graph=create_graph)

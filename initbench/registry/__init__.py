@@ -136,10 +136,15 @@ DATASETS: Registry[DatasetTraits] = Registry(
 PROBES: Registry[ProbeTraits] = Registry(
     "probe",
     {
+        "batch_norm_magnification": "initbench.probes.batch_norm_magnification",
+        "gradient_deviation": "initbench.probes.gradient_deviation",
         "gradient_norm": "initbench.probes.gradient_norm",
         "gradient_quotient": "initbench.probes.gradient_quotient",
+        "hessian_spectrum": "initbench.probes.hessian_spectrum",
         "initial_loss": "initbench.probes.initial_loss",
         "parameter_norm": "initbench.probes.parameter_norm",
+        "signal_by_depth": "initbench.probes.signal_by_depth",
+        "weight_magnitude": "initbench.probes.weight_magnitude",
     },
 )
 REGISTRIES: tuple[Registry[Any], ...] = (INITIALIZERS, ARCHITECTURES, SCHEMES, TASKS, DATASETS, PROBES)

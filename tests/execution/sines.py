@@ -100,8 +100,8 @@ def warm(base: Initializer = Initializer("kaiming"), steps: int = 2, batch_size:
     return apply
 
 
-@initbench.register_probe("signal_by_depth")
-def signal_by_depth(samples: int = 16):
+@initbench.register_probe("output_by_depth")
+def output_by_depth(samples: int = 16):
     """The mean square of each layer's outputs on noise.
 
     Args:

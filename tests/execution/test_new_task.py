@@ -19,7 +19,7 @@ architectures: [{name: tiny_mlp, width: 8}, {name: mlp, depth: 2, width: 8}]
 initializers: [kaiming, {name: warm, base: [kaiming, {name: xavier, gain: 0.5}]}]
 recipe: {epochs: 3, batch_size: 16, lr: 0.05}
 rules: [{when: {dataset: sines}, recipe: {lr: 0.02}}]
-probes: [gradient_quotient, signal_by_depth]
+probes: [gradient_quotient, output_by_depth]
 exclude: [{architecture: mlp, initializer: warm}]
 seeds: 3
 """
@@ -85,9 +85,9 @@ def test_the_frame_has_one_outcome_and_each_metric(folder):
 def test_a_curve_is_kept_and_reaches_the_report(folder):
     record = next(iter(Ledger(folder).records()))
     [curve] = [probe for probe in record.probes if probe["kind"] == "curve"]
-    assert (curve["name"], curve["over"], curve["unit"]) == ("signal_by_depth", "depth", "mean square")
+    assert (curve["name"], curve["over"], curve["unit"]) == ("output_by_depth", "depth", "mean square")
     assert len(curve["x"]) == len(curve["y"]) > 3
-    assert "signal_by_depth" in (folder / "report" / "probe_curves.csv").read_text(encoding="utf-8")
+    assert "output_by_depth" in (folder / "report" / "probe_curves.csv").read_text(encoding="utf-8")
     page = (folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "R²" in page
     assert "tiny_mlp" in page
@@ -102,8 +102,8 @@ def test_mlflow_has_all_of_it(folder):
     assert len(runs) == 9
     data = runs[0].data
     assert "test_r_squared" in data.metrics
-    assert "probe/signal_by_depth" in data.metrics
-    history = client.get_metric_history(runs[0].info.run_id, "probe/signal_by_depth")
+    assert "probe/output_by_depth" in data.metrics
+    history = client.get_metric_history(runs[0].info.run_id, "probe/output_by_depth")
     assert len(history) == 4  # flatten, linear, ReLU, linear
     assert data.tags["task"] == "regression"
 

@@ -77,6 +77,7 @@ TOKENS = ProbeContext(
         torch.randint(VOCABULARY, (9, 2, size, POSITIONS), generator=generator).unbind()
     ),
 )
+HAVE_NONE = {"batch_norm_magnification", "hessian_spectrum"}  # of layers, as there is no BatchNorm
 EVERY = ("gradient_quotient", "gradient_norm", "initial_loss", "parameter_norm")
 
 
@@ -105,6 +106,22 @@ def test_every_probe_measures_a_model_of_tokens_and_leaves_it_as_it_was(probe, d
     scalar = first[""] if isinstance(first, dict) else first
     assert math.isfinite(scalar.value)
     assert scalar.value > 0
+
+
+@pytest.mark.parametrize("probe", sorted(set(PROBES.builtins) - set(EVERY)))
+@pytest.mark.parametrize("wrap", [False, True])
+def test_probes_of_several_measurements_measure_a_model_of_tokens_and_leave_it_as_it_was(probe, wrap):
+    model = randomize(TokenModel())
+    model = WithLogits(model) if wrap else model
+    offered = {argument.name for argument in PROBES.get(probe).arguments}
+    wanted = {"batch_size": 4, "eigenvalues": 2, "lanczos_steps": 3}
+    arguments = {name: value for name, value in wanted.items() if name in offered}
+    before = state(model)
+    first, second = (PROBES.get(probe).build(arguments)(model, TOKENS) for _ in range(2))
+    assert first == second
+    assert_same_state(before, state(model))
+    layers = [layer.removeprefix("model.") for one in first.values() for layer in getattr(one, "values", ())]
+    assert ("attention" in layers or "head.weight" in layers) != (probe in HAVE_NONE)
 
 
 def test_the_loss_is_that_of_the_task():

@@ -1,0 +1,163 @@
+"""By how much each BatchNorm magnifies the gradient's variance on its way back."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the field's name for it
+from torch import Tensor, nn
+
+from initbench.batch_norms import batch_norms
+from initbench.batches import DataKind, move, reference_parameter
+from initbench.checks import check_count
+from initbench.differentiation.gradients import backward
+from initbench.differentiation.replacement import Replaced
+from initbench.preservation import forked_rng, preserved
+from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.measurement import Measurement, PerLayer
+from initbench.registry import register_probe
+from initbench.user_code import mean_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REFERENCE = "Zhu et al., GradInit, NeurIPS 2021, appendix C"
+
+
+@register_probe("batch_norm_magnification", smoke={"batch_size": 2, "batches": 1}, reference=REFERENCE)
+def batch_norm_magnification(data: DataKind = "real", batch_size: int = 128, batches: int = 1) -> Measure:
+    """Variance of the loss's gradient at each BatchNorm's input over that at its output, in training mode.
+
+    Beside it, as ``input_variance``, the variance of its input. Both variances are those over the samples and positions
+    of a batch, and the population's; of gradients they are summed over channels, of inputs they are averaged. The
+    gradient at the input is that which comes through this BatchNorm alone, where a skip reads the same tensor.
+
+    With weight γ the gradient is multiplied by γ / √(σ² + ε) and loses what it has along the constants and along the
+    output, which are 2 of n directions (GradInit, equation 5). So the ratio is at most γ² / (σ² + ε), and for
+    independent entries about that: above 1 where the input's variance is below 1 (equation 7). It costs one gradient a
+    batch. A model without BatchNorm has no values.
+
+    Args:
+        data: ``real`` inputs and targets, or ``random`` ones.
+        batch_size: samples per batch.
+        batches: number of batches, over which variances are added up.
+
+    Raises:
+        ArgumentError: a number is out of its range.
+    """
+    check_count("batch_size", batch_size)
+    check_count("batches", batches)
+
+    def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
+        like = reference_parameter(model)
+        variances = _Variances(model)
+        if variances.names:
+            with preserved(model), forked_rng(model, context.seed, "probe"), variances.taken(), torch.enable_grad():
+                model.train()
+                for batch in context.batches(data, batch_size, batches):
+                    inputs, targets = move(batch, like)
+                    backward(mean_loss(model, (inputs, targets), context.loss))
+        conditions = {"data": data, "batch_size": batch_size, "batches": batches, "mode": "train"}
+        found = variances.found
+        return {
+            "per_layer": PerLayer({name: own.ratio for name, own in found.items()}, conditions=conditions),
+            "input_variance": PerLayer({name: own.mean for name, own in found.items()}, conditions=conditions),
+        }
+
+    return measure
+
+
+@dataclass
+class _Own:
+    """Sums over the runs of one BatchNorm, 0-dim tensors in float64.
+
+    Attributes:
+        behind: variance of the gradient at its input.
+        before: that at its output, which the gradient reaches before.
+        variance: of its input.
+        runs: how many they are.
+    """
+
+    behind: Tensor | float = 0.0
+    before: Tensor | float = 0.0
+    variance: Tensor | float = 0.0
+    runs: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """By how much the gradient's variance is magnified; NaN where it has none, as behind a branch times 0."""
+        before = float(self.before)
+        return float(self.behind) / before if before else math.nan
+
+    @property
+    def mean(self) -> float:
+        """The mean of the input's variance over the runs."""
+        return float(self.variance) / self.runs
+
+
+class _Variances:
+    """Variances at every BatchNorm while a model runs forwards and back.
+
+    Args:
+        model: whose BatchNorms.
+
+    Attributes:
+        names: by the id of each BatchNorm its name.
+        found: by name, in the order in which they run.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._layers = batch_norms(model)
+        own = set(map(id, self._layers))
+        self.names = {id(module): name for name, module in model.named_modules() if id(module) in own}
+        self.found: dict[str, _Own] = {}
+        self._running: list[str] = []
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Take the variances of what runs within this."""
+        hooks = [layer.register_forward_pre_hook(self._enter) for layer in self._layers]
+        hooks += [layer.register_forward_hook(self._leave, always_call=True) for layer in self._layers]
+        try:
+            # The function and not the module, since subclasses end with an activation, such as timm's BatchNormAct2d.
+            with Replaced({F.batch_norm: self._batch_norm}):
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _enter(self, layer: nn.Module, _inputs: Any) -> None:
+        self._running.append(self.names[id(layer)])
+
+    def _leave(self, *_: Any) -> None:
+        self._running.pop()
+
+    def _batch_norm(self, inputs: Tensor, *arguments: Any, **options: Any) -> Tensor:
+        if not self._running:
+            return F.batch_norm(inputs, *arguments, **options)
+        inputs = inputs.view_as(inputs)  # so that its gradient is this BatchNorm's alone
+        if not inputs.requires_grad:  # as the data of a first layer
+            inputs.requires_grad_()
+        outputs = F.batch_norm(inputs, *arguments, **options)
+        own = self.found.setdefault(self._running[-1], _Own())
+        own.variance = own.variance + _variances(inputs.detach()).mean()
+        own.runs += 1
+
+        def behind(gradient: Tensor) -> None:
+            own.behind = own.behind + _variances(gradient).sum()
+
+        def before(gradient: Tensor) -> None:
+            own.before = own.before + _variances(gradient).sum()
+
+        inputs.register_hook(behind)  # type: ignore[no-untyped-call]
+        outputs.register_hook(before)  # type: ignore[no-untyped-call]
+        return outputs
+
+
+def _variances(tensor: Tensor) -> Tensor:
+    """Return the variance of each channel, (C,), in float64."""
+    return tensor.double().var([0, *range(2, tensor.dim())], correction=0)

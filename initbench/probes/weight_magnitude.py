@@ -1,0 +1,35 @@
+"""How large the entries of each parameter are, and how far they scatter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initbench.batches import reference_parameter
+from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.measurement import Measurement, PerLayer
+from initbench.registry import register_probe
+
+if TYPE_CHECKING:
+    from torch import nn
+
+REFERENCE = "Zhu et al., GradInit, NeurIPS 2021, Figures 4 to 10"
+
+
+@register_probe("weight_magnitude", reference=REFERENCE)
+def weight_magnitude() -> Measure:
+    """Mean absolute value of the entries of each parameter, and beside it their ``standard_deviation``.
+
+    The first is the averaged per-dimension weight magnitude of GradInit's Figures 4 to 10, ‖W‖ / d, where ‖W‖ is the
+    sum of the absolute values of the d entries. Where a tuner multiplies a weight by a scale, it is multiplied by it.
+    The second is the population's, √(mean w² − (mean w)²). Both cost no gradient.
+    """
+
+    def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:  # noqa: ARG001 - a probe takes both
+        reference_parameter(model)  # an error where there are no parameters
+        named = {name: parameter.detach().double() for name, parameter in model.named_parameters()}
+        return {
+            "per_layer": PerLayer({name: float(w.abs().mean()) for name, w in named.items()}),
+            "standard_deviation": PerLayer({name: float(w.std(correction=0)) for name, w in named.items()}),
+        }
+
+    return measure
