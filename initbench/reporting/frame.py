@@ -19,7 +19,14 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
-from initbench.reporting.metrics import has_outcome, outcome_key, outcome_names, outcome_sign, training_key
+from initbench.reporting.metrics import (
+    has_outcome,
+    mean_train_loss,
+    outcome_key,
+    outcome_names,
+    outcome_sign,
+    training_key,
+)
 from initbench.reporting.places import OF_ONE_TRIAL, Place, places
 from initbench.reporting.resolved import read_compare
 from initbench.reporting.sharing import Once, Shared
@@ -61,7 +68,8 @@ def load_results(path: str | Path, compare: Sequence[str] | None = None) -> pd.D
       epochs), and for a diverged one, which counts as the worst outcome;
     - ``chance``, ``chance_standard_error``: of the outcome for the best model that ignores its inputs; missing where
       the record does not say it;
-    - metrics by their names: errors and accuracies as fractions, missing for a failed trial;
+    - metrics by their names: errors and accuracies as fractions, missing for a failed trial; among them
+      ``mean_train_loss``, the mean over the epochs of the training loss;
     - ``probe.<name>`` of every measurement that is a scalar, and ``probe.<name>.saturated`` where it can saturate;
     - durations, ending in ``_seconds``.
 
@@ -143,7 +151,7 @@ def slim(record: TrialRecord, shared: Shared | None = None) -> TrialRecord:
         identity=shared.of({key: part for key, part in record.identity.items() if key not in OF_ONE_TRIAL}),
         task=shared.of(record.task),
         environment=shared.of(record.environment),
-        metrics=_with_shared_names(record.metrics),
+        metrics=_with_shared_names(record.metrics | mean_train_loss(record)),
         timing=_with_shared_names(record.timing),
         probes=[_with_shared_words(probe) for probe in record.probes],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ EARLY = "first_epoch_"
 """What the name of a metric begins with that is known soon: after the first epoch."""
 UNKNOWN = Metric("outcome", better="lower")
 """The metric where no record says what it is: all trials have failed."""
+MEAN_TRAIN_LOSS = "mean_train_loss"
 
 
 def outcome_names(records: Sequence[TrialRecord]) -> list[str | None]:
@@ -138,3 +140,18 @@ def outcome_metric(record: TrialRecord) -> Metric:
 
 def _plain(metric: Metric) -> Metric:
     return replace(metric, chance=None, chance_standard_error=None)
+
+
+def mean_train_loss(record: TrialRecord) -> dict[str, float]:
+    """Return the mean over the epochs of the training loss, as the metric ``mean_train_loss``: lower the faster it fits.
+
+    Empty for a trial that did not come to its end, whose epochs are cut short, and for one that `frame.slim` has had
+    in its hands before.
+
+    Args:
+        record: with its whole history.
+    """
+    losses = [entry.get("train_loss") for entry in record.history if float(entry.get("epoch", 0.5)).is_integer()]
+    if MEAN_TRAIN_LOSS in record.metrics or record.status != "finished" or not losses or None in losses:
+        return {}
+    return {MEAN_TRAIN_LOSS: math.fsum(losses) / len(losses)}

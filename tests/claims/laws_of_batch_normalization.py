@@ -79,7 +79,9 @@ def magnified_below_threshold() -> Finding:
             short.append((bound - ratio) / error)
             thresholds.append(ratio > 1 or variance >= (n - 1) / n)
             ratios[n] = ratio * (variance + eps)
-    exact = ", ".join(f"{r:.4f} for n = {n} (bound {(n - 1) / n:.4f}, (n-2)/n {(n - 2) / n:.4f})" for n, r in ratios.items())
+    exact = ", ".join(
+        f"{r:.4f} for n = {n} (bound {(n - 1) / n:.4f}, (n-2)/n {(n - 2) / n:.4f})" for n, r in ratios.items()
+    )
     measured = f"variance ratio times input variance: {exact}; up to {max(short):.3g} standard errors below the bound"
     note = "Magnification stands, below an input variance of (n-2)/n."
     held = max(short) <= 3 and all(thresholds)

@@ -90,7 +90,9 @@ def metainit_costs_one_percent() -> Finding:
         training_step(trained, random_batch((128, 3, 32, 32), 0)),
     )
     share = 500 * (tuning / 3) / (200 * 391 * training)
-    measured = f"500 steps take {share:.2%} of 200 epochs of 391 batches ({tuning / 3 / training:.2f} training steps each)"
+    measured = (
+        f"500 steps take {share:.2%} of 200 epochs of 391 batches ({tuning / 3 / training:.2f} training steps each)"
+    )
     return Finding(judged(held=share <= 0.02, not_held=share > 0.05), measured, 5)
 
 
@@ -107,8 +109,6 @@ def gradinit_costs_half_an_epoch() -> Finding:
     )
     iterations = 2000 * 128 / 1_281_167 * 50_000 / 128
     share, samples = iterations * (tuning / 3) / (391 * training), 2000 * 128 / 1_281_167
-    measured = (
-        f"{samples:.2f} of an epoch in samples, {share:.2f} in seconds ({tuning / 3 / training:.2f} training steps an iteration)"
-    )
+    measured = f"{samples:.2f} of an epoch in samples, {share:.2f} in seconds ({tuning / 3 / training:.2f} training steps an iteration)"
     note = "An iteration that descends the loss reads a third half-batch; the paper counts 128 samples an iteration."
     return Finding(judged(held=samples < 0.5 and share < 0.5, not_held=share > 0.5), measured, 5, note=note)

@@ -30,7 +30,9 @@ def beta_swish_halves() -> Finding:
         backward.append(math.log2(gradient.norm().item() / cotangent.norm().item()))
     slopes = slope(depths, forward), slope(depths, backward)
     off = max(abs(s + 1) for s in slopes)
-    measured = f"log2 of the activation norm falls by {-slopes[0]:.4f} a layer, of the gradient norm by {-slopes[1]:.4f}"
+    measured = (
+        f"log2 of the activation norm falls by {-slopes[0]:.4f} a layer, of the gradient norm by {-slopes[1]:.4f}"
+    )
     return Finding(judged(held=off <= 0.05, not_held=off > 0.2), measured, len(depths))
 
 
@@ -104,5 +106,7 @@ def activation_factors() -> Finding:
     relu = [deviation_ratio(make_activation("relu"), std) for std in stds]
     swish = [deviation_ratio(make_activation("swish"), std) for std in stds]
     held = all(abs(r - 0.7071) < 5e-5 for r in relu) and all(0.4 <= s <= 0.6 for s in swish)
-    measured = f"ReLU {min(relu):.4f} to {max(relu):.4f}; Swish {min(swish):.4f} to {max(swish):.4f}, rising with the input"
+    measured = (
+        f"ReLU {min(relu):.4f} to {max(relu):.4f}; Swish {min(swish):.4f} to {max(swish):.4f}, rising with the input"
+    )
     return Finding(held_or_not(held), measured, len(stds), (min(swish), max(swish)))

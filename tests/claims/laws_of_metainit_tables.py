@@ -60,7 +60,8 @@ def informative_on_random_data() -> Finding:
             found.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
     medians = {name: sorted(found)[2] for name, found in correlations.items()}
     measured = "rank correlation over eight starts, median of 5 seeds: " + ", ".join(
-        f"{name}-16-1 {medians[name]:.2f} ({min(found):.2f} to {max(found):.2f})" for name, found in correlations.items()
+        f"{name}-16-1 {medians[name]:.2f} ({min(found):.2f} to {max(found):.2f})"
+        for name, found in correlations.items()
     )
     status = judged(held=min(medians.values()) >= 0.8, not_held=min(medians.values()) < 0.5)
     return Finding(status, measured, 5)

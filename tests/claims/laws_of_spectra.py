@@ -73,7 +73,11 @@ def shared_eigenvalues() -> Finding:
 
     ReLU; the kernel is weighted by the Hessian of the loss in the logits, and the matrices are means over samples.
     """
-    starts = {"kaiming": {}, "orthogonal": {}, "metainit": {"base": "kaiming", "input_shape": (32, 64), "num_classes": 10}}
+    starts = {
+        "kaiming": {},
+        "orthogonal": {},
+        "metainit": {"base": "kaiming", "input_shape": (32, 64), "num_classes": 10},
+    }
     agree = differ = 0
     worst: dict[str, float] = dict.fromkeys(starts, 1.0)
     identity, plain = 1.0, []

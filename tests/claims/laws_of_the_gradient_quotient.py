@@ -76,7 +76,9 @@ def vanished_gradient() -> Finding:
     batch = random_batch((32, 6), 0, torch.float64, classes=3)
     dead = gradient_quotient(model, *batch, parameters=model.dead.parameters()).item()
     alive = gradient_quotient(model, *batch, parameters=model.alive.parameters()).item()
-    measured = f"{stationary!r} at a stationary point, {dead!r} over 35 weights of dead units ({alive:.3g} over live ones)"
+    measured = (
+        f"{stationary!r} at a stationary point, {dead!r} over 35 weights of dead units ({alive:.3g} over live ones)"
+    )
     note = "All of these coordinates are below eps: where most are, the quotient says nothing of curvature."
     return Finding(held_or_not(stationary == 1.0 and dead == 1.0), measured, 38, note=note)
 

@@ -188,7 +188,9 @@ def gradient_spreads(widths: list[int], gain: str, seed: int) -> tuple[float, fl
         x = layer(x)
         if isinstance(layer, nn.Linear):
             hidden.append(x)
-    weights = [list(layer.parametrizations.weight.parameters()) for layer in model[:-1] if hasattr(layer, "parametrizations")]
+    weights = [
+        list(layer.parametrizations.weight.parameters()) for layer in model[:-1] if hasattr(layer, "parametrizations")
+    ]
     loss = cross_entropy(x, targets)
     before = torch.stack([g.norm() for g in torch.autograd.grad(loss, hidden[1:-1], retain_graph=True)])
     of_weights = []
@@ -232,6 +234,8 @@ def forward_and_backward() -> Finding:
                 states.append([p.detach().clone() for p in model.parameters()])
             same.append(all(map(torch.equal, *states)))
         equal[plan] = sum(same)
-    measured = "bitwise equal starts: " + ", ".join(f"{count} of 5 draws ({plan} width)" for plan, count in equal.items())
+    measured = "bitwise equal starts: " + ", ".join(
+        f"{count} of 5 draws ({plan} width)" for plan, count in equal.items()
+    )
     note = "Whether they differ in error where the width varies needs training, which no law has."
     return Finding(judged(held=False, not_held=False), measured, 5, note=note)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from initbench.errors import InitbenchError
+from initbench.reporting.metrics import MEAN_TRAIN_LOSS
 from initbench.reporting.trained import STANDARD_ERRORS
 from initbench.suite.claim_check import difference
 from initbench.suite.match import Matcher, properties_of_spec
@@ -168,6 +169,8 @@ class Evidence:
         value = math.nan if value is None else float(value)
         if not math.isnan(value) or trial.row["status"] != "diverged":
             return value
+        if measure == MEAN_TRAIN_LOSS:
+            return math.inf
         metric = self.results.metrics.get(trial.row["metric"]) if measure == OUTCOME else self.metric(measure)
         return math.nan if metric is None else metric.oriented(math.inf)
 
