@@ -143,7 +143,7 @@ def _plain(metric: Metric) -> Metric:
 
 
 def mean_train_loss(record: TrialRecord) -> dict[str, float]:
-    """Return the mean over the epochs of the training loss, as the metric ``mean_train_loss``: lower the faster it fits.
+    """Return the mean over the epochs of the training loss, as the metric ``mean_train_loss``: lower if it fits faster.
 
     Empty for a trial that did not come to its end, whose epochs are cut short, and for one that `frame.slim` has had
     in its hands before.

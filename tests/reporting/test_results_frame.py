@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -19,7 +20,7 @@ from ledgers import (
 from reports import knowing_chance
 
 import initbench
-from initbench.reporting.frame import load_results, natural, results_frame
+from initbench.reporting.frame import load_results, natural, results_frame, slim
 from initbench.training.recipe import Recipe
 
 
@@ -41,11 +42,22 @@ def test_columns_are_exactly_those_of_the_contract(tmp_path):
         *("initializer.base", "initializer.batch_size", "initializer.gain", "initializer.mode", "initializer.steps"),
         *sorted(f"recipe.{field}" for field in Recipe.model_fields),
         *("outcome", "chance", "chance_standard_error"),
-        *("best_test_accuracy", "first_epoch_accuracy", "test_error", "test_loss", "train_error"),
+        *("best_test_accuracy", "first_epoch_accuracy", "mean_train_loss", "test_error", "test_loss", "train_error"),
         *("train_loss", "validation_error", "diverged_at_step", "steps", "parameters"),
         *("probe.gradient_norm", "probe.gradient_quotient", "probe.gradient_quotient.saturated"),
         *("initialization_seconds", "total_seconds"),
     ]
+
+
+def test_the_mean_training_loss_is_that_of_whole_epochs():
+    """Of the made-up history 2.0, 1.0 and, within an epoch, 5.0."""
+    entries = [(1, 1.0, 2.0), (2, 1.5, 5.0), (3, 2.0, 1.0)]
+    history = [{"step": step, "epoch": epoch, "train_loss": loss, "test_error": 0.5} for step, epoch, loss in entries]
+    finished = replace(make_record(make_spec(KAIMING)), history=history)
+    once = slim(finished)
+    assert once.metrics["mean_train_loss"] == 1.5
+    assert slim(once).metrics["mean_train_loss"] == 1.5
+    assert "mean_train_loss" not in slim(replace(finished, status="diverged")).metrics
 
 
 def test_one_row_per_trial_with_labels_and_bare_names():

@@ -199,9 +199,8 @@ def _by_seed(trials: Iterable[Found]) -> dict[int, Found]:
     for trial in trials:
         other = found.setdefault(trial.seed, trial)
         if other is not trial:
-            raise InitbenchError(
-                f"selects several trials at seed {trial.seed}, which differ in {difference(other.properties, trial.properties)}"
-            )
+            what = difference(other.properties, trial.properties)
+            raise InitbenchError(f"selects several trials at seed {trial.seed}, which differ in {what}")
     return found
 
 
