@@ -30,7 +30,9 @@ def beta_swish_halves() -> Finding:
         backward.append(math.log2(gradient.norm().item() / cotangent.norm().item()))
     slopes = slope(depths, forward), slope(depths, backward)
     off = max(abs(s + 1) for s in slopes)
-    measured = f"log2 of the activation norm falls by {-slopes[0]:.4f} a layer, of the gradient norm by {-slopes[1]:.4f}"
+    measured = (
+        f"log2 of the activation norm falls by {-slopes[0]:.4f} a layer, of the gradient norm by {-slopes[1]:.4f}"
+    )
     return Finding(judged(held=off <= 0.05, not_held=off > 0.2), measured, len(depths))
 
 
@@ -81,9 +83,9 @@ def residual_needs_downscaling() -> Finding:
     lowest = {scale: min(found) for scale, found in slopes.items()}
     largest = {name: max(v for (n, _), v in medians.items() if n == name) for name in ("1/sqrt(L)", "1/L")}
     measured = (
-        f"log variance rises by at least {lowest[1.0]:.3f} (scale 1) and {lowest[0.5]:.3f} (scale 1/2) a block, R2 at least "
-        f"{min(squares):.4f}; the largest median ratio over depths is {largest['1/sqrt(L)']:.2f} for 1/sqrt(L) and "
-        f"{largest['1/L']:.2f} for 1/L"
+        f"log variance rises by at least {lowest[1.0]:.3f} (scale 1) and {lowest[0.5]:.3f} (scale 1/2) a block, R2 at "
+        f"least {min(squares):.4f}; the largest median ratio over depths is "
+        f"{largest['1/sqrt(L)']:.2f} for 1/sqrt(L) and {largest['1/L']:.2f} for 1/L"
     )
     held = min(squares) > 0.99 and min(lowest.values()) > 0.1 and max(medians.values()) < 3
     return Finding(held_or_not(held), measured, draws)
@@ -104,5 +106,7 @@ def activation_factors() -> Finding:
     relu = [deviation_ratio(make_activation("relu"), std) for std in stds]
     swish = [deviation_ratio(make_activation("swish"), std) for std in stds]
     held = all(abs(r - 0.7071) < 5e-5 for r in relu) and all(0.4 <= s <= 0.6 for s in swish)
-    measured = f"ReLU {min(relu):.4f} to {max(relu):.4f}; Swish {min(swish):.4f} to {max(swish):.4f}, rising with the input"
+    measured = (
+        f"ReLU {min(relu):.4f} to {max(relu):.4f}; Swish {min(swish):.4f} to {max(swish):.4f}, rising with the input"
+    )
     return Finding(held_or_not(held), measured, len(stds), (min(swish), max(swish)))

@@ -60,7 +60,8 @@ def informative_on_random_data() -> Finding:
             found.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
     medians = {name: sorted(found)[2] for name, found in correlations.items()}
     measured = "rank correlation over eight starts, median of 5 seeds: " + ", ".join(
-        f"{name}-16-1 {medians[name]:.2f} ({min(found):.2f} to {max(found):.2f})" for name, found in correlations.items()
+        f"{name}-16-1 {medians[name]:.2f} ({min(found):.2f} to {max(found):.2f})"
+        for name, found in correlations.items()
     )
     status = judged(held=min(medians.values()) >= 0.8, not_held=min(medians.values()) < 0.5)
     return Finding(status, measured, 5)
@@ -83,8 +84,8 @@ def lowers_the_quotient_everywhere() -> Finding:
     lower = {net: sum(a < b for a, b in zip(after[net], before[net], strict=True)) for net in nets}
     held = all(count == 5 for count in lower.values()) and all(max(values) < 0.7 for values in after.values())
     measured = "; ".join(
-        f"{net}: {min(before[net]):.2f} to {max(before[net]):.2f} before, {min(after[net]):.2f} to {max(after[net]):.2f} "
-        f"after, lower at {of(lower[net], 5)}"
+        f"{net}: {min(before[net]):.2f} to {max(before[net]):.2f} before, {min(after[net]):.2f} to "
+        f"{max(after[net]):.2f} after, lower at {of(lower[net], 5)}"
         for net in nets
     )
     return Finding(judged(held=held, not_held=any(count <= 2 for count in lower.values())), measured, 5)

@@ -76,7 +76,9 @@ def vanished_gradient() -> Finding:
     batch = random_batch((32, 6), 0, torch.float64, classes=3)
     dead = gradient_quotient(model, *batch, parameters=model.dead.parameters()).item()
     alive = gradient_quotient(model, *batch, parameters=model.alive.parameters()).item()
-    measured = f"{stationary!r} at a stationary point, {dead!r} over 35 weights of dead units ({alive:.3g} over live ones)"
+    measured = (
+        f"{stationary!r} at a stationary point, {dead!r} over 35 weights of dead units ({alive:.3g} over live ones)"
+    )
     note = "All of these coordinates are below eps: where most are, the quotient says nothing of curvature."
     return Finding(held_or_not(stationary == 1.0 and dead == 1.0), measured, 38, note=note)
 
@@ -119,9 +121,10 @@ def step_size() -> Finding:
                 furthest = max(furthest, ranks[1.0][-1] / (100 * ranks[0.01][-1]))
             orders = {tuple(torch.tensor(values).argsort().tolist()) for values in ranks.values()}
             changed[net] += len(orders) > 1
+    where = ", ".join(f"{of(count, 5)} seeds on {net}" for net, count in changed.items())
     measured = (
-        f"exact quotients over the step differ by at most {worst:.1e}; the ranking of five starts by finite differences "
-        f"changes at {', '.join(f'{of(n, 5)} seeds on {net}' for net, n in changed.items())} between steps of 0.01 and 1"
+        f"exact quotients over the step differ by at most {worst:.1e}; the ranking of five starts by finite "
+        f"differences changes at {where} between steps of 0.01 and 1"
     )
     note = f"At a step of 1 the finite difference is up to {furthest:.3g} times 100 times that at 0.01."
     held = worst < 0.01 and not any(changed.values())
@@ -167,8 +170,8 @@ def bounded_by_eigenvalues() -> Finding:
     ratios = [bound / quotient for bound, quotient in zip(bounds, quotients, strict=True)]
     correlation = float(spearmanr(bounds, quotients).statistic)
     measured = (
-        f"the bound is {min(ratios):.3g} to {max(ratios):.3g} times the quotient (median {statistics.median(ratios):.3g}); "
-        f"rank correlation {correlation:.3f}"
+        f"the bound is {min(ratios):.3g} to {max(ratios):.3g} times the quotient "
+        f"(median {statistics.median(ratios):.3g}); rank correlation {correlation:.3f}"
     )
     below = min(ratios) < 1 - 1e-10
     status = judged(held=not below and correlation >= 0.8, not_held=below or correlation < 0.3)
