@@ -22,6 +22,16 @@ class Expected:
     why: str = ""
 
 
+NOT_YET_MEASURED = {
+    "metainit-f3-plain-too-large-recovers",
+    "metainit-f3-plain-too-small-recovers",
+    "metainit-gq-informative-on-random-data",
+    "metainit-norms-differ-from-known-ones-when-nonlinear",
+    "metainit-spectrum-eigenvalues-concentrate",
+    "metainit-spectrum-gradient-turns-to-flat-directions",
+    "metainit-t1-metainit-lowers-gq-everywhere",
+}
+"""Laws that take from ten minutes to hours: their criteria stand, and what they find is still to be seen."""
 HELD = Expected()
 EXPECTED = {
     "gradinit-a1-fixup-first-step-moves-classifier-only": HELD,
@@ -45,9 +55,18 @@ EXPECTED = {
     ),
     "metainit-gq-equals-mean-relative-hessian-gradient": HELD,
     "metainit-gq-linear-loss-zero": HELD,
-    "metainit-gq-step-size-only-scales": Expected("did_not_hold", "TO BE SAID"),
+    "metainit-gq-step-size-only-scales": Expected(
+        "did_not_hold",
+        "The exact form agrees. On the MLP a step of 1 leaves the region in which the loss is quadratic, for the starts "
+        "of large quotients first (Kaiming: from 38 to 14 per unit of step at one seed), and starts whose quotients are "
+        "within some percent of one another change places from 0.01 to 0.1 already. On WRN-10-1 one seed changes.",
+    ),
     "metainit-gq-vanished-gradient-one": HELD,
-    "metainit-hessian-fisher-ntk-share-eigenvalues": Expected("did_not_hold", "TO BE SAID"),
+    "metainit-hessian-fisher-ntk-share-eigenvalues": Expected(
+        "did_not_hold",
+        "Fisher and weighted kernel are one to 13 digits, and the Hessian is not near them: before training p - y is "
+        "large, and so is the part of the Hessian that has it as a factor, which the Fisher lacks.",
+    ),
     "metainit-residual-needs-downscaling-by-depth": HELD,
     "metainit-resnet50-costs-one-percent": HELD,
     "metainit-response-quotient-bounded-by-eigenvalues": HELD,

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from expected import EXPECTED
+from expected import EXPECTED, NOT_YET_MEASURED
 from law import all_laws, judged
 
-LAWS = all_laws()
+LAWS = {name: law for name, law in all_laws().items() if name not in NOT_YET_MEASURED}
 FILE = Path(__file__).parents[2] / "docs" / "results" / "laws.json"
 CASES = [pytest.param(name, marks=[pytest.mark.slow] if law.slow else []) for name, law in sorted(LAWS.items())]
 
@@ -23,6 +23,7 @@ def test_a_law_is_found_as_recorded(name):
 
 def test_every_law_has_a_recorded_finding_and_every_other_one_than_held_a_reason():
     assert set(EXPECTED) == set(LAWS)
+    assert set(all_laws()) >= NOT_YET_MEASURED
     for name, expected in EXPECTED.items():
         assert (expected.status == "held") == (not expected.why), name
 
