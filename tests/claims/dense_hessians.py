@@ -38,4 +38,5 @@ def vector_and_outputs(model: nn.Module, inputs: Tensor) -> tuple[Tensor, Callab
 def gradient_and_hessian(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return g, (N,), and H, (N, N), of the mean cross-entropy over all parameters."""
     theta, loss = vector_and_loss(model, batch)
-    return torch.func.grad(loss)(theta), torch.func.hessian(loss)(theta)
+    gradient = torch.func.grad(loss)
+    return gradient(theta), torch.func.jacrev(gradient)(theta)

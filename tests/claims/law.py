@@ -86,6 +86,6 @@ def judged(*, held: bool, not_held: bool) -> Status:
     return "held" if held else "did_not_hold" if not_held else "undecided"
 
 
-def held_or_not(held: bool) -> Status:  # noqa: FBT001 - its one argument
+def held_or_not(held: bool) -> Status:
     """Return the status of a claim whose criterion is "held if ..., not held otherwise"."""
     return "held" if held else "did_not_hold"

@@ -25,7 +25,7 @@ def output_and_deviations(layer: nn.Module, norm: nn.Module, x: Tensor, scale: f
 
 
 def departures(eps: float, seed: int, convolution: bool) -> tuple[float, list[float]]:
-    """Return how far the outputs move over all scales, and for each scale how far deviation × scale does, relatively."""
+    """Return how far outputs move over all scales, and for each scale how far deviation × scale does, relatively."""
     torch.manual_seed(seed)
     x = digits_batch(128, seed, torch.float64)[0]
     if convolution:
@@ -46,8 +46,8 @@ def departures(eps: float, seed: int, convolution: bool) -> tuple[float, list[fl
 def gradient_inverse_to_scale() -> Finding:
     """Linear layer and convolution under PyTorch's default start, five seeds; the largest departure of either.
 
-    The entry first had epsilon 1e-12, which moves outputs of about 5 by epsilon / (2 a² variance) of themselves: more than
-    the 1e-8 that it asked for, at a = 0.1 and a channel of variance below 0.03. It now has 1e-15.
+    The entry first had epsilon 1e-12, which moves outputs of about 5 by epsilon / (2 a² variance) of themselves: more
+    than the 1e-8 that it asked for, at a = 0.1 and a channel of variance below 0.03. It now has 1e-15.
     """
     cases = [(seed, convolution) for seed in range(5) for convolution in (False, True)]
     ideal, first = ([departures(eps, *case) for case in cases] for eps in (1e-15, 1e-12))
@@ -106,8 +106,8 @@ def kolmogorov_distance(values: Tensor) -> float:
 def normalized_activation_is_gaussian() -> Finding:
     """The distance falls with batch size where the slope of its logarithm against that of the batch is negative.
 
-    64 inputs in both cases, all units and 20 draws of weights and batch together; the fourth moment of a draw is its mean
-    over the units, which see the same batch.
+    64 inputs in both cases, all units and 20 draws of weights and batch together; the fourth moment of a draw is its
+    mean over the units, which see the same batch.
     """
     sizes, draws = (4, 16, 64, 256, 1024), 20
     distances: dict[str, list[float]] = {"Gaussian inputs": [], "digits": []}

@@ -38,7 +38,10 @@ def seconds(*works: Callable[[], object], repeats: int = 5) -> list[float]:
 
 @law("metainit-gq-cost-same-order-as-gradient", slow=True)
 def quotient_costs_as_the_gradient() -> Finding:
-    """VGG-11 and DenseNet-40 are not among the architectures, so the claim cannot be held here, only not held."""
+    """VGG-11 and DenseNet-40 are not among the architectures, so the claim cannot be held here.
+
+    It can be not held by a ratio; the slope over the sizes of two networks, one of them convolutional, is only shown.
+    """
     nets = {
         "MLP": lambda: nn.Sequential(nn.Flatten(), *chain([3 * 32 * 32, 256, 256, 10], bias=True)),
         "WRN-16-1": lambda: conv_net("wrn", 16, side=32, channels=3),
@@ -61,9 +64,7 @@ def quotient_costs_as_the_gradient() -> Finding:
     measured = "quotient over gradient: " + ", ".join(f"{value:.1f} ({name})" for name, value in ratios.items())
     measured += f"; log-log slope against parameter count {falls:+.2f}"
     note = "VGG-11 and DenseNet-40 are missing; with all four the claim is held below 5 and a slope within 0.1 of 0."
-    return Finding(
-        judged(held=False, not_held=max(ratios.values()) > 10 or abs(falls) > 0.25), measured, len(ratios), note=note
-    )
+    return Finding(judged(held=False, not_held=max(ratios.values()) > 10), measured, len(ratios), note=note)
 
 
 def training_step(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> Callable[[], None]:
@@ -109,6 +110,7 @@ def gradinit_costs_half_an_epoch() -> Finding:
     )
     iterations = 2000 * 128 / 1_281_167 * 50_000 / 128
     share, samples = iterations * (tuning / 3) / (391 * training), 2000 * 128 / 1_281_167
-    measured = f"{samples:.2f} of an epoch in samples, {share:.2f} in seconds ({tuning / 3 / training:.2f} training steps an iteration)"
+    steps = tuning / 3 / training
+    measured = f"{samples:.2f} of an epoch in samples, {share:.2f} in seconds ({steps:.2f} training steps an iteration)"
     note = "An iteration that descends the loss reads a third half-batch; the paper counts 128 samples an iteration."
     return Finding(judged(held=samples < 0.5 and share < 0.5, not_held=share > 0.5), measured, 5, note=note)

@@ -40,7 +40,7 @@ def distance(model: nn.Module, reference: Callable[[int, int], float]) -> float:
 
 
 def tuned(widths: list[int], activation: type[nn.Module] | None, std: float, seed: int, **options) -> tuple:
-    """Return a net from Gaussian(0, std²) that MetaInit has tuned at momentum 0.5, and the median GQ of 8 last steps."""
+    """Return a net from Gaussian(0, std²) that MetaInit has tuned at momentum 0.5, and the median of its 8 last GQs."""
     model = chain(widths, activation)
     initialize(model, "gaussian", std=std, seed=seed)
     arguments = {"base": None, "momentum": 0.5, "num_classes": 10} | options
@@ -104,7 +104,7 @@ def norms_differ_when_nonlinear() -> Finding:
 def exploding_net(seed: int) -> nn.Sequential:
     """Return the linear MLP with the gain per layer that deviation 0.1 gives the convolutions of the paper's network.
 
-    A deviation of 0.1 is a gain of 0.1 √fan_in: of 27 for the stem, 144, 288 and 576 in the three groups, and 64 for the
+    A deviation of 0.1 is a gain of 0.1 √fan_in: of 27 for the stem, 144, 288 and 576 in the groups, and 64 for the
     classifier.
     """
     model = chain(WIDTHS, None)
@@ -147,6 +147,8 @@ def l1_is_faster() -> Finding:
         l2_first += l2 is not None and (l1 is None or l2 < l1)
     known = [step for step in reached if step is not None]
     span = f"{min(known)} to {max(known)}" if known else "none"
-    measured = f"L1 reaches 0.6 within {steps} steps in {of(len(known), 10)} draws (step {span}), before L2 in {of(l1_first, 10)}"
-    measured += f"; L2 does before L1 in {of(l2_first, 10)}"
+    measured = (
+        f"L1 reaches 0.6 within {steps} steps in {of(len(known), 10)} draws (step {span}), before L2 in "
+        f"{of(l1_first, 10)}; L2 does before L1 in {of(l2_first, 10)}"
+    )
     return Finding(judged(held=l1_first >= 9, not_held=l2_first >= 5), measured, 10)

@@ -83,9 +83,9 @@ def residual_needs_downscaling() -> Finding:
     lowest = {scale: min(found) for scale, found in slopes.items()}
     largest = {name: max(v for (n, _), v in medians.items() if n == name) for name in ("1/sqrt(L)", "1/L")}
     measured = (
-        f"log variance rises by at least {lowest[1.0]:.3f} (scale 1) and {lowest[0.5]:.3f} (scale 1/2) a block, R2 at least "
-        f"{min(squares):.4f}; the largest median ratio over depths is {largest['1/sqrt(L)']:.2f} for 1/sqrt(L) and "
-        f"{largest['1/L']:.2f} for 1/L"
+        f"log variance rises by at least {lowest[1.0]:.3f} (scale 1) and {lowest[0.5]:.3f} (scale 1/2) a block, R2 at "
+        f"least {min(squares):.4f}; the largest median ratio over depths is "
+        f"{largest['1/sqrt(L)']:.2f} for 1/sqrt(L) and {largest['1/L']:.2f} for 1/L"
     )
     held = min(squares) > 0.99 and min(lowest.values()) > 0.1 and max(medians.values()) < 3
     return Finding(held_or_not(held), measured, draws)

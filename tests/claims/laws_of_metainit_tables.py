@@ -84,8 +84,8 @@ def lowers_the_quotient_everywhere() -> Finding:
     lower = {net: sum(a < b for a, b in zip(after[net], before[net], strict=True)) for net in nets}
     held = all(count == 5 for count in lower.values()) and all(max(values) < 0.7 for values in after.values())
     measured = "; ".join(
-        f"{net}: {min(before[net]):.2f} to {max(before[net]):.2f} before, {min(after[net]):.2f} to {max(after[net]):.2f} "
-        f"after, lower at {of(lower[net], 5)}"
+        f"{net}: {min(before[net]):.2f} to {max(before[net]):.2f} before, {min(after[net]):.2f} to "
+        f"{max(after[net]):.2f} after, lower at {of(lower[net], 5)}"
         for net in nets
     )
     return Finding(judged(held=held, not_held=any(count <= 2 for count in lower.values())), measured, 5)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import torch
-from law import Finding, judged, held_or_not, law
+from law import Finding, held_or_not, judged, law
 from measured_nets import digits_batch, slope
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -60,8 +61,8 @@ def spread_indices(first: int, last: int) -> Tensor:
 def skip_path_profiles(blocks: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return deviations of the skip path and of the branches, and of the gradients through branch over skip path.
 
-    Each is (draws, blocks), for BatchNorm on the branches; the gradient at a block's input is the sum of that through its
-    branch and that through the skip path, which is the gradient of the block's output.
+    Each is (draws, blocks), for BatchNorm on the branches; the gradient at a block's input is the sum of that through
+    its branch and that through the skip path, which is the gradient of the block's output.
     """
     skip, branch, ratio = [], [], []
     for seed in range(DRAWS):
@@ -71,14 +72,14 @@ def skip_path_profiles(blocks: int) -> tuple[Tensor, Tensor, Tensor]:
         gradients = torch.autograd.grad(cross_entropy(logits, targets), skips)
         skip.append(torch.stack([x.detach().std() for x in skips]))
         branch.append(torch.stack([x.detach().std() for x in branches]))
-        pairs = zip(gradients, gradients[1:], strict=False)
+        pairs = itertools.pairwise(gradients)
         ratio.append(torch.stack([(before - after).std() / after.std() for before, after in pairs]))
     return torch.stack(skip), torch.stack(branch), torch.stack(ratio)
 
 
 @law("skipinit-bn-skip-path-grows-as-sqrt-depth", slow=True)
 def skip_path_grows() -> Finding:
-    """In a net of 500 blocks, whose first 8, 9, ... are those of shallower nets: the means over draws of the logarithms.
+    """In a net of 500 blocks, whose first ones are those of shallower nets: means over draws of the logarithms.
 
     Slopes are over blocks that are evenly spread on a logarithmic scale, from the 8th on for the skip path.
     """
@@ -149,7 +150,7 @@ def fixup_first_step() -> Finding:
     nonzero = opened(model, batch)
     held = first == {"classifier.weight", "classifier.bias"} and seen == every and nonzero == every
     measured = (
-        f"{len(first)} of {len(every)} tensors have a gradient at first ({', '.join(sorted(first))}), {counts} after 1 to 3 "
-        f"steps, {len(nonzero)} from the start under Kaiming"
+        f"{len(first)} of {len(every)} tensors have a gradient at first ({', '.join(sorted(first))}), {counts} "
+        f"after 1 to 3 steps, {len(nonzero)} from the start under Kaiming"
     )
     return Finding(held_or_not(held), measured, 1)

@@ -106,7 +106,7 @@ def step_size() -> Finding:
     nets = {"MLP": lambda: nn.Sequential(nn.Flatten(), *chain([64, 32, 32, 10], nn.Tanh, bias=True)).double()}
     nets["WRN-10-1"] = lambda: conv_net("wrn", 10).double()
     starts = STARTS | {"gaussian": {"std": 0.1}}
-    worst, changed, furthest = 0.0, dict.fromkeys(nets, 0), 0.0
+    worst, changed, bent = 0.0, dict.fromkeys(nets, 0), []
     for net, build in nets.items():
         for seed in range(5):
             batch = digits_batch(32, seed, torch.float64)
@@ -118,14 +118,15 @@ def step_size() -> Finding:
                 worst = max(worst, max(exact) / min(exact) - 1)
                 for step, values in ranks.items():
                     values.append(quotient_at_step(model, batch, step, "finite_difference"))
-                furthest = max(furthest, ranks[1.0][-1] / (100 * ranks[0.01][-1]))
+                bent += [last / (100 * first) for first, last in zip(ranks[0.01], ranks[1.0], strict=True)]
             orders = {tuple(torch.tensor(values).argsort().tolist()) for values in ranks.values()}
             changed[net] += len(orders) > 1
+    where = ", ".join(f"{of(count, 5)} seeds on {net}" for net, count in changed.items())
     measured = (
-        f"exact quotients over the step differ by at most {worst:.1e}; the ranking of five starts by finite differences "
-        f"changes at {', '.join(f'{of(n, 5)} seeds on {net}' for net, n in changed.items())} between steps of 0.01 and 1"
+        f"exact quotients over the step differ by at most {worst:.1e}; the ranking of five starts by finite "
+        f"differences changes at {where} between steps of 0.01 and 1"
     )
-    note = f"At a step of 1 the finite difference is up to {furthest:.3g} times 100 times that at 0.01."
+    note = f"The finite difference at a step of 1 is {min(bent):.2f} to {max(bent):.2f} times 100 times that at 0.01."
     held = worst < 0.01 and not any(changed.values())
     return Finding(judged(held=held, not_held=max(changed.values()) >= 3), measured, 5, note=note)
 
@@ -169,8 +170,8 @@ def bounded_by_eigenvalues() -> Finding:
     ratios = [bound / quotient for bound, quotient in zip(bounds, quotients, strict=True)]
     correlation = float(spearmanr(bounds, quotients).statistic)
     measured = (
-        f"the bound is {min(ratios):.3g} to {max(ratios):.3g} times the quotient (median {statistics.median(ratios):.3g}); "
-        f"rank correlation {correlation:.3f}"
+        f"the bound is {min(ratios):.3g} to {max(ratios):.3g} times the quotient "
+        f"(median {statistics.median(ratios):.3g}); rank correlation {correlation:.3f}"
     )
     below = min(ratios) < 1 - 1e-10
     status = judged(held=not below and correlation >= 0.8, not_held=below or correlation < 0.3)

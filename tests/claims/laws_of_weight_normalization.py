@@ -7,7 +7,7 @@ import math
 
 import torch
 from law import Finding, held_or_not, judged, law
-from measured_nets import digits_batch, mean_and_error, random_batch
+from measured_nets import digits_batch, mean_and_error, of, random_batch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.parametrizations import weight_norm
@@ -85,8 +85,8 @@ def infinite_width_not_needed() -> Finding:
     # Two widths at which the typical net is dead are both infinitely far.
     apart = all(narrow > wide or math.isinf(wide) for narrow, wide in itertools.pairwise(distances))
     measured = (
-        f"mean ratio of one layer within {furthest:.2f} standard errors of 1 at every width; median log ratio of 100 layers "
-        + ", ".join(f"{value:.2f} (width {width})" for width, value in medians.items())
+        f"mean ratio of one layer within {furthest:.2f} standard errors of 1 at every width; median log ratio of 100 "
+        "layers " + ", ".join(f"{value:.2f} (width {width})" for width, value in medians.items())
     )
     return Finding(judged(held=furthest <= 3 and apart, not_held=furthest > 3), measured, 100_000)
 
@@ -167,15 +167,15 @@ def widening_layers() -> Finding:
     held = cosines[widening] > 1e-10 and all(cosines[shape] < 1e-10 for shape in others)
     held = held and all(abs(departure) <= 3 for departure in means.values())
     measured = "; ".join(
-        f"{shape}: largest cosine {cosines[shape]:.2g}, mean ratio {means[shape]:+.2f} standard errors from 1 (deviation "
-        f"{spreads[shape]:.2f})"
+        f"{shape}: largest cosine {cosines[shape]:.2g}, mean ratio {means[shape]:+.2f} standard errors from 1 "
+        f"(deviation {spreads[shape]:.2f})"
         for shape in cosines
     )
     return Finding(held_or_not(held), measured, 100)
 
 
 def gradient_spreads(widths: list[int], gain: str, seed: int) -> tuple[float, float]:
-    """Return the largest over the least norm over layers, of the gradients of pre-activations and of the weights g and v.
+    """Return the largest over the least norm of a layer, of the gradients of pre-activations and of weights, g and v.
 
     All layers but the first, whose input is an image, and the classifier, which has no weight normalization.
     """
@@ -193,16 +193,14 @@ def gradient_spreads(widths: list[int], gain: str, seed: int) -> tuple[float, fl
     ]
     loss = cross_entropy(x, targets)
     before = torch.stack([g.norm() for g in torch.autograd.grad(loss, hidden[1:-1], retain_graph=True)])
-    of_weights = []
-    for pair in weights[1:]:
-        of_weights.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, pair, retain_graph=True)]).norm())
-    after = torch.stack(of_weights)
+    pairs = [torch.autograd.grad(loss, pair, retain_graph=True) for pair in weights[1:]]
+    after = torch.stack([torch.cat([g.flatten() for g in pair]).norm() for pair in pairs])
     return (before.max() / before.min()).item(), (after.max() / after.min()).item()
 
 
 @law("weightnorm-gradients-of-weights-follow", slow=True)
 def gradients_of_weights() -> Finding:
-    """The factor is the largest norm over the least of the layers; judged by the median over draws, in each of four cases.
+    """The factor is the largest norm over the least, judged by the median over draws in each of four cases.
 
     Widths 64 throughout, and 128 and 32 in turn; the gradient of the weights is that of g and v together.
     """
@@ -235,7 +233,7 @@ def forward_and_backward() -> Finding:
             same.append(all(map(torch.equal, *states)))
         equal[plan] = sum(same)
     measured = "bitwise equal starts: " + ", ".join(
-        f"{count} of 5 draws ({plan} width)" for plan, count in equal.items()
+        f"{of(count, 5)} draws ({plan} width)" for plan, count in equal.items()
     )
     note = "Whether they differ in error where the width varies needs training, which no law has."
     return Finding(judged(held=False, not_held=False), measured, 5, note=note)

@@ -1,0 +1,53 @@
+"""Pack a suite's folder into one small file, from which its report can be made again.
+
+    python docs/scripts/pack_ledger.py runs/metainit-table1-twin docs/results/papers/metainit_table1.tar.xz
+
+Of each record the history of single steps and the events of the initializer are left out, which take most of the room.
+To make the report of a packed ledger:
+
+    mkdir ledger && tar -xf docs/results/papers/metainit_table1.tar.xz -C ledger && initbench report ledger
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+KEPT = ("suite.yaml", "resolved.json")
+
+
+def packed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record without what is long and no claim is judged by."""
+    history = [entry for entry in record["history"] if float(entry.get("epoch", 0)).is_integer()]
+    initialization = {key: value for key, value in record["initialization"].items() if key != "events"}
+    return record | {"history": history, "initialization": initialization}
+
+
+def pack(folder: Path, archive: Path) -> int:
+    """Write the archive and return its size in bytes.
+
+    Args:
+        folder: of a suite, with ``trials/``.
+        archive: ends in ``.tar.xz``; its folder is made.
+    """
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    files = {name: (folder / name).read_bytes() for name in KEPT}
+    for path in sorted((folder / "trials").glob("*.json")):
+        record = packed(json.loads(path.read_text(encoding="utf-8")))
+        files[f"trials/{path.name}"] = json.dumps(record, sort_keys=True).encode()
+    with tarfile.open(archive, "w:xz", preset=9) as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)  # without times and owners: equal ledgers give equal archives
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return archive.stat().st_size
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: pack_ledger.py FOLDER ARCHIVE.tar.xz")
+    print(f"{sys.argv[2]}: {pack(Path(sys.argv[1]), Path(sys.argv[2])):,} bytes")
