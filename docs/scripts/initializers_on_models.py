@@ -28,7 +28,7 @@ PAGE = Path(__file__).parents[1] / "initializers_on_models.md"
 BEFORE = Path(__file__).with_name("initializers_on_models_before.json")
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 # By name, because an earlier version has no registry of schemes.
-SCHEMES = ["channel_bias", "fixup", "skipinit", "weight_norm"]
+SCHEMES = ["channel_bias", "fixup", "skipinit", "weight_norm", "weight_norm_beside_norm"]
 
 Outcomes = dict[tuple[str, str], Outcome]
 

@@ -25,6 +25,10 @@ def models() -> dict[str, Model]:
         "wrn": own_network("wrn", _PLAIN, depth=10, width=1),
         "plain": own_network("plain", _PLAIN, depth=10, width=1),
         "mlp": own_network("mlp", width=32),
+        "vgg": own_network("vgg", _PLAIN, depth=11, width=0.125),
+        "densenet": own_network("densenet", _PLAIN, depth=10, growth=8),
+        "imagenet_resnet": own_network("imagenet_resnet", _PLAIN, depth=18, width=8, stem="cifar"),
+        "residual_mlp": own_network("residual_mlp", depth=3, width=32),
         "gpt": own_network("gpt", _PLAIN, text=True, depth=2, width=32, heads=2),
         # convolutions
         "timm/resnet18": timm_model("resnet18", channels=(8, 16, 24, 32)),

@@ -109,6 +109,7 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
             "instead_of_norm": traits.instead_of_norm,
             "keeps_function": traits.keeps_function,
             "brings_biases": traits.brings_biases,
+            "includes": traits.includes,
         }
     if component.kind == "task":
         task: Any = component.definition

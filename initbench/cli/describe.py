@@ -171,7 +171,8 @@ def _where_it_stands(declared: dict[str, Any]) -> list[str]:
     kept = "A model without normalization computes the same after it."
     biases = "It brings biases, so that convolutions have none."
     stated = {"instead_of_norm": norm, "keeps_function": kept, "brings_biases": biases}
-    return [sentence for name, sentence in stated.items() if declared[name]]
+    included = [f"It has all parts of {declared['includes']}."] if declared["includes"] else []
+    return [sentence for name, sentence in stated.items() if declared[name]] + included
 
 
 def _metric_sentence(metric: Metric) -> str:

@@ -14,7 +14,7 @@ from initbench.errors import InitbenchError
 from initbench.registry.component import Argument, Component
 from initbench.registry.generic import Factory, Registry
 from initbench.registry.initializer import Initializer
-from initbench.registry.scheme import SCHEMES, STANDARD, register_scheme, scheme_names
+from initbench.registry.scheme import SCHEMES, STANDARD, has_parts_of, register_scheme, scheme_names
 from initbench.registry.traits import (
     ArchitectureTraits,
     DatasetTraits,
@@ -56,6 +56,7 @@ __all__ = [
     "SchemeTraits",
     "Shallow",
     "TaskTraits",
+    "has_parts_of",
     "reads_optimizer",
     "register_architecture",
     "register_dataset",

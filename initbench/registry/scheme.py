@@ -36,6 +36,7 @@ def register_scheme(
     instead_of_norm: bool = False,
     keeps_function: bool = False,
     brings_biases: bool = False,
+    includes: str | None = None,
     reference: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register a scheme: a function of ``model`` and ``structure`` that returns the model with the scheme's parts.
@@ -52,6 +53,8 @@ def register_scheme(
         keeps_function: whether a model without normalization computes the same after it.
         brings_biases: whether it puts biases of its own beside the layers, which biases of convolutions would double.
             Architectures with an argument ``conv_bias`` then refuse it.
+        includes: another scheme, all of whose parts it has, so that initializers that need that one run on it where a
+            suite asks for it.
         reference: the paper.
 
     Raises:
@@ -59,7 +62,15 @@ def register_scheme(
     """
     if name == STANDARD:
         raise InitbenchError("scheme 'standard': the name says that there is no scheme")
-    return SCHEMES.register(name, version, SchemeTraits(instead_of_norm, keeps_function, brings_biases, reference))
+    return SCHEMES.register(
+        name, version, SchemeTraits(instead_of_norm, keeps_function, brings_biases, includes, reference)
+    )
+
+
+def has_parts_of(scheme: str, needed: str) -> bool:
+    """Return whether a network of a scheme has the parts of another one that an initializer needs."""
+    included = SCHEMES.get(scheme).traits.includes if scheme in SCHEMES.names() else None
+    return needed in {scheme, included}
 
 
 def scheme_names(architecture: Component[Any]) -> tuple[str, ...]:

@@ -139,12 +139,14 @@ class SchemeTraits:
         keeps_function: whether a model without normalization computes the same after it.
         brings_biases: whether it puts biases of its own beside the layers: an architecture with a choice is built
             without biases of its convolutions.
+        includes: another scheme, all of whose parts it has: what needs that one runs on it.
         reference: the paper, for `initbench describe`.
     """
 
     instead_of_norm: bool = False
     keeps_function: bool = False
     brings_biases: bool = False
+    includes: str | None = None
     reference: str = ""
 
 

@@ -48,6 +48,7 @@ def weight_norm(model: nn.Module, structure: Structure, keep_norms: bool = False
 @register_scheme(
     "weight_norm_beside_norm",
     keeps_function=True,
+    includes="weight_norm",
     reference="Salimans & Kingma, Weight Normalization, NeurIPS 2016, section 2",
 )
 def weight_norm_beside_norm(model: nn.Module, structure: Structure) -> nn.Module:

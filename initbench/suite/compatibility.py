@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from initbench.errors import ArgumentError
 from initbench.outputs import tensor_of
 from initbench.plugins import first_line
-from initbench.registry import INITIALIZERS, STANDARD, scheme_names
+from initbench.registry import INITIALIZERS, STANDARD, has_parts_of, scheme_names
 from initbench.suite.spec import ComponentSpec
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Compatibility:
 
     def _declared(self, trial: TrialDraft, architecture: Choice, needed: str | None) -> str | None:
         initializer, scheme, recipe = trial.initializer, trial.scheme, trial.recipe
-        if needed is not None and scheme != needed:
+        if needed is not None and not has_parts_of(scheme, needed):
             return f"{initializer.name} needs scheme {needed}, the suite says {scheme}"
         known = scheme_names(architecture.component)
         if scheme not in known:

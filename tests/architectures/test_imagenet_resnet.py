@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from torch import nn
 
 from initbench.architectures.create import create_model
 from initbench.errors import ArgumentError
+from initbench.initializers.initialize import initialize
 
 
 def build(**arguments):
@@ -112,6 +114,24 @@ def test_an_activation_stands_behind_every_convolution_but_a_branchs_last_and_be
     with torch.device("meta"):
         model = build(width=8, activation="swish")
     assert sum(isinstance(module, nn.SiLU) for module in model.modules()) == 1 + 16 * 3
+
+
+@pytest.mark.parametrize(("depth", "power"), [(18, -1 / 2), (50, -1 / 4)])
+def test_fixup_has_the_papers_laws(depth, power):
+    """At first a block is its shortcut and an activation; weights within branches are times L^(-1/(2m-2))."""
+    model = build(depth=depth, norm="none", scheme="fixup", num_classes=10)
+    record = initialize(model, "fixup", input_shape=(2, 3, 32, 32))
+    blocks = sum(len(stage) for stage in model.stages)
+    inner = model.stages[2][1].layers[0].convolution
+    [event] = record.tensors["stages.2.1.layers.0.convolution.weight"]
+    kaiming = math.sqrt(2 / (inner.out_channels * inner.kernel_size[0] ** 2))
+    assert event["std"] == pytest.approx(kaiming * blocks**power, rel=1e-12)
+    [event] = record.tensors["stages.2.0.projection.weight"]
+    assert event["std"] == pytest.approx(math.sqrt(2 / model.stages[2][0].projection.out_channels), rel=1e-12)
+    x = torch.randn(2, model.stages[0][1].layers[0].convolution.in_channels, 8, 8)
+    with torch.no_grad():
+        assert torch.equal(model.stages[0][1](x), x.relu())
+        assert not model(torch.randn(2, 3, 32, 32)).any()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ def parameters(**arguments):
         # By hand for depth 6n + 2 with batch normalization: the paper's Table 6 has 0.27 and 1.7 million.
         ({"depth": 20}, 269_722),
         ({"depth": 110}, 1_727_962),
+        ({"depth": 1202}, 19_421_274),
+        # One bias for each output of a convolution, by hand: 16, and 36 layers of 16, 32 and 64 channels each.
+        ({"depth": 110, "conv_bias": True}, 1_727_962 + 16 + 36 * (16 + 32 + 64)),
         # The authors' code of Fixup, fixup_resnet20 and fixup_resnet110.
         ({"depth": 20, "norm": "none", "scheme": "fixup"}, 268_393),
         ({"depth": 110, "norm": "none", "scheme": "fixup"}, 1_720_138),

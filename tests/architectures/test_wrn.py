@@ -160,6 +160,28 @@ def test_parameter_counts_in_closed_form(depth, width, channels, classes):
     assert count("wrn", norm="none", activation="beta_swish") == bare + projections + 3 * n + 6 * n + 1
 
 
+@pytest.mark.parametrize("name", ["wrn", "plain"])
+@pytest.mark.parametrize(("depth", "width"), [(16, 4), (28, 10), (100, 2), (202, 4), (1000, 2)])
+def test_the_networks_of_the_papers_can_be_built(name, depth, width):
+    """De & Smith's 16-4, 100-2 and 1000-2, MetaInit's 28-10 and 202-4; in closed form as above, with batch norm."""
+    with torch.device("meta"):
+        found = parameter_count(create_model(name, depth=depth, width=width))
+    n, k = (depth - 4) // 6, width
+    convolutions = 9 * (16 * 16 * k + 16 * 32 * k * k + 32 * 64 * k * k + (2 * n - 1) * 5376 * k * k)
+    norms = 2 * (n * 112 * k + (16 + 48 * k + (n - 1) * 112 * k) + 64 * k)
+    projections = 16 * 16 * k + 2560 * k * k if name == "wrn" else 0
+    assert found == 9 * 16 * 3 + convolutions + norms + projections + 64 * k * 10 + 10
+
+
+@pytest.mark.slow
+def test_a_thousand_layers_are_built_and_read():
+    """Every block is found; it takes seconds, not minutes."""
+    model = create_model("wrn", depth=1000, width=2, norm="none", scheme="skipinit", input_shape=(3, 8, 8))
+    assert sum(isinstance(m, ScalarMultiplier) for m in model.modules()) == 3 * 166
+    with torch.no_grad():
+        assert model(torch.zeros(1, 3, 8, 8)).isfinite().all()
+
+
 def test_one_multiplier_at_one_ends_each_block_where_there_is_no_norm():
     multipliers = [
         m for m in create_model("plain", depth=28, width=1, norm="none").modules() if isinstance(m, ScalarMultiplier)

@@ -193,6 +193,7 @@ def test_what_each_kind_declares():
         "instead_of_norm": True,
         "keeps_function": True,
         "brings_biases": False,
+        "includes": None,
     }
 
 

@@ -106,3 +106,56 @@ def test_a_network_can_be_built_without_values(scheme):
         model = build("resnet", scheme)
     assert all(p.is_meta for p in model.parameters())
     assert names_and_sizes(model) == PARAMETERS["resnet", scheme]
+
+
+KEEPS_NORMS = [
+    ("wrn", {"depth": 10, "width": 1}),
+    ("resnet", {"depth": 8}),
+    ("vgg", {"depth": 11, "width": 0.25}),
+    ("densenet", {"depth": 10, "growth": 4}),
+    ("imagenet_resnet", {"depth": 18, "width": 4}),
+    ("residual_mlp", {"depth": 2, "width": 16}),
+    ("mlp", {"widths": [8, 4]}),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes"), KEEPS_NORMS)
+def test_weight_norm_beside_norms_keeps_them_and_the_convolutions(name, sizes):
+    """The same function, to rounding; one more number for each output of a layer that is no head."""
+    plain = create_model(name, norm="batch", input_shape=(3, 8, 8), **sizes)
+    model = create_model(name, norm="batch", input_shape=(3, 8, 8), scheme="weight_norm_beside_norm", **sizes)
+    layers = [module for module in model.modules() if is_parametrized(module, "weight")]
+    weights = {n: m for n, m in plain.named_modules() if isinstance(m, nn.Conv2d | nn.Linear)}
+    assert len(layers) == len(weights) - 1
+    without = [name for name, module in weights.items() if module.bias is None]
+    assert [n for n, m in model.named_modules() if m in layers and m.bias is None] == without
+    more = sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in plain.parameters())
+    assert more == sum(len(layer.weight) for layer in layers)
+    norms = nn.BatchNorm1d | nn.BatchNorm2d
+    assert [n for n, m in model.named_modules() if isinstance(m, norms)] == [
+        n for n, m in plain.named_modules() if isinstance(m, norms)
+    ]
+    x = batch((4, 3, 8, 8))[0]
+    torch.testing.assert_close(model.double()(x), plain.double()(x), rtol=1e-4, atol=1e-4)  # gains are of float32
+
+
+def test_norms_are_kept_on_request_in_any_model():
+    model = create_model("resnet", depth=8, input_shape=(3, 8, 8)).double()
+    x = batch((4, 3, 8, 8))[0]
+    kept, without = (initbench.rewrite(model, "weight_norm", inputs=x, keep_norms=keep) for keep in (True, False))
+    torch.testing.assert_close(kept(x), model(x), rtol=1e-11, atol=1e-11)
+    assert sum(isinstance(module, nn.BatchNorm2d) for module in kept.modules()) == 7
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in without.modules())
+    other = initbench.rewrite(model, "weight_norm_beside_norm", inputs=x)
+    assert names_and_sizes(other) == names_and_sizes(kept)
+    assert torch.equal(other(x), kept(x))
+
+
+def test_the_initializer_of_weight_normalization_runs_beside_norms():
+    model = create_model("wrn", depth=10, width=1, scheme="weight_norm_beside_norm", input_shape=(3, 8, 8))
+    initbench.initialize(model, "weight_norm", input_shape=(2, 3, 8, 8))
+    block = model.groups[1][0]
+    # κ · inputs / outputs: 2 within a branch, 1 / B with B = 1 block in a stage at its end.
+    assert block.conv1.parametrizations.weight.original0.flatten().tolist() == pytest.approx([1.0] * 32)
+    assert block.conv2.parametrizations.weight.original0.flatten().tolist() == pytest.approx([1.0] * 32)
+    assert block.norm1.weight.eq(1).all()

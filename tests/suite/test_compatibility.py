@@ -342,3 +342,42 @@ def test_a_scheme_of_a_plug_in():
         planned(architectures=[{"name": "own", "scheme": "rezro"}])
     assert refused.value.key == "architectures[0].scheme"
     assert "'rezero'" in refused.value.problem
+
+
+def test_a_scheme_that_includes_the_needed_one_will_do():
+    """BatchNorm beside weight normalization, with its initializer and another."""
+    network = {"name": "wrn", "depth": 10, "width": 1}
+    architectures = [
+        network | {"norm": ["batch", "group"], "scheme": "weight_norm_beside_norm"},
+        network | {"norm": "none"},
+    ]
+    result = planned(architectures=architectures, initializers=["weight_norm", "kaiming"])
+    assert not result.incompatible
+    found = [(t.architecture.arguments["norm"], t.scheme, t.initializer.name) for t in result.trials]
+    beside = "weight_norm_beside_norm"
+    assert found == [
+        *((norm, beside, name) for norm in ("batch", "group") for name in ("weight_norm", "kaiming")),
+        ("none", "weight_norm", "weight_norm"),
+        ("none", "standard", "kaiming"),
+    ]
+
+
+def test_widths_and_biases_of_a_perceptron_are_crossed_list_by_list():
+    mlp = {"name": "mlp", "widths": [[8, 4], [4, 8, 4]], "bias": [True, False]}
+    result = planned(architectures=[mlp])
+    found = [(t.architecture.arguments["widths"], t.architecture.arguments["bias"]) for t in result.trials]
+    assert found == [([8, 4], True), ([8, 4], False), ([4, 8, 4], True), ([4, 8, 4], False)]
+
+
+def test_arguments_at_their_defaults_move_no_id():
+    """What an architecture has been given since is in no id where it is as it was."""
+    given = {
+        "wrn": {"norm_placement": "branch", "sum_factor": 1, "branch_factor": 1.0, "multiplier": True},
+        "plain": {"conv_bias": False},
+        "resnet": {"conv_bias": False},
+        "mlp": {"widths": [], "bias": True},
+    }
+    for name, arguments in given.items():
+        size = {"mlp": {}, "resnet": {"depth": 8}}.get(name, {"depth": 10, "width": 1})
+        one, other = (planned(architectures=[{"name": name} | size | more]).trials for more in ({}, arguments))
+        assert [t.id for t in one] == [t.id for t in other]
