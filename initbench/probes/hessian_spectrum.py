@@ -59,14 +59,15 @@ def hessian_spectrum(
 
     The Hessian is that of the mean of the batches' losses. Beside it:
 
-    - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK); one
-      that is there several times exactly, as of a classifier of zeros, may be found fewer times;
+    - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK);
+      one that is there several times, as of a classifier of zeros, may be found fewer times;
     - ``gradient_share``: the share of |g|² in the span of their eigenvectors; the gradient turns to flat directions
       where it falls (MetaInit, section 2, item 2);
     - ``positive_density`` and ``negative_density``: the share of all eigenvalues in each half of a decade of sizes, by
       stochastic Lanczos quadrature (Ghorbani et al., 2019); the sum of both is 1. The first and last bins hold all that
-      is smaller or larger. Few steps tell large eigenvalues well, and those near 0 only as many; sizes below the
-      largest times the precision of the parameters' type are rounding.
+      is smaller or larger. Where no node of the quadrature lies the value is missing: few steps tell large eigenvalues
+      well, and those near 0 only as many. Sizes below the largest times the precision of the parameters' type are
+      rounding.
 
     Each product with the Hessian costs about two gradients a batch and the memory of one batch; the eigenvalues take
     some 50 to 150 products and never many more than `most_products`, the density steps · vectors. Vectors of the size
@@ -182,7 +183,7 @@ class _Hessian:
 def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:
     """Return the shares of the positive and the negative eigenvalues in each bin, the means over quadratures.
 
-    All are NaN where a node is.
+    What has no node is NaN, and all are where a node is.
 
     Args:
         quadratures: nodes and weights of each, as from `lanczos.quadrature`; a node of 0 counts as positive.
@@ -193,4 +194,5 @@ def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vect
     sizes = np.log10(np.maximum(np.abs(nodes), 10 ** _BINS[0]))
     sizes = np.clip(sizes, _BINS[0], _BINS[-1])
     shares = [np.histogram(sizes[sign], _BINS, weights=weights[sign])[0] for sign in (nodes >= 0, nodes < 0)]
-    return shares[0] / len(quadratures), shares[1] / len(quadratures)
+    positive, negative = (np.where(share > 0, share / len(quadratures), np.nan) for share in shares)
+    return positive, negative
