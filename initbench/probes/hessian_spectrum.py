@@ -55,10 +55,11 @@ def hessian_spectrum(
     lanczos_steps: int = 30,
     lanczos_vectors: int = 1,
 ) -> Measure:
-    """Size of the largest eigenvalue of the loss's Hessian over all trainable parameters, on fixed batches.
+    """Largest eigenvalues and spectral density of the loss's Hessian over all trainable parameters, on fixed batches.
 
-    The Hessian is that of the mean of the batches' losses. Beside it:
+    The Hessian is that of the mean of the batches' losses.
 
+    - ``largest_eigenvalue``: the size of the largest;
     - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK);
       one that is there several times, as of a classifier of zeros, may be found fewer times;
     - ``gradient_share``: the share of |g|² in the span of their eigenvectors; the gradient turns to flat directions
@@ -128,7 +129,7 @@ def hessian_spectrum(
         centres = ((_BINS[:-1] + _BINS[1:]) / 2).tolist()
         size = "log10 of the eigenvalue's size"
         return {
-            "": Scalar(abs(values[0]) if len(values) else float("nan"), conditions),
+            "largest_eigenvalue": Scalar(abs(values[0]) if len(values) else float("nan"), conditions),
             "eigenvalues": Curve(values.tolist(), "rank", range(1, len(values) + 1), conditions=conditions),
             "gradient_share": Scalar(within / whole if whole else float("nan"), conditions),
             "positive_density": Curve(positive.tolist(), size, centres, conditions=conditions),
