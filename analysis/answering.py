@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
-from initbench.reporting import read_results
+from initbench.reporting import layers, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,6 +77,41 @@ def draw(arguments: argparse.Namespace, figures: Sequence[Figure], otherwise: st
     files = [arguments.out] if len(figures) == 1 else list(_files(arguments.out, [one.subject for one in figures]))
     for figure, file in zip(figures, files, strict=True):
         print(figure.save(file, width=arguments.width, height=arguments.height), file=sys.stderr)
+
+
+def measurement(results: Results, name: str) -> str:
+    """Return the whole name of a measurement, with the arguments that its probe has in the suite.
+
+    Args:
+        results: as from `results_of`.
+        name: without arguments, such as ``gradient_deviation.per_layer``, or whole. It is returned as it is where
+            nothing has it, or several have that differ in their arguments.
+    """
+    columns = [column.removeprefix("probe.") for column in results.trials if column.startswith("probe.")]
+    known = dict.fromkeys([*results.profiles["probe"], *columns])
+    alike = [own for own in known if re.sub(r"\[.*\]", "", own) == name]
+    return name if name in known or len(alike) != 1 else alike[0]
+
+
+def draw_layers(arguments: argparse.Namespace, results: Results, probe: str) -> None:
+    """Draw a measurement by layer, or along a curve, for every workload that is asked for; print its levels.
+
+    Args:
+        arguments: of the command line.
+        results: as from `results_of`.
+        probe: the measurement, such as ``gradient_norm.per_layer``; empty for the first that the suite has.
+
+    Raises:
+        InitbenchError: there is no such measurement; or a file cannot be written.
+    """
+    found = layers(results, probe=probe, workload=arguments.workload)
+    if found is None:
+        raise InitbenchError(f"{arguments.workload or arguments.folders[0]}: nothing was measured by layer")
+    if not probe:
+        first = str(found.profiles["probe"].iloc[0])
+        found = layers(results, probe=first, workload=arguments.workload) or found
+    draw(arguments, found.figures, " ".join(found.remarks))
+    say(found.sentences, *found.main_tables)
 
 
 def _files(out: Path, subjects: Iterable[str]) -> Iterator[Path]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from answering import answer, draw, parser, results_of, say
-
-from initbench.errors import InitbenchError
-from initbench.reporting import layers
+from answering import answer, draw_layers, parser, results_of
 
 
 def main() -> None:
@@ -14,14 +11,7 @@ def main() -> None:
     which = "what was measured in every layer, such as gradient_norm.per_layer; default: the first that the suite has"
     options.add_argument("--probe", default="", help=which)
     arguments = options.parse_args()
-    found = layers(results_of(arguments), probe=arguments.probe, workload=arguments.workload)
-    if found is None:
-        raise InitbenchError(f"{arguments.workload or arguments.folders[0]}: nothing was measured by layer")
-    first = str(found.profiles["probe"].iloc[0])
-    if not arguments.probe:
-        found = layers(found.results, probe=first, workload=arguments.workload) or found
-    draw(arguments, found.figures, " ".join(found.remarks))
-    say(found.sentences, *found.main_tables)
+    draw_layers(arguments, results_of(arguments), arguments.probe)
 
 
 if __name__ == "__main__":

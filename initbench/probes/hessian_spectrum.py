@@ -55,18 +55,20 @@ def hessian_spectrum(
     lanczos_steps: int = 30,
     lanczos_vectors: int = 1,
 ) -> Measure:
-    """Size of the largest eigenvalue of the loss's Hessian over all trainable parameters, on fixed batches.
+    """Largest eigenvalues and spectral density of the loss's Hessian over all trainable parameters, on fixed batches.
 
-    The Hessian is that of the mean of the batches' losses. Beside it:
+    The Hessian is that of the mean of the batches' losses.
 
-    - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK); one
-      that is there several times exactly, as of a classifier of zeros, may be found fewer times;
+    - ``largest_eigenvalue``: the size of the largest;
+    - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK);
+      one that is there several times, as of a classifier of zeros, may be found fewer times;
     - ``gradient_share``: the share of |g|² in the span of their eigenvectors; the gradient turns to flat directions
       where it falls (MetaInit, section 2, item 2);
     - ``positive_density`` and ``negative_density``: the share of all eigenvalues in each half of a decade of sizes, by
       stochastic Lanczos quadrature (Ghorbani et al., 2019); the sum of both is 1. The first and last bins hold all that
-      is smaller or larger. Few steps tell large eigenvalues well, and those near 0 only as many; sizes below the
-      largest times the precision of the parameters' type are rounding.
+      is smaller or larger. Where no node of the quadrature lies the value is missing: few steps tell large eigenvalues
+      well, and those near 0 only as many. Sizes below the largest times the precision of the parameters' type are
+      rounding.
 
     Each product with the Hessian costs about two gradients a batch and the memory of one batch; the eigenvalues take
     some 50 to 150 products and never many more than `most_products`, the density steps · vectors. Vectors of the size
@@ -127,7 +129,7 @@ def hessian_spectrum(
         centres = ((_BINS[:-1] + _BINS[1:]) / 2).tolist()
         size = "log10 of the eigenvalue's size"
         return {
-            "": Scalar(abs(values[0]) if len(values) else float("nan"), conditions),
+            "largest_eigenvalue": Scalar(abs(values[0]) if len(values) else float("nan"), conditions),
             "eigenvalues": Curve(values.tolist(), "rank", range(1, len(values) + 1), conditions=conditions),
             "gradient_share": Scalar(within / whole if whole else float("nan"), conditions),
             "positive_density": Curve(positive.tolist(), size, centres, conditions=conditions),
@@ -182,7 +184,7 @@ class _Hessian:
 def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:
     """Return the shares of the positive and the negative eigenvalues in each bin, the means over quadratures.
 
-    All are NaN where a node is.
+    What has no node is NaN, and all are where a node is.
 
     Args:
         quadratures: nodes and weights of each, as from `lanczos.quadrature`; a node of 0 counts as positive.
@@ -193,4 +195,5 @@ def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vect
     sizes = np.log10(np.maximum(np.abs(nodes), 10 ** _BINS[0]))
     sizes = np.clip(sizes, _BINS[0], _BINS[-1])
     shares = [np.histogram(sizes[sign], _BINS, weights=weights[sign])[0] for sign in (nodes >= 0, nodes < 0)]
-    return shares[0] / len(quadratures), shares[1] / len(quadratures)
+    positive, negative = (np.where(share > 0, share / len(quadratures), np.nan) for share in shares)
+    return positive, negative

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.stable_rates import stable_rates
     from initbench.reporting.analyses.training import training_curves
     from initbench.reporting.analyses.tunability import tunability
+    from initbench.reporting.analyses.tuner_steps import tuner_steps
     from initbench.reporting.analyses.tuning import tuning
     from initbench.reporting.analyses.variance import variance
     from initbench.reporting.analyses.workloads import workloads
@@ -43,6 +44,7 @@ _PUBLIC = {
     "stable_rates": "analyses.stable_rates",
     "training_curves": "analyses.training",
     "tunability": "analyses.tunability",
+    "tuner_steps": "analyses.tuner_steps",
     "tuning": "analyses.tuning",
     "variance": "analyses.variance",
     "workloads": "analyses.workloads",
@@ -62,6 +64,7 @@ __all__ = [
     "stable_rates",
     "training_curves",
     "tunability",
+    "tuner_steps",
     "tuning",
     "variance",
     "workloads",

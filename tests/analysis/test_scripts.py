@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parents[2] / "analysis"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "answering.py")
 SVG = "{http://www.w3.org/2000/svg}"
 PER_LAYER = {"kind": "per_layer", "unit": "", "conditions": {}}
+HESSIAN = "hessian_spectrum[batch_size=16]"
 FIVE = (KAIMING, DELTA_1, DELTA_2, {"name": "xavier"}, {"name": "orthogonal"})
 
 
@@ -76,6 +77,49 @@ def deep(tmp_path):
     return tmp_path / "deep"
 
 
+@pytest.fixture
+def looked_at(tmp_path):
+    """Kaiming, and MetaInit from it with 50 and 200 steps, measured by the probes of the papers' figures.
+
+    The largest eigenvalue is 64 before tuning, 8 after 50 and 2 after 200 steps, and twice as much at the second seed.
+    """
+    records = []
+    for steps, size in ((None, 64.0), (50, 8.0), (200, 2.0)):
+        for seed in range(2):
+            own = KAIMING if steps is None else {"name": "metainit", "steps": steps, "base": KAIMING, "batch_size": 32}
+            largest = size * (1 + seed)
+            layers = {"stem": size, "blocks.0": size / 2, "head": size / 8}
+            density = {"x": [-0.75, -0.25], "over": "log10 of the eigenvalue's size", "unit": "", "log": False}
+            probes = [
+                {
+                    "name": f"{HESSIAN}.largest_eigenvalue",
+                    "kind": "scalar",
+                    "value": largest,
+                    "unit": "",
+                    "conditions": {},
+                },
+                {"name": f"{HESSIAN}.gradient_share", "kind": "scalar", "value": 0.5, "unit": "", "conditions": {}},
+                {
+                    "name": f"{HESSIAN}.positive_density",
+                    "kind": "curve",
+                    "y": [0.75, None],
+                    **density,
+                    "conditions": {},
+                },
+                {
+                    "name": "gradient_deviation.per_layer",
+                    "values": {f"{n}.weight": v for n, v in layers.items()},
+                    **PER_LAYER,
+                },
+                {"name": "weight_magnitude.per_layer", "values": {"stem.weight": 0.25, "stem.bias": 0.0}, **PER_LAYER},
+                {"name": "signal_by_depth.mean_square", "values": layers, **PER_LAYER},
+                {"name": "signal_by_depth.skip_deviation", "values": {"blocks.0": 1.5}, **PER_LAYER},
+            ]
+            records.append(replace(make_record(make_spec(own, seed=seed)), probes=probes))
+    write_ledger(tmp_path / "looked-at", records)
+    return tmp_path / "looked-at"
+
+
 def lines(text, *words):
     """Return the lines that have all of the words."""
     return [line for line in text.splitlines() if all(word in line for word in words)]
@@ -86,10 +130,13 @@ def test_one_for_each_question():
         "cost_of_initialization.py",
         "depth_curves.py",
         "gq_vs_outcome.py",
+        "hessian_spectrum.py",
         "learning_curves.py",
         "norms_by_layer.py",
         "probe_ranking.py",
         "ranking.py",
+        "signal_by_depth.py",
+        "weights_and_gradients_by_layer.py",
     ]
     assert all(len((FOLDER / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in SCRIPTS)
 
@@ -134,6 +181,11 @@ def test_a_folder_without_trials_is_one_line_and_exit_code_2(run, tmp_path, name
         ),
         (["probe_ranking.py", "--out", "p.pdf"], "no two probes have a mean ρ. Cannot be told from 4 initializers"),
         (["depth_curves.py"], "no two networks differ in depth alone"),
+        (
+            ["hessian_spectrum.py"],
+            "no probe 'hessian_spectrum.largest_eigenvalue' in these results (valid: gradient_norm, gradient_quotient)",
+        ),
+        (["signal_by_depth.py"], "no probe by layer 'signal_by_depth.mean_square' in these results"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_2(run, ledger, monkeypatch, tmp_path, arguments, message):
@@ -280,6 +332,52 @@ def test_norms_by_layer(run, ledger):
     assert code == 0
     [row] = lines(out, "metainit (from", "plain-28")
     assert re.search(r" 2 +2\.25 +0\.500 +4\.00 +8\.00", row)
+
+
+def test_hessian_spectrum_by_the_steps_of_a_tuner(run, looked_at, tmp_path):
+    code, out, error = run("hessian_spectrum.py", looked_at, "--out", tmp_path / "steps.svg")
+    assert (code, error) == (0, f"{tmp_path / 'steps.svg'}\n")
+    found = re.findall(r"metainit \(from kaiming\) +(\d+) +2 +(\S+) +(\S+) +(\S+)$", out, re.MULTILINE)
+    assert [tuple(map(float, row)) for row in found] == [(0, 96, 64, 128), (50, 12, 8, 16), (200, 3, 2, 4)]
+    text = (tmp_path / "steps.svg").read_text(encoding="utf-8")
+    assert "metainit (from kaiming), steps 200: 3 (2 to 4)" in text
+    assert ">steps of the tuner<" in text
+    assert ">largest eigenvalue (hessian spectrum)<" in text  # without the arguments, which tell nothing apart
+    code, out, _ = run("hessian_spectrum.py", looked_at, "--of", "gradient_share")
+    assert code == 0
+    assert lines(out, "gradient share", "0.500 after 0 and 0.500 after 200 steps of metainit")
+
+
+def test_hessian_spectrum_as_a_density(run, looked_at, tmp_path):
+    file = tmp_path / "density.svg"
+    code, _, _ = run("hessian_spectrum.py", looked_at, "--of", "positive_density", "--out", file)
+    assert code == 0
+    text = file.read_text(encoding="utf-8")
+    assert "kaiming, place -0.75: 0.75" in text
+    assert "place -0.25" not in text  # where there was no node
+    code, _, error = run("hessian_spectrum.py", looked_at, "--of", "eigenvalues")
+    assert code == 2
+    assert "no probe by layer 'hessian_spectrum.eigenvalues' in these results" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "words"),
+    [
+        ("weights_and_gradients_by_layer.py", "gradients", "gradient deviation"),
+        ("weights_and_gradients_by_layer.py", "weights", "weight magnitude"),
+        ("signal_by_depth.py", "mean_square", "mean square (signal by depth)"),
+        ("signal_by_depth.py", "skip_deviation", "skip deviation (signal by depth)"),
+    ],
+)
+def test_what_was_measured_by_layer(run, looked_at, tmp_path, name, of, words):
+    code, out, error = run(name, looked_at, "--of", of, "--out", tmp_path / "figure.svg")
+    assert (code, error) == (0, f"{tmp_path / 'figure.svg'}\n")
+    texts = ET.fromstring((tmp_path / "figure.svg").read_text(encoding="utf-8")).iter(f"{SVG}text")  # noqa: S314
+    assert words in {"".join(text.itertext()) for text in texts}
+    assert len(lines(out, "metainit (steps ")) >= 2
+    if of in {"gradients", "mean_square"}:
+        [row] = lines(out, "metainit (steps 50, from kaiming)", " 8.00 ")
+        assert re.search(r" 3 +4\.00 +1\.00 +8\.00 +8\.00", row)
 
 
 def test_several_folders_are_put_together(run, ledger, tmp_path):

@@ -11,7 +11,7 @@ from initbench.reporting.charts.values import value_panel
 from initbench.reporting.file_names import file_names
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.measurements import level, of_weights
-from initbench.reporting.words.initialization import plain_number, quantity_words
+from initbench.reporting.words.initialization import plain_number, short_quantities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +38,13 @@ def layer_figures(profiles: pd.DataFrame, results: Results) -> tuple[list[Figure
         The figures, and a sentence on those that there are not.
     """
     shown, colours = in_words(profiles, results)
+    quantities = short_quantities(map(str, results.profiles["probe"]))
     figures: list[Figure] = []
     left: list[str] = []
     for (probe, form), own in shown.groupby(["probe", "form"], sort=False):
         labels, more = drawn(own, "workload", _FILES[str(form)])
         left += more
-        names, what = file_names(labels, f"{probe}-"), quantity_words(str(probe))
+        names, what = file_names(labels, f"{probe}-"), quantities[str(probe)]
         for label in labels:
             part = own[own["workload"] == label]
             panel, over, note = _panel(part, what, colours)

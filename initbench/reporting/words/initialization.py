@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.words.sentence import Sentence, first_fitting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from initbench.metric import Metric
     from initbench.reporting.names import Names
 
@@ -29,8 +32,26 @@ def plain_number(value: float) -> str:
 
 
 def quantity_words(name: str) -> str:
-    """Return the name of a measurement in words: ``gradient norm`` for ``gradient_norm.per_layer``."""
-    return re.sub(r"_(?![^\[(]*[\])])", " ", name.removesuffix(".per_layer"))
+    """Return the name of a measurement in words.
+
+    That is ``gradient norm`` for ``gradient_norm.per_layer``, and ``mean square (signal by depth)`` for
+    ``signal_by_depth.mean_square``, one of several of its probe.
+    """
+    words = re.sub(r"_(?![^\[(]*[\])])", " ", name.removesuffix(".per_layer"))
+    several = re.fullmatch(r"(.*)\.([^.\[\]()]+)", words)
+    return f"{several[2]} ({several[1]})" if several else words
+
+
+def short_quantities(probes: Iterable[str]) -> dict[str, str]:
+    """Return the names of measurements in words, for axes and titles: without arguments where they tell none apart.
+
+    Args:
+        probes: the names of all that a report has.
+    """
+    names = list(dict.fromkeys(probes))
+    bare = {name: quantity_words(re.sub(r"\[.*\]", "", name)) for name in names}
+    alike = Counter(bare.values())
+    return {name: words if alike[words] == 1 else quantity_words(name) for name, words in bare.items()}
 
 
 def tuned(
@@ -167,6 +188,32 @@ def widest_span(probe: str, workload: str, treatment: str, factor: float) -> Sen
             f"Between the layers of one network the {what} varies most {by}.",
         ),
         (treatment, workload),
+        subject=probe,
+    )
+
+
+def by_steps(
+    names: Names, treatment: str, probe: str, workload: str, first: tuple[float, float], last: tuple[float, float]
+) -> Sentence:
+    """Return what a measurement is with the fewest and with the most steps of a tuner.
+
+    Args:
+        names: of the tuners, their numbers of steps aside, and of the workloads.
+        treatment: the tuner's label.
+        probe: the measurement's name.
+        workload: its label.
+        first: the fewest steps, 0 for the tuner's base, and the median there.
+        last: likewise, with the most.
+    """
+    who, where, what = names.treatment(treatment), names.workload(workload), quantity_words(probe)
+    ends = f"{plain_number(first[1])} after {first[0]:,.0f} and {plain_number(last[1])} after {last[0]:,.0f} steps"
+    return Sentence(
+        first_fitting(
+            f"On {where}, the {what} is {ends} of {who}.",
+            f"The {what} is {ends} of {who}.",
+            f"The {what} is {ends}.",
+        ),
+        (where, who),
         subject=probe,
     )
 
