@@ -148,7 +148,8 @@ def page() -> str:
 
 def _row(claim: dict[str, Any], entry: Entry) -> str:
     cells = (f"{claim['claim']} `{claim['id']}`", claim["where"], f"**{entry.status}**", entry.measured, entry.how)
-    return f"| {' | '.join(' '.join(cell.replace('|', '\\|').split()) for cell in cells)} |"
+    plain = [" ".join(cell.replace("|", "\\|").split()) for cell in cells]
+    return f"| {' | '.join(plain)} |"
 
 
 def main() -> None:

@@ -137,6 +137,8 @@ def _one(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return show(value)
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
