@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tarfile
 import tempfile
@@ -61,7 +62,7 @@ class Entry:
 def entries() -> dict[str, Entry]:
     """Return what became of each claim of the list, by its id."""
     listed = YAML(typ="safe", pure=True).load(LIST.read_text(encoding="utf-8"))
-    known = suites_by_claim() | judged_by_suites() | judged_by_laws()
+    known = suites_by_claim() | laws_by_claim() | judged_by_suites() | judged_by_laws()
     return {claim["id"]: known.get(claim["id"]) or _without(claim) for claim in listed}
 
 
@@ -98,6 +99,13 @@ def _run(path: Path) -> str:
     name = path.name.removesuffix(".tar.xz")
     suite = next(file for folder in ("twins", ".") for file in (SUITES / folder).glob(f"{name}.yaml"))
     return f"`initbench run {suite.resolve().relative_to(ROOT)}`"
+
+
+def laws_by_claim() -> dict[str, Entry]:
+    """Return the claims that tests judge, as not run: the findings that are known stand in the file of laws."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests" / "claims").glob("laws_of_*.py"))]
+    names = [name for text in texts for name in re.findall(r'^@law\("([a-z0-9-]+)"', text, flags=re.MULTILINE)]
+    return {name: Entry("not run", "", f"`pytest -m '' tests/claims -k {name}`") for name in names}
 
 
 def suites_by_claim() -> dict[str, Entry]:
