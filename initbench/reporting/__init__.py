@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from initbench.reporting.analyses.claims import claims
     from initbench.reporting.analyses.comparison import compare
     from initbench.reporting.analyses.cost import cost
     from initbench.reporting.analyses.depth import depth_profile
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.overview import overview
     from initbench.reporting.analyses.prediction import predict
     from initbench.reporting.analyses.protocols import protocols
+    from initbench.reporting.analyses.published import published
     from initbench.reporting.analyses.stable_rates import stable_rates
     from initbench.reporting.analyses.training import training_curves
     from initbench.reporting.analyses.tunability import tunability
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from initbench.reporting.results import read_results
 
 _PUBLIC = {
+    "claims": "analyses.claims",
     "compare": "analyses.comparison",
     "cost": "analyses.cost",
     "depth_profile": "analyses.depth",
@@ -40,6 +43,7 @@ _PUBLIC = {
     "overview": "analyses.overview",
     "predict": "analyses.prediction",
     "protocols": "analyses.protocols",
+    "published": "analyses.published",
     "read_results": "results",
     "stable_rates": "analyses.stable_rates",
     "training_curves": "analyses.training",
@@ -52,6 +56,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "claims",
     "compare",
     "cost",
     "depth_profile",
@@ -60,6 +65,7 @@ __all__ = [
     "overview",
     "predict",
     "protocols",
+    "published",
     "read_results",
     "stable_rates",
     "training_curves",

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 
 from initbench.reporting.analyses.claims import claims
 from initbench.reporting.analyses.published import published
-from initbench.reporting.claims.evidence import Group
-from initbench.reporting.claims.judge import chance_of, judge, judge_correlations
-from initbench.reporting.claims.judged import judge_claims
+from initbench.reporting.judging.evidence import Group
+from initbench.reporting.judging.judge import chance_of, judge, judge_correlations
+from initbench.reporting.judging.judged import judge_claims
 from initbench.reporting.resolved import Stated
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.claims.evidence import Evidence
-from initbench.reporting.claims.judged import judge_claims
+from initbench.reporting.judging.evidence import Evidence
+from initbench.reporting.judging.judged import judge_claims
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.claims import claim_words, criterion_words, measured_words, overall_words
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initbench.metric import Metric
-    from initbench.reporting.claims.verdict import ClaimVerdict
+    from initbench.reporting.judging.verdict import ClaimVerdict
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
     from initbench.suite.claims import Criterion

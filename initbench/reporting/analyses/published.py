@@ -11,7 +11,7 @@ import pandas as pd
 
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.claims.evidence import Evidence
+from initbench.reporting.judging.evidence import Evidence
 from initbench.reporting.results import as_results
 from initbench.reporting.statistics.intervals import mean_estimate, values_deviation
 from initbench.reporting.tables import Column, Table

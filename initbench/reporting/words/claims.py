@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.metric import Metric
-    from initbench.reporting.claims.verdict import ClaimVerdict, CriterionVerdict, GroupVerdict
+    from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict, GroupVerdict
 
 _COMPONENTS = ("architecture", "initializer", "dataset", "scheme")
 _ORDER = ("held", "did not hold", "undecided", "not run")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from initbench.reporting.claims.verdict import GroupVerdict
+from initbench.reporting.judging.verdict import GroupVerdict
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate, t_multiplier
 from initbench.suite.claims import AtChance, Criterion, Equality, Lead, NotWorse, Ordering, Trains, Within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from initbench.reporting.claims.evidence import Group
-    from initbench.reporting.claims.verdict import Status
+    from initbench.reporting.judging.evidence import Group
+    from initbench.reporting.judging.verdict import Status
 
 LEAST_SEEDS = 3
 """Below these nothing is held: two of two come out alike by chance too often."""
