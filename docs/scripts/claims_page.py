@@ -134,16 +134,19 @@ def page() -> str:
     tested = [entry for entry in found.values() if entry.status in TESTED]
     by_chance = sum(entry.chance for entry in tested)
     totals = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+    introduction = (
+        "Each claim is judged by its own criterion, which was written down before the result was seen: that of a law "
+        "stands in [claims.yaml](claims.yaml), that of a suite in the suite. Suites run on small data and for few "
+        "epochs, so that a claim that holds here holds for a *twin* of the paper's experiment, and one that does not "
+        "may hold at the paper's size. “JPEG copies” of CIFAR-10 have higher errors than the original files."
+    )
     lines = [
         "# Claims",
         "",
         f"Of {len(found)} claims of five papers on initialization, {len(tested)} are tested: {totals}.",
         f"If none of those that trials judge were true, at most {by_chance:.2g} would have come out as held by chance.",
         "",
-        "Each claim is judged by its own criterion, which was written down before the result was seen: that of a law "
-        "stands in [claims.yaml](claims.yaml), that of a suite in the suite. Suites run on small data and for few "
-        "epochs, so that a claim that holds here holds for a *twin* of the paper's experiment, and one that does not "
-        "may hold at the paper's size. “JPEG copies” of CIFAR-10 have higher errors than the original files.",
+        introduction,
         "",
         "This page is made by `python docs/scripts/claims_page.py --write`.",
     ]

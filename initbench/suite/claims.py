@@ -1,8 +1,8 @@
 """What a paper printed and claimed, in a suite: ``published:`` and ``claims:``.
 
 A claim is a sentence with criteria that trials of the suite can meet. It is pure data here, and judged in
-`initbench.reporting.judging`. Every criterion has a verdict of its own: *held*, *refuted* or neither. A claim held where
-all of its criteria did, it did not hold where one is refuted, and else it is undecided.
+`initbench.reporting.judging`. Every criterion has a verdict of its own: *held*, *refuted* or neither. A claim held
+where all of its criteria did, it did not hold where one is refuted, and else it is undecided.
 """
 
 from __future__ import annotations

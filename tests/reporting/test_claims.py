@@ -123,7 +123,7 @@ WORLDS = 4000
 @pytest.mark.parametrize("seeds", [3, 5, 8])
 @pytest.mark.parametrize("fields", [ORDERING, LEAD, EQUALITY | {"within": 1.0}, NOT_WORSE | {"within": 1.0}])
 def test_what_is_false_is_held_as_seldom_as_said(fields, seeds):
-    """Normal outcomes at the edge of the claim: equal ones, or of two that must be equal within 1 one that is 1 more."""
+    """Normal outcomes at the edge of the claim: equal ones, or where 1 is allowed one that is 1 more."""
     draws = np.random.default_rng(7)
     edge = 1.0 if "within" in fields else 0.0
     criterion_ = criterion(**fields)

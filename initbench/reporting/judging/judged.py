@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from initbench.errors import InitbenchError
+from initbench.reporting.formatting import counted
 from initbench.reporting.judging.evidence import Evidence
 from initbench.reporting.judging.judge import LEAST_SEEDS, chance_of, judge, judge_correlations
 from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict, together
-from initbench.reporting.formatting import counted
 from initbench.suite.claims import Correlation
 
 if TYPE_CHECKING:
