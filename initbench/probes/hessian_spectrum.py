@@ -42,7 +42,9 @@ _BINS = np.arange(-8, 8.5, 0.5)
 
 
 @register_probe(
-    "hessian_spectrum", smoke={"batch_size": 2, "batches": 1, "eigenvalues": 1, "lanczos_steps": 2}, reference=REFERENCE
+    "hessian_spectrum",
+    smoke={"batch_size": 2, "batches": 1, "eigenvalues": 1, "most_products": 10, "lanczos_steps": 2},
+    reference=REFERENCE,
 )
 def hessian_spectrum(
     data: DataKind = "real",
