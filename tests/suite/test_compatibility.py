@@ -372,7 +372,13 @@ def test_widths_and_biases_of_a_perceptron_are_crossed_list_by_list():
 def test_arguments_at_their_defaults_move_no_id():
     """What an architecture has been given since is in no id where it is as it was."""
     given = {
-        "wrn": {"norm_placement": "branch", "sum_factor": 1, "branch_factor": 1.0, "multiplier": True},
+        "wrn": {
+            "norm_placement": "branch",
+            "sum_factor": 1,
+            "branch_factor": 1.0,
+            "multiplier": True,
+            "stride_in": "first",
+        },
         "plain": {"conv_bias": False},
         "resnet": {"conv_bias": False},
         "mlp": {"widths": [], "bias": True},
