@@ -3,7 +3,7 @@
 The numbers come from two repositories, in float64 and on the CPU. github.com/zhuchen03/gradinit at
 777c4070c86bdf575c8df6254dbbab983173ef4f: `vgg19` of models/vgg.py with a quarter of its channels and a classifier that
 fits, `densenet100` of models/densenet.py, `GradInitDenseNet` with a growth of 4 and three blocks of two layers,
-`Wide_ResNet` of models/wide_resnet.py, and the function `gradinit` of gradinit_utils.py, as in test_gradinit_authors.py.
+`Wide_ResNet` of models/wide_resnet.py, and `gradinit` of gradinit_utils.py, as in test_gradinit_authors.py.
 github.com/hongyi-zhang/Fixup at f3fa449fbb8906ccb7143cea822f8b964b3d9258: `FixupResNet` of
 imagenet/models/fixup_resnet_imagenet.py with two and with three convolutions in a block. Parameters are set as
 `set_to_numbers` does under the authors' names.
