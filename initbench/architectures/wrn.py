@@ -14,7 +14,7 @@ from initbench.architectures.under_scheme import (
     make_convolution,
     make_scalar_bias,
 )
-from initbench.architectures.wrn_block import Block
+from initbench.architectures.wrn_block import Block, ProjectionOf, StrideIn
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
@@ -46,6 +46,8 @@ class WideResNet(nn.Module):
         sum_factor: by which each sum of skip and branch is multiplied.
         branch_factor: by which each branch is multiplied before it is added.
         multiplier: whether a scalar multiplier ends each branch where there is no norm.
+        projection_of: what the projections take.
+        stride_in: which convolution of a block has the stride.
         conv_bias: whether convolutions have biases.
         scheme: see `initbench.architectures.under_scheme`.
         inputs: images.
@@ -70,6 +72,8 @@ class WideResNet(nn.Module):
         sum_factor: float = 1.0,
         branch_factor: float = 1.0,
         multiplier: bool = True,
+        projection_of: ProjectionOf = "activated",
+        stride_in: StrideIn = "first",
         conv_bias: bool = False,
         scheme: str = STANDARD,
         inputs: Inputs,
@@ -107,6 +111,8 @@ class WideResNet(nn.Module):
                     merge_norm=norm if norm_placement == "branch_and_merge" else "none",
                     sum_factor=sum_factor,
                     branch_factor=branch_factor,
+                    projection_of=projection_of,
+                    stride_in=stride_in,
                     conv_bias=conv_bias,
                     scheme=scheme,
                 )
@@ -159,6 +165,8 @@ def wrn(
     sum_factor: float = 1.0,
     branch_factor: float = 1.0,
     multiplier: bool = True,
+    projection_of: ProjectionOf = "activated",
+    stride_in: StrideIn = "first",
     conv_bias: bool = False,
     *,
     inputs: Inputs = Inputs((3, 32, 32)),
@@ -174,6 +182,9 @@ def wrn(
     reviewers) show why normalized networks train at a depth of 1000: a norm before the classifier alone (`final`), sums
     of skip and normalized branch multiplied by α ≤ √½ (`sum_factor`), and a further norm behind each sum
     (`branch_and_merge`).
+
+    With ``projection_of: input``, ``stride_in: second`` and `conv_bias` it is the network of GradInit's authors; that
+    without BatchNorm has ``multiplier: false`` too.
 
     `drop_path` is stochastic depth (Huang et al., ECCV 2016) per sample: in training block l of L drops its branch at
     the rate l / L · drop_path, their equation (4) with p_L = 1 - drop_path. So the first block has drop_path / L; timm
@@ -192,6 +203,8 @@ def wrn(
             √2" of De & Smith.
         branch_factor: multiplies each branch before it is added.
         multiplier: whether a learnable scalar ends each branch where norm is none.
+        projection_of: activated for projections of the normalized and activated input, input for those of the input.
+        stride_in: first or second: which convolution of a block that halves the image has the stride.
         conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
@@ -213,6 +226,8 @@ def wrn(
         sum_factor=sum_factor,
         branch_factor=branch_factor,
         multiplier=multiplier,
+        projection_of=projection_of,
+        stride_in=stride_in,
         conv_bias=conv_bias,
         scheme=scheme,
         inputs=inputs,

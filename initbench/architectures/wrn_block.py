@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -10,6 +11,9 @@ from initbench.architectures.blocks import Activation, Norm, make_activation, ma
 from initbench.architectures.scalars import ScalarMultiplier
 from initbench.architectures.under_scheme import make_branch_end, make_convolution, make_scalar_bias
 from initbench.registry import STANDARD
+
+ProjectionOf = Literal["activated", "input"]
+StrideIn = Literal["first", "second"]
 
 
 class Block(nn.Module):
@@ -35,6 +39,8 @@ class Block(nn.Module):
         merge_norm: normalization N of the sum.
         sum_factor: s.
         branch_factor: b.
+        projection_of: what the projection takes: the ``activated`` input, or the ``input`` itself.
+        stride_in: which convolution has the stride, the ``first`` or the ``second``.
         conv_bias: whether convolutions have biases.
         scheme: see `initbench.architectures.under_scheme`.
     """
@@ -54,6 +60,8 @@ class Block(nn.Module):
         merge_norm: Norm = "none",
         sum_factor: float = 1.0,
         branch_factor: float = 1.0,
+        projection_of: ProjectionOf = "activated",
+        stride_in: StrideIn = "first",
         conv_bias: bool = False,
         scheme: str = STANDARD,
     ) -> None:
@@ -63,13 +71,14 @@ class Block(nn.Module):
         self.bias1a = make_scalar_bias(scheme)
         self.activation1 = make_activation(activation)
         self.bias1b = make_scalar_bias(scheme)
-        self.conv1 = convolution(in_channels, out_channels, 3, stride=stride, padding=1)
+        strides = (stride, 1) if stride_in == "first" else (1, stride)
+        self.conv1 = convolution(in_channels, out_channels, 3, stride=strides[0], padding=1)
         self.norm2 = make_norm(norm, out_channels, 2)
         self.bias2a = make_scalar_bias(scheme)
         self.activation2 = make_activation(activation)
         self.dropout = make_dropout(dropout)
         self.bias2b = make_scalar_bias(scheme)
-        self.conv2 = convolution(out_channels, out_channels, 3, padding=1)
+        self.conv2 = convolution(out_channels, out_channels, 3, stride=strides[1], padding=1)
         alone = scheme == STANDARD and norm == "none" and multiplier
         self.multiplier = ScalarMultiplier() if alone else make_branch_end(scheme)
         self.drop_path = make_drop_path(drop_path)
@@ -79,6 +88,7 @@ class Block(nn.Module):
             self.projection = convolution(in_channels, out_channels, 1, stride=stride)
         self.merge_norm = make_norm(merge_norm, out_channels, 2)
         self.sum_factor, self.branch_factor = sum_factor, branch_factor
+        self.projects_activated = projection_of == "activated"
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
@@ -87,7 +97,9 @@ class Block(nn.Module):
         branch: Tensor = self.drop_path(self.multiplier(self.conv2(self.bias2b(self.dropout(hidden)))))
         if not self.residual:
             return branch
-        shortcut: Tensor = x if self.projection is None else self.projection(activated)
+        shortcut = x
+        if self.projection is not None:
+            shortcut = self.projection(activated if self.projects_activated else x)
         if self.branch_factor != 1:
             branch = self.branch_factor * branch
         merged = shortcut + branch

@@ -28,6 +28,8 @@ VARIANTS = [
     {"norm": "none", "sum_factor": 0.5},
     {"norm": "none", "sum_factor": 0.5, "multiplier": False},
     {"norm": "none", "multiplier": False},
+    {"projection_of": "input"},
+    {"projection_of": "input", "stride_in": "second"},
 ]
 
 
@@ -35,7 +37,17 @@ def build(**arguments):
     return create_model("wrn", **{"depth": 10, "width": 2, "input_shape": (3, 8, 8)} | arguments)
 
 
-def oracle(state, x, norm="batch", norm_placement="branch", sum_factor=1.0, branch_factor=1.0, multiplier=True):
+def oracle(
+    state,
+    x,
+    norm="batch",
+    norm_placement="branch",
+    sum_factor=1.0,
+    branch_factor=1.0,
+    multiplier=True,
+    projection_of="activated",
+    stride_in="first",
+):
     """The network in training mode as a function of its weights."""
 
     def normalized(name, y):
@@ -51,12 +63,14 @@ def oracle(state, x, norm="batch", norm_placement="branch", sum_factor=1.0, bran
         block = f"groups.{group}.0."
         stride = 1 if group == 0 else 2
         activated = of_branch(block + "norm1", y).relu()
-        branch = functional.conv2d(activated, state[block + "conv1.weight"], stride=stride, padding=1)
+        first, second = (stride, 1) if stride_in == "first" else (1, stride)
+        branch = functional.conv2d(activated, state[block + "conv1.weight"], stride=first, padding=1)
         branch = of_branch(block + "norm2", branch).relu()
-        branch = functional.conv2d(branch, state[block + "conv2.weight"], padding=1)
+        branch = functional.conv2d(branch, state[block + "conv2.weight"], stride=second, padding=1)
         if norm == "none" and multiplier:
             branch = state[block + "multiplier.scale"] * branch
-        shortcut = functional.conv2d(activated, state[block + "projection.weight"], stride=stride)
+        projected = activated if projection_of == "activated" else y
+        shortcut = functional.conv2d(projected, state[block + "projection.weight"], stride=stride)
         y = sum_factor * (shortcut + branch_factor * branch)
         if norm_placement == "branch_and_merge":
             y = normalized(block + "merge_norm", y)

@@ -2,13 +2,11 @@
 
 The numbers come from two repositories, in float64 and on the CPU. github.com/zhuchen03/gradinit at
 777c4070c86bdf575c8df6254dbbab983173ef4f: `vgg19` of models/vgg.py with a quarter of its channels and a classifier that
-fits, `densenet100` of models/densenet.py and `GradInitDenseNet` with a growth of 4 and three blocks of two layers, and
-the function `gradinit` of gradinit_utils.py, as in test_gradinit_authors.py. github.com/hongyi-zhang/Fixup at
-f3fa449fbb8906ccb7143cea822f8b964b3d9258: `FixupResNet` of imagenet/models/fixup_resnet_imagenet.py with two and with
-three convolutions in a block. Parameters are set as `set_to_numbers` does under the authors' names.
-
-Their wide residual network is none of ours: its shortcuts take a block's input before the norm, and the second of its
-convolutions has the stride.
+fits, `densenet100` of models/densenet.py, `GradInitDenseNet` with a growth of 4 and three blocks of two layers,
+`Wide_ResNet` of models/wide_resnet.py, and `gradinit` of gradinit_utils.py, as in test_gradinit_authors.py.
+github.com/hongyi-zhang/Fixup at f3fa449fbb8906ccb7143cea822f8b964b3d9258: `FixupResNet` of
+imagenet/models/fixup_resnet_imagenet.py with two and with three convolutions in a block. Parameters are set as
+`set_to_numbers` does under the authors' names.
 """
 
 from __future__ import annotations
@@ -28,7 +26,17 @@ FIXUP = {"name": "imagenet_resnet", "norm": "none", "scheme": "fixup", "stem": "
 VGG = {"name": "vgg", "depth": 19, "width": 0.25, "conv_bias": True}
 DENSENET = {"name": "densenet", "depth": 100}
 SMALL_DENSENET = {"name": "densenet", "depth": 16, "growth": 4}
+WRN = {
+    "name": "wrn",
+    "depth": 16,
+    "width": 2,
+    "projection_of": "input",
+    "stride_in": "second",
+    "conv_bias": True,
+}
+SMALL_WRN = WRN | {"depth": 10, "width": 1}
 WITHOUT = {"norm": "none", "conv_bias": True}
+WITHOUT_MULTIPLIER = WITHOUT | {"multiplier": False}
 
 
 def above(match, index):
@@ -49,6 +57,14 @@ NAMES = {
             lambda m: f"features.denseblock{above(m, 1)}.denselayer{above(m, 2)}.{m[4]}{above(m, 3)}",
         ),
         (r"^transitions\.(\d)\.(norm|conv)(olution)?", lambda m: f"features.transition{above(m, 1)}.{m[2]}"),
+    ],
+    "wrn": [
+        (r"^stem", "conv1"),
+        (r"^norm", "bn1"),
+        (r"^classifier", "linear"),
+        (r"^groups\.(\d)", lambda m: f"layer{above(m, 1)}"),
+        (r"\.norm", ".bn"),
+        (r"projection", "shortcut.0"),
     ],
     "imagenet_resnet": [
         (r"^stem", "conv1"),
@@ -198,6 +214,42 @@ OUTPUTS = [
         1528.6654771344056,
         527.1938582276409,
     ),
+    (
+        WRN,
+        692_810,
+        [
+            0.6096788482304879,
+            0.5170770064387018,
+            -1.2545094493153148,
+            0.4174064329629912,
+            0.8544065052603665,
+            -0.6491035129074573,
+            0.23816061028768737,
+            -0.4315530622183547,
+            0.745161371496977,
+            -0.338792873608276,
+        ],
+        0.4694762503569181,
+        2.654216634006727,
+    ),
+    (
+        WRN | WITHOUT_MULTIPLIER,
+        690_986,
+        [
+            -1.8152618516714554,
+            7.196119746499756,
+            -36.17200701086072,
+            8.822936625346985,
+            32.64907919938218,
+            -12.138885498989465,
+            -0.6322403011616928,
+            -14.73820128192715,
+            -9.159593445418695,
+            -17.1034673715624,
+        ],
+        -13.476573010757384,
+        40.38143926120606,
+    ),
 ]
 
 
@@ -298,6 +350,30 @@ SCALES = [
             "classifier.weight": 0.6921033799290305,
         },
     ),
+    (
+        SMALL_WRN,
+        1.0,
+        23.64199128941164,
+        23.236717671615587,
+        {
+            "conv1.weight": 1.0933648858653207,
+            "layer2.0.bn1.bias": 0.8908308672902135,
+            "layer2.0.conv2.weight": 0.9390427453401601,
+            "linear.weight": 0.8103140900612029,
+        },
+    ),
+    (
+        SMALL_WRN | WITHOUT_MULTIPLIER,
+        1.0,
+        14.980889782783114,
+        12.813340256932436,
+        {
+            "conv1.weight": 0.5277351149097286,
+            "layer2.0.conv1.weight": 0.5397144522119031,
+            "layer2.0.shortcut.0.weight": 0.5403259813978226,
+            "linear.weight": 0.5250311256868372,
+        },
+    ),
 ]
 
 
@@ -307,7 +383,7 @@ def test_the_scales_of_gradinit_after_ten_iterations(arguments, gamma, total, sq
     """Of some parameters, and the sum and the sum of squares of all. Biases in front of BatchNorm are 0 and stay so."""
     model = create_model(**arguments).double()
     named = parameters_of(model, arguments["name"], arguments["depth"])
-    zero = r"conv\d+\.bias" if arguments.get("norm") != "none" else ""
+    zero = r"(conv\d+|shortcut\.0)\.bias" if arguments.get("norm") != "none" else ""
     set_to_numbers({name: parameter for name, (_, parameter) in named.items()}, zero)
     start = {name: parameter.detach().norm() for name, (_, parameter) in named.items()}
     options = {"optimizer": "sgd", "eta": 1.0, "gamma": gamma, "tau": 0.05, "clip": 1.0}

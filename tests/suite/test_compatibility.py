@@ -367,17 +367,3 @@ def test_widths_and_biases_of_a_perceptron_are_crossed_list_by_list():
     result = planned(architectures=[mlp])
     found = [(t.architecture.arguments["widths"], t.architecture.arguments["bias"]) for t in result.trials]
     assert found == [([8, 4], True), ([8, 4], False), ([4, 8, 4], True), ([4, 8, 4], False)]
-
-
-def test_arguments_at_their_defaults_move_no_id():
-    """What an architecture has been given since is in no id where it is as it was."""
-    given = {
-        "wrn": {"norm_placement": "branch", "sum_factor": 1, "branch_factor": 1.0, "multiplier": True},
-        "plain": {"conv_bias": False},
-        "resnet": {"conv_bias": False},
-        "mlp": {"widths": [], "bias": True},
-    }
-    for name, arguments in given.items():
-        size = {"mlp": {}, "resnet": {"depth": 8}}.get(name, {"depth": 10, "width": 1})
-        one, other = (planned(architectures=[{"name": name} | size | more]).trials for more in ({}, arguments))
-        assert [t.id for t in one] == [t.id for t in other]
