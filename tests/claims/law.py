@@ -18,7 +18,7 @@ class Finding:
     """What was found of one claim.
 
     Attributes:
-        status: ``held`` or ``did_not_hold`` by the criterion of the claim's ``twin`` in suites/papers/claims.yaml, else
+        status: ``held`` or ``did_not_hold`` by the criterion of the claim's ``twin`` in docs/claims.yaml, else
             ``undecided``.
         measured: the numbers that decide, in plain text.
         n: how many seeds or draws they come from.
@@ -39,7 +39,7 @@ class Law:
     """A claim and the function that judges it.
 
     Attributes:
-        claim: its id in suites/papers/claims.yaml.
+        claim: its id in docs/claims.yaml.
         measure: takes no arguments; every random number in it has a fixed seed.
         slow: whether it takes more than some ten seconds.
     """

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from law import all_laws
 
-LIST = Path(__file__).parents[2] / "suites" / "papers" / "claims.yaml"
+LIST = Path(__file__).parents[2] / "docs" / "claims.yaml"
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _write(path: Path, laws: dict) -> None:
-    content = {"claims": f"suites/papers/{LIST.name}", "threads": 1, "laws": laws}
+    content = {"claims": f"docs/{LIST.name}", "threads": 1, "laws": laws}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

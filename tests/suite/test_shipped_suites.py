@@ -8,8 +8,7 @@ from initbench.suite.datasets import describe_datasets
 from initbench.suite.load import load_suite
 from initbench.suite.plan import plan
 
-CLAIMS = "claims.yaml"  # a list for tests/claims, no suite
-SUITES = sorted(path for path in (Path(__file__).parents[2] / "suites").rglob("*.yaml") if path.name != CLAIMS)
+SUITES = sorted((Path(__file__).parents[2] / "suites").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", SUITES, ids=[path.stem for path in SUITES])
