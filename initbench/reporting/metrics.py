@@ -151,7 +151,8 @@ def mean_train_loss(record: TrialRecord) -> dict[str, float]:
     Args:
         record: with its whole history.
     """
-    losses = [entry.get("train_loss") for entry in record.history if float(entry.get("epoch", 0.5)).is_integer()]
-    if MEAN_TRAIN_LOSS in record.metrics or record.status != "finished" or not losses or None in losses:
+    entries = [entry for entry in record.history if float(entry.get("epoch", 0.5)).is_integer()]
+    losses = [entry["train_loss"] for entry in entries if entry.get("train_loss") is not None]
+    if MEAN_TRAIN_LOSS in record.metrics or record.status != "finished" or not losses or len(losses) < len(entries):
         return {}
     return {MEAN_TRAIN_LOSS: math.fsum(losses) / len(losses)}
