@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.claims import claims
 from initbench.reporting.analyses.cost import initialization_costs
 from initbench.reporting.analyses.heat_cells import heat_map, order_of
 from initbench.reporting.analyses.lead import Lead, find_lead
@@ -83,6 +84,7 @@ class Overview(Analysis):
         cost: of initialization, None where it is little.
         unknown: what cannot be told, None where there is nothing of the kind.
         change: what own values change, of a tuned suite; None where there is nothing to compare them with.
+        claimed: how many claims held, of a suite that states some.
     """
 
     results: Results
@@ -95,6 +97,7 @@ class Overview(Analysis):
     cost: Cost | None
     unknown: Unknown | None
     change: Sentence | None = None
+    claimed: Sentence | None = None
     name: ClassVar[str] = "overview"
 
     @property
@@ -168,6 +171,7 @@ def overview(results: Results | str | Path) -> Overview:
         _cost(results),
         _unknown(results, cells, ranks, lead),
         None if (tuned := protocols(results)) is None else tuned.main_change,
+        None if (claimed := claims(results)) is None else claimed.sentences[0],
     )
 
 

@@ -21,13 +21,19 @@ MOST_SENTENCES = 5
 
 
 def overview_sentences(found: Overview) -> list[Sentence]:
-    """Return what happened: who trains, who fails where, who leads, what it costs, and what is not known.
+    """Return what happened: what became of claims, who trains, who fails where, who leads, what it costs, what is open.
 
     A sentence that has nothing to say is left out. The first one says what is known.
 
     Args:
         found: the facts.
     """
+    claimed = [found.claimed] if found.claimed else []
+    return [*claimed, *_outcomes(found, MOST_SENTENCES - len(claimed))]
+
+
+def _outcomes(found: Overview, most: int) -> list[Sentence]:
+    """Return what came of the trials, in at most so many sentences."""
     if not len(found.results.judged):
         return [_nothing(found)]
     trains, lead = _trains(found), lead_words(found.lead, found.results)
@@ -36,10 +42,10 @@ def overview_sentences(found: Overview) -> list[Sentence]:
     if not [*trains, *lead, *failures, *cost]:
         trains = [_range(found)]
     tuned = tuned_words(found, has_lead=bool(lead))
-    for least in (cost, unknown):  # what own values change is what a report of a tuned suite is for
-        if tuned and len([*trains, *lead, *tuned, *cost, *unknown]) + bool(failures) > MOST_SENTENCES:
+    for least in (cost, unknown):  # claims, and what own values change, are what a report of such a suite is for
+        if (tuned or found.claimed) and len([*trains, *lead, *tuned, *cost, *unknown]) + bool(failures) > most:
             least.clear()
-    room = MOST_SENTENCES - len([*trains, *lead, *tuned, *cost, *unknown])
+    room = most - len([*trains, *lead, *tuned, *cost, *unknown])
     failing = next((texts for texts in failures if len(texts) <= room), failures[-1])[:room] if failures else []
     return [*trains, *failing, *lead, *tuned, *cost, *unknown]
 
