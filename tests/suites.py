@@ -49,10 +49,15 @@ BASE = {
 
 def planned(*, only=(), assignments=(), **keys):
     """The plan of a suite as plain data, with these keys in place of the base's."""
+    return plan_of(made(assignments=assignments, **keys), only)
+
+
+def made(*, assignments=(), **keys):
+    """A suite as plain data, with these keys in place of the base's."""
     document = Document("suite.yaml", "", copy.deepcopy(BASE | keys))
     for assignment in assignments:
         override(document, assignment)
-    return plan_of(suite_of(document), only)
+    return suite_of(document)
 
 
 def plan_of(suite, only=()):
