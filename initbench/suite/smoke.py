@@ -30,9 +30,17 @@ _RECIPE = Recipe().model_dump()
 
 
 def smoke_suite(suite: Suite) -> Suite:
-    """Return the suite of a smoke run: a name, and so a ledger, of its own, one CPU core a trial, no checkpoints."""
+    """Return the suite of a smoke run: a name and a ledger of its own, one core a trial, no checkpoints, no claims."""
     document = replace(suite.document, overrides={**suite.document.overrides, ("smoke",): "--smoke"})
-    return replace(suite, document=document, name=suite.name + _SUFFIX, resources=Resources(), checkpoints=None)
+    return replace(
+        suite,
+        document=document,
+        name=suite.name + _SUFFIX,
+        resources=Resources(),
+        checkpoints=None,
+        published=None,
+        claims=(),
+    )
 
 
 def is_smoke(spec: Mapping[str, Any]) -> bool:
