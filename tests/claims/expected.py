@@ -57,9 +57,9 @@ EXPECTED = {
     "metainit-gq-linear-loss-zero": HELD,
     "metainit-gq-step-size-only-scales": Expected(
         "did_not_hold",
-        "The exact form agrees. On the MLP a step of 1 leaves the region in which the loss is quadratic, for the starts "
-        "of large quotients first (Kaiming: from 38 to 14 per unit of step at one seed), and starts whose quotients are "
-        "within some percent of one another change places from 0.01 to 0.1 already. On WRN-10-1 one seed changes.",
+        "The exact form agrees. On the MLP a step of 1 leaves the region in which the loss is quadratic, for starts "
+        "of large quotients first (Kaiming: from 38 to 14 per unit of step at one seed), and starts whose quotients "
+        "differ by some percent change places from 0.01 to 0.1 already. On WRN-10-1 one seed changes.",
     ),
     "metainit-gq-vanished-gradient-one": HELD,
     "metainit-hessian-fisher-ntk-share-eigenvalues": Expected(
