@@ -51,9 +51,9 @@ EXPECTED = {
     "metainit-f4-l1-faster-than-l2": Expected(
         "did_not_hold",
         "L2 is first in more than half of the draws, and not by luck at one level: in each of three draws looked at it "
-        "is first by the median of nine steps too, and at levels of 100, 10 and 1. Under L1 these nets fall within a few "
-        "steps as well, only later; one was at 8e5 after 300 steps. The start is an MLP with the gains of the paper's "
-        "convolutions, which explodes, and 0.1 may have been a variance.",
+        "is first by the median of nine steps too, and at levels of 100, 10 and 1. Under L1 these nets fall within a "
+        "few steps as well, only later; one was at 8e5 after 300 steps. The start is an MLP with the gains of the "
+        "paper's convolutions, which explodes, and 0.1 may have been a variance.",
     ),
     "metainit-gq-cost-same-order-as-gradient": Expected(
         "undecided",
