@@ -48,6 +48,13 @@ EXPECTED = {
     ),
     "metainit-activation-downscale-factors": HELD,
     "metainit-beta-swish-halves-signal-per-layer": HELD,
+    "metainit-f4-l1-faster-than-l2": Expected(
+        "did_not_hold",
+        "L2 is first in more than half of the draws, and not by luck at one level: in each of three draws looked at it "
+        "is first by the median of nine steps too, and at levels of 100, 10 and 1. Under L1 these nets fall within a "
+        "few steps as well, only later; one was at 8e5 after 300 steps. The start is an MLP with the gains of the "
+        "paper's convolutions, which explodes, and 0.1 may have been a variance.",
+    ),
     "metainit-gq-cost-same-order-as-gradient": Expected(
         "undecided",
         "Two of the four networks are no architectures of the package. A small MLP costs six times its gradient at "
@@ -57,9 +64,9 @@ EXPECTED = {
     "metainit-gq-linear-loss-zero": HELD,
     "metainit-gq-step-size-only-scales": Expected(
         "did_not_hold",
-        "The exact form agrees. On the MLP a step of 1 leaves the region in which the loss is quadratic, for the starts "
-        "of large quotients first (Kaiming: from 38 to 14 per unit of step at one seed), and starts whose quotients are "
-        "within some percent of one another change places from 0.01 to 0.1 already. On WRN-10-1 one seed changes.",
+        "The exact form agrees. On the MLP a step of 1 leaves the region in which the loss is quadratic, for starts "
+        "of large quotients first (Kaiming: from 38 to 14 per unit of step at one seed), and starts whose quotients "
+        "differ by some percent change places from 0.01 to 0.1 already. On WRN-10-1 one seed changes.",
     ),
     "metainit-gq-vanished-gradient-one": HELD,
     "metainit-hessian-fisher-ntk-share-eigenvalues": Expected(
@@ -70,6 +77,7 @@ EXPECTED = {
     "metainit-residual-needs-downscaling-by-depth": HELD,
     "metainit-resnet50-costs-one-percent": HELD,
     "metainit-response-quotient-bounded-by-eigenvalues": HELD,
+    "metainit-t1-plain28-deltaorth-gq-one": HELD,
     "skipinit-bn-skip-path-grows-as-sqrt-depth": HELD,
     "skipinit-failing-schemes-have-equal-paths": HELD,
     "skipinit-normalized-activation-gaussian-for-large-batch": HELD,
