@@ -9,7 +9,9 @@ from pages import DOCS, blocks
 from tuned import tuned_records
 
 import initbench.reporting
+from initbench.ledger import Ledger
 from initbench.reporting.report import write_report
+from initbench.suite.spec import SCHEMA
 
 PAGE = DOCS / "reading-a-report.md"
 GUIDE = PAGE.read_text("utf-8")
@@ -47,6 +49,11 @@ def every_kind(folder):
     records[0].probes.append({"name": "signal", "kind": "curve", "x": [0, 1], "y": [1.0, 2.0], "over": "depth"})
     records[0].probes.append({"name": "norms", "kind": "per_layer", "values": {"weight": 1.0}})
     write_ledger(folder, records)
+    of = {"initializer": "kaiming", "depth": 10}
+    claim = {"id": "one", "claim": "It does.", "source": "us", "criteria": [{"judge": "trains", "of": of}]}
+    published = {"source": "us", "numbers": [{"what": "an error", "where": "Table 1", "value": 0.1, "of": of}]}
+    resolved = {"schema": SCHEMA, "name": "made-up", "compare": ["initializer"], "seeds": 3}
+    Ledger(folder).write_suite("name: made-up\n", resolved | {"claims": [claim], "published": published})
     return folder
 
 

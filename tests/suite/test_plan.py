@@ -60,7 +60,8 @@ def test_a_spec_holds_every_default():
         suite="s",
         architecture=ComponentSpec(
             name="mlp",
-            arguments={"depth": 3, "width": 8, "norm": "none", "activation": "relu", "dropout": 0.0},
+            arguments={"depth": 3, "width": 8, "norm": "none", "activation": "relu", "dropout": 0.0}
+            | {"widths": [], "bias": True},
         ),
         scheme="standard",
         initializer=ComponentSpec(
@@ -86,6 +87,9 @@ def test_a_spec_holds_every_default():
                 "batch_size": 32,
                 "zeros": "refuse",
                 "micro_batch_size": None,
+                "input_size": None,
+                "parametrization": "norm",
+                "clip": None,
             },
             version=3,
         ),
