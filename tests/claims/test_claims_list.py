@@ -12,7 +12,7 @@ from law import all_laws
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from ruamel.yaml import YAML
 
-PATH = Path(__file__).parents[2] / "suites" / "papers" / "claims.yaml"
+PATH = Path(__file__).parents[2] / "docs" / "claims.yaml"
 
 
 class Strict(BaseModel):
