@@ -75,9 +75,9 @@ EXPECTED = {
     ),
     "metainit-norms-differ-from-known-ones-when-nonlinear": Expected(
         "did_not_hold",
-        "Of tanh nets it is so in the mean over seeds: 0.32 and 0.45 from Xavier against 0.22 of the linear net. ReLU "
-        "nets end about as near to Kaiming's norms as linear ones to Xavier's, and from a start no farther at 4 seeds or "
-        "more.",
+        "Of tanh nets it is so in the mean over seeds: 0.32 and 0.45 from Xavier against 0.22 of the linear net. "
+        "ReLU nets end about as near to Kaiming's norms as linear ones to Xavier's, and from one start no farther at 4 "
+        "seeds or more.",
     ),
     "metainit-residual-needs-downscaling-by-depth": HELD,
     "metainit-resnet50-costs-one-percent": HELD,
