@@ -26,7 +26,6 @@ NOT_YET_MEASURED = {
     "metainit-f3-plain-too-large-recovers",
     "metainit-f3-plain-too-small-recovers",
     "metainit-gq-informative-on-random-data",
-    "metainit-norms-differ-from-known-ones-when-nonlinear",
     "metainit-spectrum-eigenvalues-concentrate",
     "metainit-spectrum-gradient-turns-to-flat-directions",
     "metainit-t1-metainit-lowers-gq-everywhere",
@@ -73,6 +72,12 @@ EXPECTED = {
         "did_not_hold",
         "Fisher and weighted kernel are one to 13 digits, and the Hessian is not near them: before training p - y is "
         "large, and so is the part of the Hessian that has it as a factor, which the Fisher lacks.",
+    ),
+    "metainit-norms-differ-from-known-ones-when-nonlinear": Expected(
+        "did_not_hold",
+        "Of tanh nets it is so in the mean over seeds: 0.32 and 0.45 from Xavier against 0.22 of the linear net. "
+        "ReLU nets end about as near to Kaiming's norms as linear ones to Xavier's, and from one start no farther at 4 "
+        "seeds or more.",
     ),
     "metainit-residual-needs-downscaling-by-depth": HELD,
     "metainit-resnet50-costs-one-percent": HELD,
