@@ -39,7 +39,11 @@ EXPECTED = {
         "In samples it is a fifth of an epoch. In seconds an iteration costs some three training steps: two forward "
         "and two backward passes where the loss is descended, and what the scales themselves need.",
     ),
-    "gradinit-c-bn-gradient-inverse-to-weight-scale": HELD,
+    "gradinit-c-bn-gradient-inverse-to-weight-scale": Expected(
+        "did_not_hold",
+        "An epsilon of 1e-12 is not negligible at a = 0.1: outputs depart by 1.7e-8, where 1e-8 is asked. With 1e-15 "
+        "they agree to 1.7e-11 and the products to 2.3e-12, so the law itself stands.",
+    ),
     "gradinit-c-bn-magnifies-variance-below-threshold": Expected(
         "did_not_hold",
         "The mean factor is (n - 2)/n over the variance, at every n, as the projection of rank n - 2 has it: "
@@ -91,7 +95,11 @@ EXPECTED = {
         "The starts are bitwise equal at constant width, and only there. Their errors need training.",
     ),
     "weightnorm-gradients-of-weights-follow": HELD,
-    "weightnorm-infinite-width-not-needed": HELD,
+    "weightnorm-infinite-width-not-needed": Expected(
+        "undecided",
+        "The mean is kept at every width. At widths 2 and 4 the typical net of 100 layers is dead, so that the median "
+        "log ratio is minus infinity at both and does not move farther from 2 to 4 as the criterion asks.",
+    ),
     "weightnorm-init-keeps-norms-over-depth": HELD,
     "weightnorm-residual-growth-bounded": HELD,
     "weightnorm-widening-layers-cannot-have-orthogonal-rows": HELD,

@@ -82,8 +82,8 @@ def infinite_width_not_needed() -> Finding:
         furthest = max(furthest, abs(mean - 1) / error)
         medians[width] = layer_ratios((500, 100), width, generator).log().sum(1).median().item()
     distances = [abs(value) for value in medians.values()]
-    # Two widths at which the typical net is dead are both infinitely far.
-    apart = all(narrow > wide or math.isinf(wide) for narrow, wide in itertools.pairwise(distances))
+    # Two widths at which the typical net is dead are both infinitely far, and neither is farther than the other.
+    apart = all(narrow > wide for narrow, wide in itertools.pairwise(distances))
     measured = (
         f"mean ratio of one layer within {furthest:.2f} standard errors of 1 at every width; median log ratio of 100 "
         "layers " + ", ".join(f"{value:.2f} (width {width})" for width, value in medians.items())
