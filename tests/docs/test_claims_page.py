@@ -9,10 +9,10 @@ import sys
 from dataclasses import replace
 
 import pytest
+from pages import DOCS
 from planted import planted
 
 from initbench.ledger import Ledger
-from pages import DOCS
 
 SCRIPTS = ("claims_page", "pack_ledger")
 CLAIM = "metainit-t1-plain28-deltaorth-fails"
