@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from initbench.suite.claims import Correlation
 from initbench.suite.match import Matcher
+from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from initbench.suite.document import Key
     from initbench.suite.load import Suite
     from initbench.suite.match import Seen
+
+_PROBE = "probe."
 
 
 def check_claims(suite: Suite, trials: Sequence[Mapping[str, Any]], seen: Seen, changed: Collection[str]) -> None:
@@ -26,8 +30,9 @@ def check_claims(suite: Suite, trials: Sequence[Mapping[str, Any]], seen: Seen, 
             empty, and the report says so.
 
     Raises:
-        SuiteError: where the condition stands, and what is wrong.
+        SuiteError: where the condition or the measure stands, and what is wrong.
     """
+    _check_measures(suite)
     for key, condition, each in _conditions(suite):
         matcher = Matcher(condition)
         groups: dict[str, Mapping[str, Any]] = {}
@@ -40,6 +45,24 @@ def check_claims(suite: Suite, trials: Sequence[Mapping[str, Any]], seen: Seen, 
                 raise suite.document.error(key, problem)
         if wrong := matcher.problem(seen, changed):
             raise suite.document.error((*key, wrong[0]) if wrong[0] else key, wrong[1])
+
+
+def _check_measures(suite: Suite) -> None:
+    """Refuse a measure of a probe that the suite does not have; what metrics there are is known of records alone."""
+    probes = list(dict.fromkeys(probe.name for probe in suite.probes))
+    for key, measure in _measures(suite):
+        name = re.split(r"[.[]", measure.removeprefix(_PROBE))[0]
+        if measure.startswith(_PROBE) and name not in probes:
+            raise suite.document.error(key, f"the suite has no probe {name}{nearest(name, probes)}")
+
+
+def _measures(suite: Suite) -> Iterator[tuple[Key, str]]:
+    """Yield where each measure stands, and the measure."""
+    for index, claim in enumerate(suite.claims):
+        for place, criterion in enumerate(claim.criteria):
+            yield ("claims", index, "criteria", place, "measure"), criterion.measure
+    for index, number in enumerate(() if suite.published is None else suite.published.numbers):
+        yield ("published", "numbers", index, "measure"), number.measure
 
 
 def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:

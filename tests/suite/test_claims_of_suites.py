@@ -9,6 +9,7 @@ from initbench.suite.smoke import smoke_suite
 from suites import made, planned
 
 TWO = {
+    "probes": ["gradient_norm"],
     "architectures": [{"name": "mlp", "depth": [2, 3], "width": 8}],
     "initializers": ["kaiming", {"name": "gaussian", "std": [0.01, 0.1]}],
     "seeds": 3,
@@ -47,6 +48,10 @@ REFUSED = [
     (
         [claim({"judge": "at_chance", "of": KAIMING, "measure": "train_error"})],
         "claims[0].criteria[0].measure: chance is known of the outcome alone",
+    ),
+    (
+        [claim({"judge": "within", "of": KAIMING, "measure": "probe.gradient_norms", "at_most": 1.0})],
+        "claims[0].criteria[0].measure: the suite has no probe gradient_norms (did you mean 'gradient_norm'?)",
     ),
     (
         [claim({"judge": "correlation", "of": KAIMING, "measure": "probe.gradient_quotient", "at_least": 0.5})],
