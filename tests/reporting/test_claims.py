@@ -213,3 +213,11 @@ def test_published_beside_measured():
     assert math.isnan(table["in_spreads"][1])  # the paper prints no spread
     other = numbers.model_copy(update={"differs": "Digits are not CIFAR-10."})
     assert math.isnan(published(results_of(outcomes, numbers=other)).tables[0].frame["difference"][0])
+
+
+def test_a_published_number_that_nothing_measures_says_so():
+    number = {"what": "metainit", "where": "Table 1", "value": 0.9, "of": A, "measure": "test_accuracy"}
+    paper = Published.model_validate({"source": "a paper", "numbers": [number]})
+    found = published(results_of(DIGITS, numbers=paper))
+    assert found.remarks == ["metainit: no trial has test_accuracy."]
+    assert math.isnan(found.tables[0].frame["measured"][0])

@@ -65,10 +65,11 @@ class PublishedNumbers(Analysis):
 
     def _row(self, paper: Published, value: PublishedValue) -> dict[str, Any]:
         evidence = Evidence(self.results)
+        lacks = ""
         try:
             groups = evidence.groups([value.of], each=(), measure=value.measure, protocol=None)
-        except InitbenchError:
-            groups = []
+        except InitbenchError as error:
+            groups, lacks = [], str(error)
         measured = mean_estimate(groups[0].sides[0]) if groups else mean_estimate([])
         difference = measured.value - value.value if not paper.differs else math.nan
         metric = evidence.metric(value.measure)
@@ -86,6 +87,7 @@ class PublishedNumbers(Analysis):
             "difference": difference,
             "in_spreads": difference / _combined(value, values_deviation(measured), measured.n),
             "published_text": value_text(value.value, value.spread, metric),
+            "lacks": lacks,
             "measured_text": value_text(measured.value, measured.half_width if measured.has_interval else None, metric),
         }
 
@@ -97,6 +99,11 @@ class PublishedNumbers(Analysis):
             nearest_words(len(known), len(self.rows)),
             *(differs_words(p.source, p.differs) for p in self.published),
         ]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Why a published number has none beside it, where that is not for want of trials."""
+        return [f"{row['what']}: {row['lacks']}." for row in self.rows if row["lacks"]]
 
     @cached_property
     def tables(self) -> list[Table]:
