@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.claims import Correlation
+from initbench.suite.criteria import Correlation
 from initbench.suite.match import Matcher
 from initbench.validation import nearest
 

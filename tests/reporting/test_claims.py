@@ -17,12 +17,14 @@ from initbench.reporting.judging.judged import judge_claims
 from initbench.reporting.resolved import Stated
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.suite.claims import AnyCriterion, Claim, Published
+from initbench.suite.claims import Claim, Published
+from initbench.suite.criteria import AnyCriterion
 
 A, B = {"initializer": "metainit"}, {"initializer": "kaiming"}
 DIVERGED = math.inf
 ORDERING = {"judge": "ordering", "lower": A, "higher": B}
 EQUALITY = {"judge": "equality", "between": [A, B], "within": 0.02}
+FACTOR = {"judge": "equality", "between": [A, B]}
 LEAD = {"judge": "lead", "lower": A, "higher": B}
 NOT_WORSE = {"judge": "not_worse", "of": A, "than": B, "within": 0.01}
 TRAINS = {"judge": "trains", "of": A, "at_most": 0.45}
@@ -65,6 +67,10 @@ CASES = [
     ("equal within 0.07", EQUALITY | {"within": 0.07}, [[0.0] * 3, [0.05, 0.06, 0.07]], "undecided"),
     ("not within 0.03", EQUALITY | {"within": 0.03}, [[0.0] * 3, [0.05, 0.06, 0.07]], "did not hold"),
     ("bitwise equal", EQUALITY, [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]], "held"),
+    # Of logarithms: ln 1.05, ln 1.06 and ln 1.07 are 0.0583 ± 0.0159 (90 %) and ± 0.0235 (95 %).
+    ("equal within a factor of 1.1", FACTOR | {"within_factor": 1.1}, [[1.05, 1.06, 1.07], [1.0] * 3], "held"),
+    ("equal within a factor of 1.07", FACTOR | {"within_factor": 1.07}, [[1.05, 1.06, 1.07], [1.0] * 3], "undecided"),
+    ("not within a factor of 1.02", FACTOR | {"within_factor": 1.02}, [[1.05, 1.06, 1.07], [1.0] * 3], "did not hold"),
     ("one diverged", EQUALITY, [[0.1, 0.2, DIVERGED], [0.1, 0.2, 0.3]], "undecided"),
     ("worse by 0.06 ± 0.017", NOT_WORSE | {"within": 0.08}, [[0.05, 0.06, 0.07], [0.0] * 3], "held"),
     ("worse than allowed", NOT_WORSE | {"within": 0.03}, [[0.05, 0.06, 0.07], [0.0] * 3], "did not hold"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from initbench.reporting.judging.verdict import ClaimVerdict
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
-    from initbench.suite.claims import Criterion
+    from initbench.suite.criteria import Criterion
 
 _COLUMNS = ["claim", "source", "status", "criterion", "measured", "seeds", "chance", "caution"]
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from initbench.reporting.judging.verdict import GroupVerdict
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate, t_multiplier
-from initbench.suite.claims import AtChance, Criterion, Equality, Lead, NotWorse, Ordering, Trains, Within
+from initbench.suite.criteria import AtChance, Criterion, Equality, Lead, NotWorse, Ordering, Trains, Within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +69,12 @@ def _(criterion: Lead, group: Group, *, sign: float) -> GroupVerdict:
 @judge.register(Equality)
 def _(criterion: Equality, group: Group, *, sign: float) -> GroupVerdict:
     del sign
-    difference, margin = mean_estimate(_differences(*group.sides)), criterion.within
+    differences, margin = _differences(*group.sides), criterion.within
+    if margin is None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one, other = (np.log(side) for side in group.sides)
+        differences, margin = _differences(one, other), math.log(criterion.within_factor or 1.0)
+    difference = mean_estimate(differences)
     status: Status = "undecided"
     if difference.n >= LEAST_SEEDS and not difference.has_interval and math.isfinite(difference.value):
         # All seeds differ by the same, as treatments do that are bitwise equal.
@@ -80,6 +85,9 @@ def _(criterion: Equality, group: Group, *, sign: float) -> GroupVerdict:
             status = "held"
         elif difference.low > margin or difference.high < -margin:
             status = "did not hold"
+    if criterion.within is None:
+        ratio = Estimate(*(math.exp(value) for value in difference[:3]), difference.n)
+        return GroupVerdict(group.label, status, ratio, is_difference=False, is_ratio=True)
     return GroupVerdict(group.label, status, difference, is_difference=True)
 
 

@@ -12,13 +12,14 @@ from initbench.reporting.formatting import counted
 from initbench.reporting.judging.evidence import Evidence
 from initbench.reporting.judging.judge import LEAST_SEEDS, chance_of, judge, judge_correlations
 from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict, together
-from initbench.suite.claims import Correlation
+from initbench.suite.criteria import Correlation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initbench.reporting.results import Results
-    from initbench.suite.claims import Claim, Criterion
+    from initbench.suite.claims import Claim
+    from initbench.suite.criteria import Criterion
 
 
 def judge_claims(results: Results, claims: Sequence[Claim], seeds: int) -> list[ClaimVerdict]:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initbench.reporting.statistics.intervals import Estimate
-    from initbench.suite.claims import Claim, Criterion
+    from initbench.suite.claims import Claim
+    from initbench.suite.criteria import Criterion
 
 Status = Literal["held", "did not hold", "undecided", "not run", "cannot be tested here"]
 
@@ -24,6 +25,7 @@ class GroupVerdict:
         estimate: what is judged, a value or a paired difference, with its 95 % interval over seeds.
         is_difference: whether it is a difference.
         agreeing: at how many seeds the criterion is met; None where it is judged by the mean.
+        is_ratio: whether it is a ratio of two values.
     """
 
     label: str
@@ -31,6 +33,7 @@ class GroupVerdict:
     estimate: Estimate
     is_difference: bool
     agreeing: int | None = None
+    is_ratio: bool = False
 
 
 @dataclass(frozen=True)

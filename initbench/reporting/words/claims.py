@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.formatting import counted, quotient
 from initbench.reporting.words.sentence import Sentence, first_fitting
-from initbench.reporting.words.sizes import difference_words, interval_words
-from initbench.suite.claims import (
+from initbench.reporting.words.sizes import difference_words, interval_words, plain_words
+from initbench.suite.criteria import (
     AtChance,
     Correlation,
     Criterion,
@@ -89,7 +89,9 @@ def measured_words(verdict: CriterionVerdict, metric: Metric | None) -> str:
 
 def _group_words(group: GroupVerdict, metric: Metric | None) -> str:
     value, low, high, n = group.estimate
-    if metric is None:
+    if group.is_ratio:
+        size = f"{plain_words(group.estimate)} times"
+    elif metric is None:
         size = interval_words(
             quotient(value), *(quotient(end) if group.estimate.has_interval else "" for end in (low, high))
         )
