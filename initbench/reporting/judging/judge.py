@@ -86,7 +86,8 @@ def _(criterion: Equality, group: Group, *, sign: float) -> GroupVerdict:
         elif difference.low > margin or difference.high < -margin:
             status = "did not hold"
     if criterion.within is None:
-        ratio = Estimate(*(math.exp(value) for value in difference[:3]), difference.n)
+        value, low, high, n = difference
+        ratio = Estimate(math.exp(value), math.exp(low), math.exp(high), n)
         return GroupVerdict(group.label, status, ratio, is_difference=False, is_ratio=True)
     return GroupVerdict(group.label, status, difference, is_difference=True)
 
