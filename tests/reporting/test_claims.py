@@ -227,3 +227,19 @@ def test_a_published_number_that_nothing_measures_says_so():
     found = published(results_of(DIGITS, numbers=paper))
     assert found.remarks == ["metainit: no trial has test_accuracy."]
     assert math.isnan(found.tables[0].frame["measured"][0])
+
+
+WORDS = [
+    (ORDERING | {"by": 0.15}, "At every seed metainit has a lower test error than kaiming by more than 15.00 points"),
+    (EQUALITY, "metainit and kaiming have the same test error within 2.00 points"),
+    (FACTOR | {"within_factor": 1.2}, "metainit and kaiming have the same test error within a factor of 1.2"),
+    (NOT_WORSE, "metainit is worse than kaiming by no more than 1.00 points of test error"),
+    (TRAINS, "metainit trains: test error of at most 45.00\N{NO-BREAK SPACE}% at every seed"),
+    (AT_CHANCE, "metainit is at chance at every seed"),
+]
+
+
+@pytest.mark.parametrize(("fields", "words"), WORDS, ids=[words for _, words in WORDS])
+def test_a_criterion_reads_as_a_sentence(fields, words):
+    table = claims(results_of(DIGITS, [claim_of(fields)])).tables[0].frame
+    assert table["criterion"][0] == words

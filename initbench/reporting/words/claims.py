@@ -138,9 +138,9 @@ def _(criterion: Lead, metric: Metric | None) -> str:
 @criterion_words.register(Equality)
 def _(criterion: Equality, metric: Metric | None) -> str:
     (one, other), where = _sides(*criterion.between)
-    return (
-        f"{one} and {other} have the same {_measure(criterion, metric)} within {_size(criterion.within, metric)}{where}"
-    )
+    margin = criterion.within
+    size = f"a factor of {criterion.within_factor:g}" if margin is None else _size(margin, metric)
+    return f"{one} and {other} have the same {_measure(criterion, metric)} within {size}{where}"
 
 
 @criterion_words.register(NotWorse)
