@@ -76,7 +76,7 @@ def _of_law(name: str, law: dict[str, Any]) -> Entry:
     interval = law["interval"]
     ends = "" if interval is None else f" ({interval[0]:.3g} to {interval[1]:.3g})"
     measured = f"{law['measured'].rstrip('.')}{ends}; n = {law['n']}"
-    return Entry(law["status"].replace("_", " "), measured, f"`pytest -m '' tests/claims -k {name}`")
+    return Entry(law["status"].replace("_", " "), measured, f"`python tests/claims/measure_laws.py --only {name}`")
 
 
 def judged_by_suites() -> dict[str, Entry]:
@@ -105,7 +105,7 @@ def laws_by_claim() -> dict[str, Entry]:
     """Return the claims that tests judge, as not run: the findings that are known stand in the file of laws."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests" / "claims").glob("laws_of_*.py"))]
     names = [name for text in texts for name in re.findall(r'^@law\("([a-z0-9-]+)"', text, flags=re.MULTILINE)]
-    return {name: Entry("not run", "", f"`pytest -m '' tests/claims -k {name}`") for name in names}
+    return {name: Entry("not run", "", f"`python tests/claims/measure_laws.py --only {name}`") for name in names}
 
 
 def suites_by_claim() -> dict[str, Entry]:

@@ -42,17 +42,21 @@ class Law:
         claim: its id in docs/claims.yaml.
         measure: takes no arguments; every random number in it has a fixed seed.
         slow: whether it takes more than some ten seconds.
+        by_command: whether `measure_laws.py` alone judges it and no test: it takes minutes, or measures time.
     """
 
     claim: str
     measure: Callable[[], Finding]
     slow: bool
+    by_command: bool = False
 
 
 LAWS: dict[str, Law] = {}
 
 
-def law(claim: str, *, slow: bool = False) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
+def law(
+    claim: str, *, slow: bool = False, by_command: bool = False
+) -> Callable[[Callable[[], Finding]], Callable[[], Finding]]:
     """Register the decorated function, without arguments, as the one that judges a claim.
 
     Raises:
@@ -62,7 +66,7 @@ def law(claim: str, *, slow: bool = False) -> Callable[[Callable[[], Finding]], 
     def register(measure: Callable[[], Finding]) -> Callable[[], Finding]:
         if claim in LAWS:
             raise ValueError(f"{claim} is judged twice")
-        LAWS[claim] = Law(claim, measure, slow)
+        LAWS[claim] = Law(claim, measure, slow, by_command)
         return measure
 
     return register

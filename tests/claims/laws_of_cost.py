@@ -36,7 +36,7 @@ def seconds(*works: Callable[[], object], repeats: int = 5) -> list[float]:
     return [statistics.median(found) for found in times]
 
 
-@law("metainit-gq-cost-same-order-as-gradient", slow=True)
+@law("metainit-gq-cost-same-order-as-gradient", by_command=True)
 def quotient_costs_as_the_gradient() -> Finding:
     """VGG-11 and DenseNet-40 are not among the architectures, so the claim cannot be held here.
 
@@ -79,7 +79,7 @@ def training_step(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) ->
     return step
 
 
-@law("metainit-resnet50-costs-one-percent", slow=True)
+@law("metainit-resnet50-costs-one-percent", by_command=True)
 def metainit_costs_one_percent() -> Finding:
     """From the times of one tuning step and one training step at batch 128; random images cost what others do."""
     model, trained = (conv_net("wrn", 16, side=32, channels=3) for _ in range(2))
@@ -97,7 +97,7 @@ def metainit_costs_one_percent() -> Finding:
     return Finding(judged(held=share <= 0.02, not_held=share > 0.05), measured, 5)
 
 
-@law("gradinit-a2-imagenet-under-half-an-epoch", slow=True)
+@law("gradinit-a2-imagenet-under-half-an-epoch", by_command=True)
 def gradinit_costs_half_an_epoch() -> Finding:
     """From the times of one iteration, of two half-batches of 64, and of one training step at batch 128."""
     nets = [create_model("resnet", depth=20, norm="none") for _ in range(2)]

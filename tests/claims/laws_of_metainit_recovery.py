@@ -79,7 +79,7 @@ def recovers_from_too_large() -> Finding:
     return linear_recovery(0.3)
 
 
-@law("metainit-norms-differ-from-known-ones-when-nonlinear", slow=True)
+@law("metainit-norms-differ-from-known-ones-when-nonlinear", by_command=True)
 def norms_differ_when_nonlinear() -> Finding:
     """28 layers of width 32, 500 steps of batch 64 from deviations 0.02 and 0.3; either net at either start counts."""
     nets = {"linear": (None, xavier_norm), "ReLU": (nn.ReLU, kaiming_norm), "tanh": (nn.Tanh, xavier_norm)}
@@ -134,7 +134,7 @@ def first_step_below(level: float, norm: str, seed: int, steps: int) -> int | No
     return next((step for step, value in enumerate(values[:steps]) if value <= level), None)
 
 
-@law("metainit-f4-l1-faster-than-l2", slow=True)
+@law("metainit-f4-l1-faster-than-l2", by_command=True)
 def l1_is_faster() -> Finding:
     """Both runs see the same batches of 128; the L2 run ends where the L1 run has reached 0.6."""
     steps = 500

@@ -36,7 +36,7 @@ def main() -> None:
     if options.write is not None and options.write.exists():
         found = json.loads(options.write.read_text(encoding="utf-8"))["laws"]
     for name in chosen:
-        if options.fast and laws[name].slow:
+        if options.fast and (laws[name].slow or laws[name].by_command):
             continue
         started = time.process_time()
         finding = asdict(laws[name].measure())

@@ -11,7 +11,11 @@ from law import all_laws, judged
 
 LAWS = {name: law for name, law in all_laws().items() if name not in NOT_YET_MEASURED}
 FILE = Path(__file__).parents[2] / "docs" / "results" / "laws.json"
-CASES = [pytest.param(name, marks=[pytest.mark.slow] if law.slow else []) for name, law in sorted(LAWS.items())]
+CASES = [
+    pytest.param(name, marks=[pytest.mark.slow] if law.slow else [])
+    for name, law in sorted(LAWS.items())
+    if not law.by_command
+]
 
 
 @pytest.mark.filterwarnings("ignore:metainit stopped at step")
