@@ -62,6 +62,7 @@ def test_a_result_survives_json():
     assert timing.Result.from_json(result.to_json()) == result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "code"), [(1.0, 0), (1.1, 1)])
 def test_a_missed_bound_is_the_exit_code(tmp_path, value, code):
     script = tmp_path / "script.py"

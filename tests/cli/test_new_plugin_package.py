@@ -67,6 +67,7 @@ def follow_the_how_tos(package):
         (module / name).write_text(text, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_its_tests_pass(package):
     done = as_installed(package, "pytest", "-q", "-W", "error")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -302,6 +302,7 @@ def test_ray_client_is_refused():
         run_with_ray_tune(job, None, "ray://127.0.0.1:10001")
 
 
+@pytest.mark.slow
 def test_resources_that_the_cluster_lacks_are_refused_and_nothing_is_written(tmp_path):
     (tmp_path / "suite.yaml").write_text(HARMLESS + "resources: {cpus: 1000}\n")
     driver = start("run", "suite.yaml", cwd=tmp_path)

@@ -132,6 +132,7 @@ class Killed(BaseException):
     """In the place of kill -9 between two trials."""
 
 
+@pytest.mark.slow
 def test_kills_while_it_searches_and_after_change_nothing(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole.mkdir()
@@ -178,6 +179,7 @@ def test_a_final_trial_that_its_search_chooses_no_more_is_compared_no_more(tmp_p
     assert set(compared.loc[compared["treatment"] == "kaiming", "recipe.lr"]) == {0.001}
 
 
+@pytest.mark.slow
 def test_a_search_that_fails_is_said_wherever_its_final_trials_are_missed(tmp_path):
     """Its cell has no own rate, and nobody of its workload a shared one."""
 
@@ -207,6 +209,7 @@ def test_a_search_that_fails_is_said_wherever_its_final_trials_are_missed(tmp_pa
 SEARCHED = "tune: {recipe.lr: {log: [0.001, 10]}, tries: 5}\n"
 
 
+@pytest.mark.slow
 def test_what_a_range_that_was_changed_has_searched_is_no_part_of_the_search(tmp_path):
     run(tmp_path, FAMILY, made_up(family))
     changed = FAMILY.replace(SEARCHED, "tune: {recipe.lr: [0.02, 0.2, 2.0]}\n")

@@ -128,8 +128,13 @@ def check(model, batches, *, mode="eval", **variant):
     ("name", "arguments", "start"),
     [
         ("plain", {"activation": "beta_swish"}, {"name": "delta_orthogonal"}),
-        ("wrn", {"activation": "beta_swish"}, {"name": "kaiming"}),
-        ("wrn", {"activation": "swish", "norm": "batch"}, {"name": "gaussian", "std": 0.003}),
+        pytest.param("wrn", {"activation": "beta_swish"}, {"name": "kaiming"}, marks=pytest.mark.slow),
+        pytest.param(
+            "wrn",
+            {"activation": "swish", "norm": "batch"},
+            {"name": "gaussian", "std": 0.003},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_listing_equals_the_oracle(name, arguments, start):

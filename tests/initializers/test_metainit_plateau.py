@@ -26,6 +26,7 @@ def first_plateau(quotients, window, tolerance):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "tolerance"), [(4, 0.05), (5, 0.3), (6, 0.0)])
 def test_it_ends_where_the_definition_says_and_changes_nothing_before(window, tolerance):
     whole = initialize(small("wrn"), "metainit", steps=60, **RANDOM)

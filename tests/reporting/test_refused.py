@@ -265,6 +265,7 @@ def test_the_pairs_of_several_ledgers_are_put_together(tmp_path):
     assert join([sources[0], older]).incompatible == sources[0].incompatible
 
 
+@pytest.mark.slow
 def test_a_run_writes_the_pairs_and_a_report_from_mlflow_has_them(tmp_path):
     """Also where a part of the suite runs first."""
     keys = {

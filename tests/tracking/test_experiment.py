@@ -19,6 +19,7 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_it_gives_the_same_report_as_the_ledger(tmp_path):
     ledger = Ledger(tmp_path / "depth")
     store = Store(ledger.folder, default_tracking_uri(ledger.folder), "depth")

@@ -71,6 +71,7 @@ tracker.log(records[2], labels[2])
 """
 
 
+@pytest.mark.slow
 def test_a_driver_that_was_really_killed_and_never_printed_a_word(tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW_")}
     process = subprocess.Popen(
@@ -93,6 +94,7 @@ def test_a_driver_that_was_really_killed_and_never_printed_a_word(tmp_path):
         assert_whole(store, record)
 
 
+@pytest.mark.slow
 def test_a_driver_killed_while_the_store_was_made_leaves_none(tmp_path):
     """MLflow's migrations cannot go on from a half-made store: "table _alembic_tmp_experiments already exists"."""
     uri = default_tracking_uri(tmp_path)
