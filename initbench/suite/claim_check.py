@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from initbench.suite.criteria import Correlation
+from initbench.suite.document import dotted
 from initbench.suite.match import Matcher
-from initbench.validation import nearest
+from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ def check_claims(suite: Suite, trials: Sequence[Mapping[str, Any]], seen: Seen, 
         SuiteError: where the condition or the measure stands, and what is wrong.
     """
     _check_measures(suite)
+    _check_each(suite, seen)
     for key, condition, each in _conditions(suite):
         matcher = Matcher(condition)
         groups: dict[str, Mapping[str, Any]] = {}
@@ -47,13 +49,23 @@ def check_claims(suite: Suite, trials: Sequence[Mapping[str, Any]], seen: Seen, 
             raise suite.document.error((*key, wrong[0]) if wrong[0] else key, wrong[1])
 
 
+def _check_each(suite: Suite, seen: Seen) -> None:
+    """Refuse a property in ``each`` that no trial has."""
+    for index, claim in enumerate(suite.claims):
+        for place, criterion in enumerate(claim.criteria):
+            for number, name in enumerate(criterion.each):
+                if not seen.of(name):
+                    problem = f"no trial has {dotted((name,))}{nearest(name, seen.keys())}"
+                    raise suite.document.error(("claims", index, "criteria", place, "each", number), problem)
+
+
 def _check_measures(suite: Suite) -> None:
     """Refuse a measure of a probe that the suite does not have; what metrics there are is known of records alone."""
     probes = list(dict.fromkeys(probe.name for probe in suite.probes))
     for key, measure in _measures(suite):
         name = re.split(r"[.[]", measure.removeprefix(_PROBE))[0]
         if measure.startswith(_PROBE) and name not in probes:
-            raise suite.document.error(key, f"the suite has no probe {name}{nearest(name, probes)}")
+            raise suite.document.error(key, f"the suite has no probe {dotted((name,))}{nearest(name, probes)}")
 
 
 def _measures(suite: Suite) -> Iterator[tuple[Key, str]]:
@@ -69,7 +81,7 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """Return the first property in which two trials differ, with both values: ``initializer.steps (50, 200)``."""
     for key in [*one, *other]:
         if one.get(key) != other.get(key):
-            return f"{key} ({one.get(key)}, {other.get(key)})"
+            return f"{key} ({show(one.get(key))}, {show(other.get(key))})"
     return "nothing that a condition can name"
 
 

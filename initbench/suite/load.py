@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, scheme_names
 from initbench.suite.crossing import cross_arguments
-from initbench.suite.document import Document, Key, read
+from initbench.suite.document import Document, Key, dotted, read
 from initbench.suite.overrides import override
 from initbench.suite.recipes import USE, cross_recipes
 from initbench.suite.schema import (
@@ -246,7 +246,7 @@ def _check_factors(document: Document, compare: Sequence[str], components: Mappi
     for index, factor in enumerate(compare):
         key = entry_key(document, "compare", index)
         if factor not in known:
-            raise document.error(key, f"no trial has {factor}{nearest(factor, known)}")
+            raise document.error(key, f"no trial has {dotted((factor,))}{nearest(factor, known)}")
         if factor in compare[:index]:
             raise document.error(key, f"{factor} stands twice")
 

@@ -196,7 +196,9 @@ def test_each_value_has_to_hold_by_itself():
     assert verdict.status == "did not hold"
     (verdict,) = judge_claims(results, [pooled], 5)
     assert verdict.status == "undecided"
-    assert verdict.criteria[0].lacks == "selects several trials at seed 0, which differ in architecture (plain, wrn)"
+    assert (
+        verdict.criteria[0].lacks == "selects several trials at seed 0, which differ in architecture ('plain', 'wrn')"
+    )
 
 
 def test_published_beside_measured():

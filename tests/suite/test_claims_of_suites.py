@@ -44,6 +44,14 @@ REFUSED = [
         [claim({"judge": "equality", "between": [KAIMING, {"initializer": "gaussian"}], "within": 0.1})],
         "claims[0].criteria[0].between[1]: selects several trials at one seed",
     ),
+    (
+        [claim({"judge": "trains", "of": KAIMING, "each": ["dept"]})],
+        "claims[0].criteria[0].each[0]: no trial has dept (did you mean 'depth'?)",
+    ),
+    (
+        [claim({"judge": "within", "of": KAIMING, "measure": "probe.a\nb", "at_most": 1.0})],
+        "claims[0].criteria[0].measure: the suite has no probe 'a\\nb'",
+    ),
     ([claim({"judge": "within", "of": KAIMING})], "claims[0].criteria[0]: needs at_least, at_most or both"),
     (
         [claim({"judge": "at_chance", "of": KAIMING, "measure": "train_error"})],

@@ -68,3 +68,10 @@ def test_what_a_report_needs_of_the_suite():
         "description": "Which one?",
         "compare": ["scheme"],
     }
+
+
+def test_a_factor_of_two_lines_is_refused_in_one():
+    with pytest.raises(SuiteError) as caught:
+        suite(compare=["a\nb"])
+    assert "no trial has 'a\\nb'" in str(caught.value)
+    assert "\n" not in str(caught.value)
