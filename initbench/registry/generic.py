@@ -13,7 +13,7 @@ from initbench import plugins
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.registry.component import Component, TraitsT
 from initbench.registry.traits import ArchitectureTraits
-from initbench.validation import nearest
+from initbench.validation import nearest, show
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 _FAMILY = "/*"
@@ -43,14 +43,14 @@ class Registry(Generic[TraitsT]):
             InitbenchError: the name is taken or malformed, or the version is below 1.
         """
         if not name or any(c.isspace() or c in "[](),=" for c in name):
-            raise InitbenchError(f"{self.kind} {name!r}: a name has no spaces, brackets, commas or '='")
+            raise InitbenchError(f"{self.kind} {show(name)}: a name has no spaces, brackets, commas or '='")
         if version < 1:
-            raise InitbenchError(f"{self.kind} {name!r}: version must be at least 1, got {version}")
+            raise InitbenchError(f"{self.kind} {show(name)}: version must be at least 1, got {version}")
 
         def decorate(factory: Factory) -> Factory:
             owner = self._taken_by(name, factory)
             if owner is not None:
-                raise InitbenchError(f"{self.kind} {name!r} is already registered by {plugins.origin(owner)}")
+                raise InitbenchError(f"{self.kind} {show(name)} is already registered by {plugins.origin(owner)}")
             self._registered[name] = Component(self.kind, name, factory, version, traits, self.supplied)
             return factory
 
@@ -92,7 +92,7 @@ class Registry(Generic[TraitsT]):
             return self._member(self._family(family), name, member)
         # A family stands for its member of the name that is asked for.
         valid = [n[:-1] + member if slash and n.endswith(_FAMILY) else n for n in self.names()]
-        raise UnknownNameError(f"unknown {self.kind} {name!r}{nearest(name, valid)}")
+        raise UnknownNameError(f"unknown {self.kind} {show(name)}{nearest(name, valid)}")
 
     def find(self, name: str) -> Component[TraitsT]:
         """Return a component, or a whole family by its ``prefix/*``.
@@ -122,7 +122,7 @@ class Registry(Generic[TraitsT]):
             prefix = name.partition("/")[0]
             hint = "" if member in {"", "*"} else nearest(name, [f"{prefix}/{m}" for m in members], list_all=False)
             example = f" (such as {prefix}/{members[0]})" if members else ""
-            raise UnknownNameError(f"unknown {self.kind} {name!r}{hint or example}")
+            raise UnknownNameError(f"unknown {self.kind} {show(name)}{hint or example}")
         self._members[name] = self._made(family, name, member)
         return self._members[name]
 
