@@ -38,7 +38,8 @@ PAPERS = {
     "weightnorm-reviews": "Arpit, Campos & Bengio, NeurIPS 2019, reviews",
 }
 TESTED = ("held", "did not hold", "undecided")
-STATUSES = (*TESTED, "not run", "cannot be tested here")
+OTHERS = ("not run", "cannot be tested here")
+STATUSES = (*TESTED, *OTHERS)
 LAW_CHANCE = 0.0
 
 
@@ -133,18 +134,29 @@ def page() -> str:
     counts = Counter(entry.status for entry in found.values())
     tested = [entry for entry in found.values() if entry.status in TESTED]
     by_chance = sum(entry.chance for entry in tested)
-    totals = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
     introduction = (
         "Each claim is judged by its own criterion, which was written down before the result was seen: that of a law "
         "stands in [claims.yaml](claims.yaml), that of a suite in the suite. Suites run on small data and for few "
         "epochs, so that a claim that holds here holds for a *twin* of the paper's experiment, and one that does not "
         "may hold at the paper's size. “JPEG copies” of CIFAR-10 have higher errors than the original files."
     )
+    results = ", ".join(f"{counts[status]} {status}" for status in TESTED if counts[status])
+    chance = "All of these are laws, which have no chance in them."
+    if by_chance:
+        chance = (
+            "If none of those that trials judge were true, "
+            f"at most {by_chance:.2g} would have come out as held by chance."
+        )
+    finding = (
+        f"Of {len(found)} claims of five papers on initialization, {len(tested)} are tested: {results}. "
+        f"Of the others {counts['not run']} have not been run and {counts['cannot be tested here']} cannot be tested "
+        "here."
+    )
     lines = [
         "# Claims",
         "",
-        f"Of {len(found)} claims of five papers on initialization, {len(tested)} are tested: {totals}.",
-        f"If none of those that trials judge were true, at most {by_chance:.2g} would have come out as held by chance.",
+        finding,
+        chance,
         "",
         introduction,
         "",

@@ -117,6 +117,13 @@ def test_a_lead_may_be_compared_with_another():
     assert status(fields, *near, *far) == "did not hold"
 
 
+def test_a_ratio_that_no_number_holds_is_infinite():
+    values = [1e300, 2e300, 5e300], [1e-300, 1e-300, 3e-300]
+    found = judge(criterion(**FACTOR, within_factor=1.1), group(*values), sign=1.0)
+    assert found.status == "did not hold"
+    assert found.estimate.value == math.inf
+
+
 def test_correlations_over_networks():
     assert judge_correlations(np.array([0.8, 0.9, 0.85, 0.8]), 0.5).status == "held"
     assert judge_correlations(np.array([0.1, 0.0, -0.1, 0.05]), 0.5).status == "did not hold"
@@ -182,6 +189,12 @@ def test_nothing_is_judged_before_all_seeds_are_there():
 def test_a_side_without_trials_is_not_run(absent):
     (verdict,) = claims(results_of(DIGITS, [claim_of(absent)])).verdicts
     assert verdict.status == "not run"
+
+
+def test_a_measure_that_is_no_number_says_so():
+    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING | {"measure": "architecture"})])).verdicts
+    assert verdict.status == "undecided"
+    assert verdict.criteria[0].lacks == "architecture is no number"
 
 
 def test_each_value_has_to_hold_by_itself():

@@ -166,6 +166,8 @@ class Evidence:
     def _value(self, trial: Found, measure: str) -> float:
         """Return a trial's value; that of a metric at which it diverged is the worst."""
         value = trial.row[measure]
+        if isinstance(value, str):
+            raise InitbenchError(f"{measure} is no number")
         value = math.nan if value is None else float(value)
         if not math.isnan(value) or trial.row["status"] != "diverged":
             return value

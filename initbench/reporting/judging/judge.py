@@ -87,7 +87,8 @@ def _(criterion: Equality, group: Group, *, sign: float) -> GroupVerdict:
             status = "did not hold"
     if criterion.within is None:
         value, low, high, n = difference
-        ratio = Estimate(math.exp(value), math.exp(low), math.exp(high), n)
+        with np.errstate(over="ignore"):  # the logarithm of a ratio that no number can hold
+            ratio = Estimate(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), n)
         return GroupVerdict(group.label, status, ratio, is_difference=False, is_ratio=True)
     return GroupVerdict(group.label, status, difference, is_difference=True)
 
