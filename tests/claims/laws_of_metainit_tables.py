@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from law import Finding, judged, law
-from measured_nets import conv_net, digits_batch, gradient, of, random_batch
+from measured_nets import conv_net, digits_batch, gradient, random_batch
 from scipy.stats import spearmanr
 from torch import nn
 
@@ -39,7 +39,7 @@ def median_quotient(model: nn.Module, batches: list) -> float:
         return torch.stack([gradient_quotient(model, *batch) for batch in batches]).median().item()
 
 
-@law("metainit-gq-informative-on-random-data", slow=True)
+@law("metainit-gq-informative-on-random-data", by_command=True)
 def informative_on_random_data() -> Finding:
     """Batches of 32; MetaInit from DeltaOrthogonal of gain 1, by 500 steps on random batches of 32."""
     starts = [
@@ -65,27 +65,3 @@ def informative_on_random_data() -> Finding:
     )
     status = judged(held=min(medians.values()) >= 0.8, not_held=min(medians.values()) < 0.5)
     return Finding(status, measured, 5)
-
-
-@law("metainit-t1-metainit-lowers-gq-everywhere", slow=True)
-def lowers_the_quotient_everywhere() -> Finding:
-    """By `metainit`'s defaults, 500 steps of batch 32 from DeltaOrthogonal, on random 3x16x16 inputs."""
-    nets = {"plain-28-1": ("plain", 28), "WRN-28-1": ("wrn", 28), "WRN-100-1": ("wrn", 100)}
-    before: dict[str, list[float]] = {net: [] for net in nets}
-    after: dict[str, list[float]] = {net: [] for net in nets}
-    for net, (name, depth) in nets.items():
-        for seed in range(5):
-            batches = [random_batch((32, 3, 16, 16), 100 * seed + i) for i in range(8)]
-            model = conv_net(name, depth, side=16, channels=3)
-            initialize(model, "delta_orthogonal", seed=seed)
-            before[net].append(median_quotient(model, batches))
-            initialize(model, "metainit", input_shape=(32, 3, 16, 16), num_classes=10, seed=seed)
-            after[net].append(median_quotient(model, batches))
-    lower = {net: sum(a < b for a, b in zip(after[net], before[net], strict=True)) for net in nets}
-    held = all(count == 5 for count in lower.values()) and all(max(values) < 0.7 for values in after.values())
-    measured = "; ".join(
-        f"{net}: {min(before[net]):.2f} to {max(before[net]):.2f} before, {min(after[net]):.2f} to "
-        f"{max(after[net]):.2f} after, lower at {of(lower[net], 5)}"
-        for net in nets
-    )
-    return Finding(judged(held=held, not_held=any(count <= 2 for count in lower.values())), measured, 5)

@@ -159,7 +159,7 @@ def medians(values: dict[str, Tensor]) -> str:
     return f"after {', '.join(map(str, STEPS))} steps, median of 5 seeds, {'; '.join(parts)}"
 
 
-@law("metainit-spectrum-eigenvalues-concentrate", slow=True)
+@law("metainit-spectrum-eigenvalues-concentrate", by_command=True)
 def eigenvalues_concentrate() -> Finding:
     """The fixed real batch has 64 digits."""
     values = along(0)
@@ -168,7 +168,7 @@ def eigenvalues_concentrate() -> Finding:
     return Finding(judged(held=held, not_held=not_held), f"largest |eigenvalue| {medians(values)}", 5)
 
 
-@law("metainit-spectrum-gradient-turns-to-flat-directions", slow=True)
+@law("metainit-spectrum-gradient-turns-to-flat-directions", by_command=True)
 def gradient_turns_to_flat_directions() -> Finding:
     """The same runs."""
     values = along(1)
