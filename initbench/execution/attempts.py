@@ -64,6 +64,10 @@ class Attempts:
         trial = waiting.popleft()
         return Attempt(trial, self.set_aside.union(self._failed_on.get(trial, ())) - {""})
 
+    def returned(self, trial: str) -> None:
+        """A trial was to start and did not: it waits again, before all others."""
+        self._again.appendleft(trial)
+
     def succeeded(self, trial: str, node: str) -> None:
         """A trial came to a result on a node."""
         self._good.add(node)

@@ -129,12 +129,24 @@ class Sweep:
             return
         spec = self.under_way[attempt].spec
         kind, message = _death(trace)
-        address = re.search(r"^\s*ip: (\S+)$", trace, re.MULTILINE)
+        address = re.search(r"^\s*ip: (\S+)$", trace, re.MULTILINE) or re.search(r"\(IP: (\S+), ID: ", trace)
         nodes = self._look_at_nodes() | self.nodes
         there = [node for node in nodes.values() if address and node.address == address.group(1)]
         node = there[0].id if len(there) == 1 else ""
         where = {"host": there[0].name} if node else {}
         self.ended(attempt, failed_record(spec, kind, message, trace, where), node)
+
+    def cut_off(self, trace: str) -> None:
+        """Take in that Ray ended all that was under way: what ran is lost, what waited for a worker starts again.
+
+        Args:
+            trace: what Ray says of it; the node that it names is taken to be that of all.
+        """
+        for attempt in list(self.under_way):
+            if attempt in self.running:
+                self.lost(attempt, trace)
+            else:
+                self.attempts.returned(self.under_way.pop(attempt).spec.id)
 
     def watch(self) -> None:
         """Say where nothing can start, and give up where that stays so.
@@ -173,6 +185,12 @@ class Sweep:
 
 def _death(trace: str) -> tuple[str, str]:
     """Return what ended a worker's trial, a kind and one line, from Ray's account of it."""
+    memory = re.search(r"running low on memory.* was (\S+) used / (\S+) limit", trace)
+    if memory:
+        return WORKER_LOST, (
+            f"its machine ran low on memory ({memory.group(1)} of {memory.group(2)} were taken), so that Ray ended it; "
+            "--workers lets fewer trials run at a time"
+        )
     detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
     if detail:
         return WORKER_LOST, f"the worker process died (killed, out of memory, or it left by itself): {detail.group(1)}"

@@ -46,18 +46,37 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         sweep = Sweep(job, observer, named_nodes=address is not None)
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
-        with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
-            results = tune.Tuner(
-                tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["task"].avoid)),
-                tune_config=tune.TuneConfig(
-                    search_alg=_searcher(Searcher, sweep),
-                    num_samples=-1,  # until the searcher has no more
-                    reuse_actors=True,
-                    trial_dirname_creator=lambda trial: trial.trial_id,
-                ),
-                run_config=tune.RunConfig(storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]),
-            ).fit()
-            del results
+        placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["task"].avoid))
+        while not sweep.attempts.done:  # again where Tune gave up what Ray ended for want of memory
+            with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
+                tuner = tune.Tuner(
+                    placed,
+                    tune_config=tune.TuneConfig(
+                        search_alg=_searcher(Searcher, sweep),
+                        num_samples=-1,  # until the searcher has no more
+                        reuse_actors=True,
+                        trial_dirname_creator=lambda trial: trial.trial_id,
+                    ),
+                    run_config=tune.RunConfig(
+                        storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]
+                    ),
+                )
+                _fit(tuner, sweep)
+
+
+def _fit(tuner: Any, sweep: Sweep) -> None:
+    """Run what Tune has to run; where a node ran out of memory, what was under way ends with it.
+
+    Tune knows two kinds of errors of a worker, and gives up at the third (`RayActorManager._actor_task_failed`).
+    """
+    from ray.exceptions import OutOfMemoryError
+
+    try:
+        tuner.fit()
+    except RuntimeError as error:
+        if not isinstance(error.__cause__, OutOfMemoryError) or not sweep.running:
+            raise
+        sweep.cut_off(str(error.__cause__))
 
 
 def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:

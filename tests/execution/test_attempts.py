@@ -91,3 +91,11 @@ def test_a_node_takes_trials_again_once_what_failed_there_failed_elsewhere_too()
     assert attempts.set_aside == {"a"}
     assert attempts.failed("t1", "b", {"a", "b"}, own_fault=False)  # no third node
     assert attempts.set_aside == frozenset()
+
+
+def test_what_was_to_start_and_did_not_is_next_and_nobody_is_blamed():
+    attempts = Attempts(["t1", "t2"])
+    attempts.next()
+    attempts.returned("t1")
+    assert [attempts.next(), attempts.next()] == [Attempt("t1"), Attempt("t2")]
+    assert not attempts.done

@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_executors import FAULTS, PLUGIN, SUITE
+from test_executors import FAULTS, PLUGIN, SUITE, initbench
 
 from initbench import plugins
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST
 from initbench.execution.limits import Limits, memory_of
 from initbench.execution.trial_process import TrialProcess
+from initbench.ledger import Ledger
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
@@ -111,6 +113,26 @@ def test_sigterm_does_what_ctrl_c_does(tmp_path, to_group, twice):
     while session(driver.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert session(driver.pid) == []  # nothing that the run has started outlives it
+
+
+@pytest.mark.slow
+def test_trials_that_ray_ends_for_want_of_memory_are_lost_and_the_others_run(tmp_path, monkeypatch):
+    """Ray looks at the memory every 40 seconds, and finds more taken than the 1 % that is allowed here."""
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.01")
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "40000")
+    initializers = "  - {name: fault, kind: sleep}\n  - kaiming\n"
+    (tmp_path / "suite.yaml").write_text(f"{SUITE.partition('  - kaiming')[0]}{initializers}recipe: {{epochs: 1}}\n")
+    out = initbench("run", "suite.yaml", "--plugin", PLUGIN, cwd=tmp_path, check=1)
+    assert "4 trials: 2 finished, 2 failed" in out
+    records = Ledger(tmp_path / "runs/faults").records()
+    assert Counter((record.spec["initializer"]["name"], record.status) for record in records) == {
+        ("kaiming", "finished"): 2,
+        ("fault", "failed"): 2,
+    }
+    for record in records:
+        if record.status == "failed":
+            assert record.error["type"] == WORKER_LOST
+            assert record.error["message"].startswith("its machine ran low on memory (")
 
 
 def session(leader):
