@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -10,12 +11,21 @@ from initbench.architectures.blocks import Activation, Norm, make_activation, ma
 from initbench.architectures.under_scheme import check_norm
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
-from initbench.registry import STANDARD, register_architecture
+from initbench.registry import STANDARD, Shallow, register_architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _DEFAULTS = {"depth": 3, "width": 256}
+_DEEPEST = 100_000
 
 
-@register_architecture("mlp")
+def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
+    # From three layers on each further one is like the one before it, a hidden layer between two of the same width.
+    return None if arguments["widths"] else Shallow.of_depth(arguments["depth"], 3, 1, _DEEPEST)
+
+
+@register_architecture("mlp", shallow=_shallow)
 def mlp(
     depth: int = 3,
     width: int = 256,
@@ -50,8 +60,8 @@ def mlp(
             stands beside a scheme.
     """
     check_norm(scheme, norm)
-    if depth < 1:
-        raise ArgumentError(f"must be at least 1, got {depth}", "depth")
+    if not 1 <= depth <= _DEEPEST:
+        raise ArgumentError(f"must be at least 1 and at most {_DEEPEST}, got {depth}", "depth")
     if width < 1:
         raise ArgumentError(f"must be at least 1, got {width}", "width")
     if any(one < 1 for one in widths):

@@ -44,6 +44,7 @@ def test_a_plan_is_that_of_the_deep_network_itself(monkeypatch):
             {"name": "resnet", "depth": 20, "norm": ["none", "batch"]},
             {"name": "wrn", "depth": 22, "width": 1, "norm": ["none", "batch"]},
             {"name": "plain", "depth": 22, "width": 1, "norm": "none"},
+            {"name": "mlp", "depth": 6, "norm": ["none", "batch"]},
         ],
         "initializers": SCHEMES,
         "recipe": {"activation_checkpointing": True},
