@@ -3,7 +3,8 @@
     python docs/scripts/claims_page.py --write
 
 Claims are those of docs/claims.yaml. Laws are judged by tests (tests/claims), whose findings docs/results/laws.json
-holds; others by the trials of suites, whose packed ledgers docs/results/papers holds (see pack_ledger.py).
+holds; others by the trials of suites, whose packed ledgers docs/results/papers holds (see pack_ledger.py). What was
+found out of those that did not hold stands in docs/claims_why.yaml.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from initbench.reporting.words.claims import measured_words
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
-PAGE, LIST = DOCS / "claims.md", DOCS / "claims.yaml"
+PAGE, LIST, WHY = DOCS / "claims.md", DOCS / "claims.yaml", DOCS / "claims_why.yaml"
 LAWS, LEDGERS = DOCS / "results" / "laws.json", DOCS / "results" / "papers"
 SUITES = ROOT / "suites" / "papers"
 PAPERS = {
@@ -40,6 +41,7 @@ PAPERS = {
 TESTED = ("held", "did not hold", "undecided")
 OTHERS = ("not run", "cannot be tested here")
 STATUSES = (*TESTED, *OTHERS)
+FOUND_AS = {"did not hold": "did not hold", "undecided": "are undecided"}
 LAW_CHANCE = 0.0
 
 
@@ -130,6 +132,7 @@ def _without(claim: dict[str, Any]) -> Entry:
 def page() -> str:
     """Return the page."""
     listed = YAML(typ="safe", pure=True).load(LIST.read_text(encoding="utf-8"))
+    why = YAML(typ="safe", pure=True).load(WHY.read_text(encoding="utf-8"))
     found = entries()
     counts = Counter(entry.status for entry in found.values())
     tested = [entry for entry in found.values() if entry.status in TESTED]
@@ -166,6 +169,10 @@ def page() -> str:
         own = [claim for claim in listed if claim["paper"] == paper]
         lines += ["", f"## {title}", "", "| Claim | Where | Status | Measured | How |", "|---|---|---|---|---|"]
         lines += [_row(claim, found[claim["id"]]) for claim in own]
+    for status in TESTED[1:]:
+        own = [claim for claim in listed if found[claim["id"]].status == status and claim["id"] in why]
+        lines += ["", f"## Why claims {FOUND_AS[status]}", ""] if own else []
+        lines += [f"- {claim['claim'].rstrip('.')} (`{claim['id']}`): {why[claim['id']]}" for claim in own]
     return "\n".join(lines) + "\n"
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from pages import DOCS
 from planted import planted
+from ruamel.yaml import YAML
 
 from initbench.ledger import Ledger
 
@@ -91,6 +92,13 @@ def test_findings_of_laws_stand_as_they_were_found(page):
     entry = page.entries()["metainit-gq-linear-loss-zero"]
     assert (entry.status, entry.measured) == ("did not hold", "0.5 of 1 (0.25 to 0.75); n = 7")
     assert entry.chance == 0.0
+
+
+def test_what_did_not_hold_or_is_undecided_says_why_and_nothing_else_does(scripts):
+    script = scripts["claims_page"]
+    statuses = {name: entry.status for name, entry in script.entries().items()}
+    why = YAML(typ="safe", pure=True).load(script.WHY.read_text(encoding="utf-8"))
+    assert set(why) == {name for name, status in statuses.items() if status in ("did not hold", "undecided")}
 
 
 def test_the_page_is_as_the_results_are(scripts):
