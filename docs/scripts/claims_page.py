@@ -18,13 +18,17 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 
 from initbench.reporting.analyses.claims import claims as claims_of
 from initbench.reporting.results import read_results
-from initbench.reporting.words.claims import measured_words
+from initbench.reporting.words.claims import criterion_words, measured_words
+
+if TYPE_CHECKING:
+    from initbench.metric import Metric
+    from initbench.reporting.judging.verdict import CriterionVerdict
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
@@ -43,6 +47,7 @@ OTHERS = ("not run", "cannot be tested here")
 STATUSES = (*TESTED, *OTHERS)
 FOUND_AS = {"did not hold": "did not hold", "undecided": "are undecided"}
 LAW_CHANCE = 0.0
+JPEG_COPIES = "cifar10-jpeg"
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,20 @@ def judged_by_suites() -> dict[str, Entry]:
         with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
             archive.extractall(folder, filter="data")
             analysis = claims_of(read_results(folder))
+            copies = JPEG_COPIES in (Path(folder) / "resolved.json").read_text(encoding="utf-8")
+            how = _run(path) + (" (CIFAR-10 as JPEG copies)" if copies else "")
             for verdict in () if analysis is None else analysis.verdicts:
-                texts = [measured_words(one, analysis.metric(one.criterion)) for one in verdict.criteria]
-                entry = Entry(verdict.status, "; ".join(filter(None, texts)), _run(path), verdict.chance)
+                texts = [_judged(one, analysis.metric(one.criterion)) for one in verdict.criteria]
+                entry = Entry(verdict.status, "<br>".join(texts), how, verdict.chance)
                 if verdict.claim.id not in found or found[verdict.claim.id].status not in TESTED[:2]:
                     found[verdict.claim.id] = entry
     return found
+
+
+def _judged(verdict: CriterionVerdict, metric: Metric | None) -> str:
+    """Return what a criterion says, what came of it, and what was measured."""
+    measured = measured_words(verdict, metric)
+    return f"{criterion_words(verdict.criterion, metric)}: {verdict.status}{', ' * bool(measured)}{measured}."
 
 
 def _run(path: Path) -> str:
