@@ -52,7 +52,8 @@ def test_layers_have_the_same_names_with_and_without_norm():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"depth": 0}, "depth must be at least 1, got 0"),
+        ({"depth": 0}, "depth must be at least 1 and at most 100000, got 0"),
+        ({"depth": 100_001}, "depth must be at least 1 and at most 100000, got 100001"),
         ({"width": 0}, "width must be at least 1, got 0"),
         ({"width": 24, "norm": "group"}, "width must be a multiple of 16 for norm group, got 24"),
         ({"dropout": 1.5}, "dropout must be at least 0 and less than 1, got 1.5"),

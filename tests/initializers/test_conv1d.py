@@ -81,7 +81,8 @@ def test_matrices_are_those_of_a_linear_layer(name):
     """Made from the same numbers, and stored the other way round."""
     conv = gpt2()
     linear = with_linear(conv)
-    assert torch.equal(conv.eval()(X).logits, linear.eval()(X).logits)
+    # The same function; a processor may add the products of a turned matrix in another order.
+    torch.testing.assert_close(conv.eval()(X).logits, linear.eval()(X).logits, rtol=1e-12, atol=1e-14)
     records = [run(model, name) for model in (conv, linear)]
     assert_same(conv, linear)
     assert records[0].tensors == records[1].tensors
