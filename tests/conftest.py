@@ -7,6 +7,8 @@ import pytest
 # Side by side (`pytest -n 2`) a process is given one thread: more than there are cores would wait for one another.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # By Ray's own niceness of 15 a trial would stand still while the tests of the other process keep a core busy.
+    os.environ.setdefault("RAY_worker_niceness", "0")
 
 from initbench import registry
 from initbench.training.named_recipes import RECIPES

@@ -1,5 +1,6 @@
 """The scripts of analysis/: each answers from a ledger, draws for a paper, and refuses bad input in one line."""
 
+import math
 import os
 import re
 import runpy
@@ -7,12 +8,14 @@ import struct
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, make_record, make_spec, quickstart_records, write_ledger
 from reports import knowing_chance
+from tuned import RATES, curved, tuned_records
 
 FOLDER = Path(__file__).parents[2] / "analysis"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "answering.py")
@@ -136,6 +139,8 @@ def test_one_for_each_question():
         "probe_ranking.py",
         "ranking.py",
         "signal_by_depth.py",
+        "stable_rates.py",
+        "tuning_curves.py",
         "weights_and_gradients_by_layer.py",
     ]
     assert all(len((FOLDER / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in SCRIPTS)
@@ -185,6 +190,8 @@ def test_a_folder_without_trials_is_one_line_and_exit_code_2(run, tmp_path, name
             ["hessian_spectrum.py"],
             "no probe 'hessian_spectrum.largest_eigenvalue' in these results (valid: gradient_norm, gradient_quotient)",
         ),
+        (["stable_rates.py"], "no search over learning rates trained"),
+        (["tuning_curves.py", "--workload", "wrn-82"], "(did you mean 'wrn-28'?)"),
         (["signal_by_depth.py"], "no probe by layer 'signal_by_depth.mean_square' in these results"),
     ],
 )
@@ -406,3 +413,43 @@ def test_a_reader_that_has_read_enough_is_no_error(ledger):
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_stable_rates_by_batch_size(run, tmp_path):
+    """At 64 the best rate is √8 times that of 8 and the largest stable one 10 times; rates are half a decade apart."""
+    stable = {8: 0.1, 64: 1.0}
+    records = []
+    for size, limit in stable.items():
+        outcome = partial(lambda at, own: curved(0.01 * (own[0] / 8) ** 0.5, limit=own[1])(at.rate), own=(size, limit))
+        records += tuned_records(outcome, ["net"], ["kaiming", "xavier"], recipe={"batch_size": size})
+    ledger = write_ledger(tmp_path / "rates", records)
+    said = {"keys": {"recipe.lr": list(RATES)}, "tries": len(RATES), "points": "grid", "search": "each"}
+    ledger.write_suite("name: rates\n", {"schema": 2, "compare": ["initializer"], "tune": said})
+    code, out, error = run("stable_rates.py", tmp_path / "rates", "--out", tmp_path / "rates.svg")
+    assert (code, error) == (0, f"{tmp_path / 'rates.svg'}\n")
+    drawn = (tmp_path / "rates.svg").read_text(encoding="utf-8")
+    for size, limit in stable.items():
+        best = min(RATES, key=lambda rate: abs(math.log(rate / (0.01 * (size / 8) ** 0.5))))
+        assert f"kaiming, best rate, batch size {size}: {best:.3g}" in drawn
+        assert f"kaiming, largest stable rate, batch size {size}: {limit:.3g}" in drawn
+        [row] = lines(out, "kaiming", f"batch_size {size})")
+        assert f" {limit / best:.1f} (" in row
+
+
+def test_tuning_curves(run, tmp_path):
+    """The objective of MetaInit by step, and by what it multiplied each weight."""
+    history = [{"step": step, "gradient_quotient": value} for step, value in ((0, 2.0), (1, 1.0), (2, 0.5))]
+    factors = {"stem.weight": 4.0, "head.weight": 0.25}
+    records = []
+    for seed in range(2):
+        record = make_record(make_spec({"name": "metainit", "base": KAIMING, "batch_size": 32}, seed=seed))
+        events = {n: [{"event": "scaled", "factor": f}] for n, f in factors.items()}
+        records.append(replace(record, initialization={"history": history, "tensors": events}))
+    write_ledger(tmp_path / "tuned", records)
+    code, out, error = run("tuning_curves.py", tmp_path / "tuned", "--out", tmp_path / "steps.svg")
+    assert (code, error) == (0, f"{tmp_path / 'steps.svg'}\n")
+    assert "step 2: 0.5" in (tmp_path / "steps.svg").read_text(encoding="utf-8")
+    assert lines(out, "metainit", "2.00", "0.500")
+    code, _, error = run("tuning_curves.py", tmp_path / "tuned", "--of", "factors", "--out", tmp_path / "factors.svg")
+    assert (code, error) == (0, f"{tmp_path / 'factors.svg'}\n")
+    assert "layer 0 (stem.weight): 4" in (tmp_path / "factors.svg").read_text(encoding="utf-8")

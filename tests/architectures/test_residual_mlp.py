@@ -37,6 +37,7 @@ def test_parameter_counts_by_hand(norm, bias, extra):
     assert sum(p.numel() for p in model.parameters()) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [10, 100])
 def test_the_energy_of_a_weight_normalized_stage_grows_by_less_than_e(blocks):
     """(1 + 1/B)^B, Arpit et al., 2019, theorem 2: half of the units of a ReLU pass, which κ = 2 makes good."""

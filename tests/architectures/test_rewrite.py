@@ -120,6 +120,7 @@ def test_fixup_on_resnets_of_timm_has_the_papers_laws():
         assert [type(part) for part in end] == [ScalarMultiplier, ScalarBias]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESIDUAL)
 def test_skipinit(name):
     """At α = 0 the branches' own layers have no effect and no gradient, and the gates have one."""
@@ -307,6 +308,7 @@ GATED = {"nf_resnet26": "gain", "nf_regnet_b0": "gain", "eca_nfnet_l0": "gain", 
 GATED |= {"convnext_atto": "channels", "poolformer_s12": "channels"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["skipinit", "fixup"])
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if "nfnet" in name else []) for name in GATED]

@@ -45,6 +45,7 @@ def test_a_bound_holds_up_to_itself_and_not_for_what_is_no_number():
     assert timing.Row("x", (9.0,)).within
 
 
+@pytest.mark.slow
 def test_pairs_take_turns_and_the_warm_up_is_not_counted():
     import timing
 

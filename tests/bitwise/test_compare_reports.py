@@ -64,6 +64,7 @@ def one_bit_further(folder, copy, name):
 EVERY = ["comparison", "correlation", "costs", "curves", "depths", "differences", "paired_differences", "probes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*EVERY, "rank_pairs", "results"])
 def test_one_bit_of_one_number_of_any_table_is_seen(report, tmp_path, name):
     column = one_bit_further(report, tmp_path / "changed", name)

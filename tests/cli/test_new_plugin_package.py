@@ -74,6 +74,7 @@ def test_its_tests_pass(package):
     assert re.search(rf"^{ITS_TESTS} passed", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_its_suite_is_a_plan(package):
     done = as_installed(package, "initbench", "plan", "suites/zoo_methods.yaml", "--json")
     assert done.returncode == 0, done.stderr

@@ -150,6 +150,7 @@ class TestSplits:
 
 
 class TestReading:
+    @pytest.mark.slow
     @pytest.mark.parametrize("workers", [0, 1, 2])
     def test_batches_are_the_same_bit_by_bit_however_they_are_read(self, root, workers):
         """Order, box, crop, mixup, and the batches of tuners; the global random stream stays where it is."""

@@ -86,6 +86,7 @@ def test_another_release_of_python_is_another_dataset(tmp_path, monkeypatch):
         describe_dataset("python_library", {})
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_blocks():
     one, two = (
         subprocess.run([sys.executable, "-c", IDENTITY], capture_output=True, text=True, check=True).stdout

@@ -195,6 +195,7 @@ class TestBytePairs:
         tokenizer = bpe._train(b"ab\0ab\0ab\0ab\0ab\0ab", 257)
         assert [token for token in tokenizer.get_vocab() if len(token) > 1] == ["ab"]
 
+    @pytest.mark.slow
     def test_another_process_has_the_same_tokens(self, root):
         found = []
         for _ in range(2):

@@ -28,6 +28,7 @@ def tensors(*shapes):
     return [torch.randn(s, dtype=torch.float64, generator=generator).requires_grad_() for s in shapes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("name", "shape", "kernel", "options"), CASES, ids=str)
 def test_first_second_and_third_derivatives(name, shape, kernel, options, bias):

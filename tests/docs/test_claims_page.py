@@ -56,6 +56,7 @@ def test_every_claim_of_the_list_stands_on_the_page_once(page):
     assert sorted(rows) == sorted(ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "status"), [([0.9, 0.9, 0.9], "held"), ([0.9, 0.9, 0.2], "did not hold"), ([0.9, 0.9], "undecided")]
 )

@@ -61,6 +61,7 @@ def records(folder):
     return {record.id: record for record in Ledger(folder / "runs" / "small").records()}
 
 
+@pytest.mark.slow
 def test_the_suite_lies_beside_its_trials_as_written_and_resolved(tmp_path):
     summary, _ = run(tmp_path, SUITE + "compare: [initializer, architecture.depth]\n", assignments=["recipe.epochs=2"])
     assert summary.folder == tmp_path / "runs" / "small"
@@ -75,6 +76,7 @@ def test_the_suite_lies_beside_its_trials_as_written_and_resolved(tmp_path):
     assert read_experiment("small", default_tracking_uri(summary.folder)).compare == compare
 
 
+@pytest.mark.slow
 def test_where_nothing_has_changed_mlflow_is_not_asked_for_every_trial(tmp_path, monkeypatch):
     asked = []
     log = MlflowTracker.log
@@ -103,6 +105,7 @@ def test_what_is_compared_can_change_without_a_trial_run_again(tmp_path):
     assert read_experiment("small", default_tracking_uri(summary.folder)).compare == ("architecture.depth",)
 
 
+@pytest.mark.slow
 def test_records_get_the_labels_of_the_suite_as_it_stands_now(tmp_path):
     """The learning rate of one trial is set by a rule, then by the recipe: the same trial with another label."""
     run(tmp_path, SUITE + RULE)
@@ -122,6 +125,7 @@ def test_records_get_the_labels_of_the_suite_as_it_stands_now(tmp_path):
     assert whole == {trial: record.spec for trial, record in after.items()}
 
 
+@pytest.mark.slow
 def test_a_run_of_measurements_alone_has_finished_records_without_an_outcome(tmp_path):
     summary, _ = run(tmp_path, assignments=["recipe.epochs=0"])
     assert summary.statuses == {"finished": 2}
@@ -129,6 +133,7 @@ def test_a_run_of_measurements_alone_has_finished_records_without_an_outcome(tmp
     assert summary.report.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("emulated", "bf16"), [(True, True), (True, False), (False, True)])
 def test_bf16_on_a_processor_that_emulates_it_is_told_before_the_run(tmp_path, monkeypatch, emulated, bf16):
     monkeypatch.setattr(precision, "bf16_is_emulated", lambda _: emulated)

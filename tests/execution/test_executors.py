@@ -108,12 +108,14 @@ def on_ray(tmp_path_factory, in_process):
     return folder, initbench("run", "suite.yaml", "--plugin", PLUGIN, cwd=folder)
 
 
+@pytest.mark.slow
 def test_ray_and_in_process_agree_bitwise(in_process, on_ray):
     folder, _ = on_ray
     assert len(numbers(in_process / "runs/faults")) == 16
     assert numbers(folder / "runs/faults") == numbers(in_process / "runs/faults")
 
 
+@pytest.mark.slow
 def test_ray_is_silent_but_for_our_lines(on_ray):
     folder, out = on_ray
     lines = out.splitlines()
@@ -146,6 +148,7 @@ def test_every_probe_is_timed_by_itself(in_process):
             assert 0 < sum(own) <= record.timing["probes_seconds"] <= record.timing["total_seconds"]
 
 
+@pytest.mark.slow
 def test_nothing_leaks_from_one_trial_to_the_next(in_process, tmp_path):
     """`fault[kind=leak]` changes default dtype, threads, seeds and grad mode; without it, the others are the same."""
     shutil.copy(in_process / "suite.yaml", tmp_path)
@@ -280,6 +283,7 @@ def test_an_address_without_a_cluster_is_said_at_once_and_nothing_is_written(tmp
     assert [path.name for path in tmp_path.iterdir()] == ["suite.yaml"]
 
 
+@pytest.mark.slow
 def test_nothing_that_ray_knows_is_collected_while_it_shuts_down():
     # A reference to one of Ray's objects that another thread frees meanwhile ends the process with exit code 1.
     class Cycle:

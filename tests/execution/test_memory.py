@@ -30,6 +30,7 @@ print(faults() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")
 def test_memory_is_used_again_without_asking_the_kernel():
     counts = {}

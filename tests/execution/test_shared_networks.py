@@ -145,6 +145,7 @@ def killed_after(count):
     return execute
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["nothing", "cut off", "no file of torch", "of another shape"])
 def test_over_kills_the_numbers_are_the_same_and_a_damaged_network_is_made_anew(made, tmp_path, harm):
     run(tmp_path / "own", SUITE + NONE)

@@ -77,6 +77,7 @@ def test_tuners_and_probes_have_random_and_real_text(home):
             assert {probe["name"] for probe in record.probes} >= {"gradient_quotient", "initial_loss"}
 
 
+@pytest.mark.slow
 def test_a_smoke_run(home, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["initbench", "run", "suite.yaml", "--smoke", "--executor", "in-process"])
     main()

@@ -119,6 +119,7 @@ def test_own_rates_are_found_and_the_report_says_what_the_shared_one_hides(tmp_p
     assert "at their own rates; at the shared rate it is the reverse" in said
 
 
+@pytest.mark.slow
 def test_a_tuned_suite_that_is_there_runs_nothing_again(tmp_path):
     first = run(tmp_path, FAMILY, made_up(family))
     before = [record.to_json() for record in records(first.folder)]
@@ -160,6 +161,7 @@ def test_kills_while_it_searches_and_after_change_nothing(tmp_path):
     assert [r.numbers() for r in records(again.folder)] == [r.numbers() for r in records(first.folder)]
 
 
+@pytest.mark.slow
 def test_a_final_trial_that_its_search_chooses_no_more_is_compared_no_more(tmp_path):
     first = run(tmp_path, FAMILY, made_up(family))
 
@@ -226,6 +228,7 @@ def test_what_a_range_that_was_changed_has_searched_is_no_part_of_the_search(tmp
     assert chosen(again.folder, "own") == {name: {rate} for name, rate in BEST.items()}
 
 
+@pytest.mark.slow
 def test_trials_of_before_a_suite_tuned_and_of_after_are_kept_apart(tmp_path):
     plain = FAMILY.replace(SEARCHED, "").replace("lr: 0.1", "lr: 0.3")
     run(tmp_path, plain, made_up(family))

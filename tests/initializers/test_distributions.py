@@ -75,6 +75,7 @@ PYTORCH = {name: make for name, (make, _, _) in LAYERS.items()} | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("name", PYTORCH)
 def test_pytorch_default_has_the_law_of_pytorchs_own_layers(name):

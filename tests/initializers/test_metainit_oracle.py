@@ -124,6 +124,7 @@ def check(model, batches, *, mode="eval", **variant):
     return sum(flips.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "start"),
     [

@@ -12,6 +12,7 @@ from torch import nn
 from initbench.initializers.initialize import initialize
 
 
+@pytest.mark.slow
 def test_a_vanished_plain_net_is_recovered():
     """DeltaOrthogonal on the plain net with β-Swish has GQ 1; the paper's Table 1 has .54 after tuning."""
     model = small("plain", depth=16, activation="beta_swish")

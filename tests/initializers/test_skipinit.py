@@ -74,6 +74,7 @@ def test_one_over_the_root_of_the_depth_keeps_the_variance_below_e(depth, tolera
     assert not ratios[1.0] < 2 ** (depth / 2)  # it overflows to nan at 500
 
 
+@pytest.mark.slow
 def test_the_gates_of_a_deep_network_keep_the_variance_of_its_features():
     """On the architecture itself: 300 branches, whose shortcuts are identities within a group."""
     features = {}

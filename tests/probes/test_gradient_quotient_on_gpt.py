@@ -30,6 +30,7 @@ def loss_of(model, inputs, targets):
     return loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_quotient_is_that_of_the_dense_hessian(variant):
     """g and H entry by entry over one vector of all parameters, a tied head once."""

@@ -133,6 +133,7 @@ def test_correlations_over_networks():
 WORLDS = 4000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [3, 5, 8])
 @pytest.mark.parametrize("fields", [ORDERING, LEAD, EQUALITY | {"within": 1.0}, NOT_WORSE | {"within": 1.0}])
 def test_what_is_false_is_held_as_seldom_as_said(fields, seeds):

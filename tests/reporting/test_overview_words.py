@@ -119,6 +119,7 @@ mixtures = [
 mixtures += [(0.3, 0.2, 0.2, 0.1, 0.1, 0.1), (0, 0, 0, 0.5, 0.5, 0), (0.02, 0.49, 0.49, 0, 0, 0)]
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     labels=st.lists(label, min_size=1, max_size=12, unique=True),

@@ -18,6 +18,7 @@ def residual_blocks(model):
     return {name: block for name, block in named.items() if hasattr(block, "shortcut")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "gate"), [("fixup", 1.0), ("skipinit", 0.0)])
 def test_every_block_is_its_shortcut_at_first_and_learns(scheme, gate):
     """The layers of a ghost's ends stand in a row: the second has a gradient once the first one has moved."""

@@ -46,6 +46,7 @@ def test_densenet(bottleneck, arguments):
     assert len(found.norms) == (0 if arguments else len(found.layers) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stem", ["imagenet", "cifar"])
 @pytest.mark.parametrize("scheme", ["standard", "fixup", "skipinit", "weight_norm"])
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from initbench.suite.plan import plan
 SUITES = sorted((Path(__file__).parents[2] / "suites").rglob("*.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SUITES, ids=[path.stem for path in SUITES])
 def test_a_suite_plans_trials_at_every_seed_and_each_once(path):
     suite = load_suite(path)

@@ -409,6 +409,7 @@ def absent(root: str = "nowhere"):
 """
 
 
+@pytest.mark.slow
 def test_a_dataset_whose_files_are_absent_is_left_out(suite, tmp_path, capsys, monkeypatch):  # noqa: ARG001
     """Not planned at full size; where nothing else is left, nothing can run."""
     (tmp_path / "absent.py").write_text(ABSENT)

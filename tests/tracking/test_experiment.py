@@ -59,6 +59,7 @@ def test_runs_that_are_not_whole_are_named_and_left_out(store):
     assert all(line.startswith(f"mlflow:{store.suite}, run 'kaiming · ") for line in source.skipped)
 
 
+@pytest.mark.slow
 def test_records_of_another_schema_are_named_and_refused_where_there_are_no_others(store):
     tracker = store.tracker()
     for seed in range(2):

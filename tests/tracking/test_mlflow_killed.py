@@ -21,6 +21,7 @@ from initbench.tracking.uri import default_tracking_uri
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["log_batch", "log_text", "set_terminated", "set_tag"])
 def test_what_a_killed_driver_left_is_written_anew(store, call, monkeypatch, tmp_path):
     ledger = Ledger(tmp_path)

@@ -46,6 +46,7 @@ def assert_same(ours, theirs):
     assert all(torch.equal(ours[1][key], theirs[1][key]) for key in ours[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(("name", "arguments"), MODELS)
 def test_training_is_bitwise_the_same(name, arguments, precision):

@@ -34,6 +34,7 @@ def library():
     return load_dataset("python_library", {"context": 128, "train_size": 3000})
 
 
+@pytest.mark.slow
 def test_a_model_of_pairs_comes_near_the_table_of_pairs(library):
     torch.manual_seed(0)
     model = nn.Embedding(256, 256)  # from a byte to the logits of the next
@@ -65,6 +66,7 @@ def test_the_training_curve_is_in_bits_too_and_tokens_are_counted(library):
     assert result.speed["tokens_per_second"] == pytest.approx(128 * result.speed["samples_per_second"])
 
 
+@pytest.mark.slow
 def test_smoothed_labels_raise_the_loss_that_is_minimized_and_not_the_bits(library):
     torch.manual_seed(0)
     model = bigram(8, inputs=library.inputs, outputs=library.outputs)
@@ -73,6 +75,7 @@ def test_smoothed_labels_raise_the_loss_that_is_minimized_and_not_the_bits(libra
     assert last["train_bits_per_byte"] == pytest.approx(last["test_bits_per_byte"], abs=0.7)
 
 
+@pytest.mark.slow
 def test_the_loss_is_computed_once_a_step(library, monkeypatch):
     calls = []
     task = type(find_task("language_modelling"))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.rate_figures import rate_figures
 from initbench.reporting.formatting import capitalized, counted
 from initbench.reporting.frame import natural
 from initbench.reporting.results import as_results
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
     from initbench.reporting.statistics.intervals import Estimate
     from initbench.reporting.statistics.rates import StableRate
@@ -124,6 +126,11 @@ class StableRates(Analysis):
         title = "The largest stable rate of each cell against its best one"
         frame = pd.DataFrame(rows, columns=_COLUMNS)
         return [Table("stable_rates", title, frame, columns, note, names=self.results.names)]
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """Both rates by batch size, for workloads that differ in nothing else."""
+        return rate_figures(self.results, self.cells)
 
     @property
     def remarks(self) -> list[str]:

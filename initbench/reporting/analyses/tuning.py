@@ -13,6 +13,7 @@ import pandas as pd
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.tuning_figures import tuning_figures
 from initbench.reporting.formatting import capitalized
+from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.tuned import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
@@ -151,17 +152,21 @@ class Tuning(Analysis):
         return self._drawn[1]
 
 
-def tuning(results: Results | str | Path) -> Tuning | None:
+def tuning(results: Results | str | Path, *, workload: str = "") -> Tuning | None:
     """Return what tuning changes, None where no initializer tells a history or scaled anything.
 
     Args:
         results: as from `read_results`, or a suite's folder.
+        workload: one alone, by its short or whole name; all by default.
 
     Raises:
-        InitbenchError: the folder has no trial records that can be read.
+        InitbenchError: the folder has no trial records that can be read; or there is no such workload.
     """
     results = as_results(results)
     found = tuned_cells(results)
+    if workload:
+        whole = label_of(workload, results.names.workloads, "workload")
+        found = {cell: own for cell, own in found.items() if cell[0] == whole}
     if not found:
         return None
     factors = scale_factors(found)

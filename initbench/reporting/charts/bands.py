@@ -13,7 +13,7 @@ from initbench.reporting.charts.style import BAND, DIVERGED, LINE, THIN_DASH, TH
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-DASHED = ("train", "before")  # kinds of lines that are thin and dashed, beside the solid ones of test and after
+DASHED = ("train", "before", "best")  # kinds of lines, thin and dashed beside the solid ones of test, after and stable
 _MOST_POINTS = 12  # of a line, that are marked and say something: a page of many lines stays small
 _POINT, _TRIANGLE = 34, 70
 

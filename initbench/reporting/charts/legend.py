@@ -25,7 +25,12 @@ _PATHS = {
     "line": "M-1.4,-.15h2.8v.3h-2.8Z",
     "dashed": "M-1.4,-.1h.8v.2h-.8ZM-.4,-.1h.8v.2h-.8ZM.6,-.1h.8v.2h-.8Z",
 }
-SPOKEN = {"before": "before tuning", "after": "after tuning"}  # kinds of lines
+SPOKEN = {  # kinds of lines
+    "before": "before tuning",
+    "after": "after tuning",
+    "stable": "largest stable rate",
+    "best": "best rate",
+}
 _META = "initbench"
 _CHARACTER, _SYMBOL, _ROW = (
     0.55,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_KINDS = ("after", "before")  # the solid line first
+_KINDS = ("after", "stable", "before", "best")  # the solid lines first
 _DECADE = 10.0  # of a range that a linear axis still shows
 
 
@@ -37,7 +37,7 @@ def value_panel(
 
     Args:
         values: ``treatment``, the column `x`, ``value_median``, ``value_smallest``, ``value_largest``, and ``kind``
-            where there are lines of ``before`` (dashed) and ``after`` (solid).
+            where there are lines of ``before`` (dashed) and ``after`` (solid), or of ``best`` and ``stable`` rates.
         x: the horizontal axis' column.
         across: the title of the horizontal axis.
         up: that of the vertical one, with its unit in parentheses.

@@ -94,6 +94,7 @@ def check(sentences):
             assert not re.search(r"\d \(.* to ", text), text  # what is not told is not quoted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("initializers", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("workloads", [1, 2, 3, 6])
