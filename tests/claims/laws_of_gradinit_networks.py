@@ -57,7 +57,7 @@ def deviations(norm: str, seed: int, batches: list[tuple[torch.Tensor, torch.Ten
 @law("gradinit-f4-bn-raises-gradient-ratio-over-depth", by_command=True)
 def batch_norm_raises_the_ratio() -> Finding:
     """On the JPEG copies of CIFAR-10, standardized; both networks see the same 20 batches of 128."""
-    train = load_dataset("image_folder", {"root": "cifar10-jpeg", "classes": 10}).splits.train
+    train = load_dataset("image_folder", {"root": "cifar10-jpeg", "image_size": 32, "classes": 10}).splits.train
     ratios: dict[str, list[float]] = {"batch": [], "none": []}
     for seed in range(5):
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))[: 20 * 128]
