@@ -2,7 +2,8 @@
 
 A key is a path: ``recipe.epochs``. In a section of components (``architectures``, ``initializers``, ``probes``,
 ``dataset``) it goes to every entry whose component has the argument (``architectures.width``), or to those of one
-name (``initializers.metainit.steps``, ``initializers.metainit.base.gain``).
+name (``initializers.metainit.steps``, ``initializers.metainit.base.gain``). In ``tune`` keys
+have dots of their own: ``tune.recipe.lr`` is its key ``recipe.lr``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from initbench.registry import Component, Registry
     from initbench.suite.document import Document, Key
 
+_DOTTED = "tune"
 _SECTIONS: dict[str, Registry[Any]] = {
     "architectures": ARCHITECTURES,
     "dataset": DATASETS,
@@ -46,6 +48,8 @@ def override(document: Document, assignment: str, option: str | None = None) -> 
     if not equals or not all(parts):
         raise SuiteError("write --set KEY=VALUE, such as --set recipe.epochs=1", option)
     value = parse_value(text, option)
+    if parts[0] == _DOTTED and len(parts) > 1:
+        parts = [_DOTTED, ".".join(parts[1:])]
     if parts[0] in _SECTIONS and len(parts) > 1:
         _Entries(document, parts[0], option).set(parts[1:], value)
     else:

@@ -182,3 +182,11 @@ def test_a_condition_on_what_was_set_in_entries_is_no_mistake():
         assignments=["architectures.norm=batch", "architectures.width=4", "initializers.gain=1"],
     )
     assert trial.set_by_rules == ()
+
+
+def test_a_key_that_is_tuned_has_a_dot_of_its_own():
+    tune = {"recipe.lr": [0.1, 1.0], "tries": 2}
+    assert changed("tune.recipe.lr=[0.01, 0.1]", tune=tune) == {"tune": {"recipe.lr": [0.01, 0.1], "tries": 2}}
+    assert changed("tune.search=once", tune={"recipe.lr": [0.1, 1.0]})["tune"]["search"] == "once"
+    trials = planned(tune=tune, assignments=["tune.recipe.lr=[0.02, 0.03]"]).trials
+    assert {trial.recipe.lr for trial in trials if trial.phase == "search"} == {0.02, 0.03}
