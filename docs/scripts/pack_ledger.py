@@ -38,7 +38,7 @@ def pack(folder: Path, archive: Path) -> int:
     files = {name: (folder / name).read_bytes() for name in KEPT}
     for path in sorted((folder / "trials").glob("*.json")):
         record = packed(json.loads(path.read_text(encoding="utf-8")))
-        files[f"trials/{path.name}"] = json.dumps(record, sort_keys=True).encode()
+        files[f"trials/{path.name}"] = json.dumps(record).encode()  # layers in the order in which they run
     with tarfile.open(archive, "w:xz", preset=9) as tar:
         for name, content in files.items():
             member = tarfile.TarInfo(name)  # without times and owners: equal ledgers give equal archives

@@ -13,6 +13,8 @@ from initbench import find_structure
 
 LISTS = (listed_convolutional, listed_transformers, listed_language)
 """Imported, they have entered their models."""
+GROUPED = ("hf/mixtral", "hf/gpt_oss")
+"""Their experts are grouped products of matrices, which PyTorch 2.14's meta device has not in single precision."""
 
 
 def test_how_many_models_are_listed():
@@ -26,7 +28,7 @@ def test_the_structure_is_the_list(name):
     """All of it, nothing unknown but for what is said to be, and found in one forward pass."""
     expected, build, inputs = LISTED[name]
     calls = []
-    with torch.device("meta"):  # no numbers are needed
+    with torch.device("cpu" if name in GROUPED else "meta"):  # no numbers are needed
         model = build()
         model.register_forward_pre_hook(lambda *_: calls.append(name))
         found = find_structure(model, inputs())

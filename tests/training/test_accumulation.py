@@ -39,10 +39,14 @@ FEATURES = [{}, {"mixup": 1.0, "label_smoothing": 0.1, "clip_norm": 0.5, "crop":
 def test_it_trains_as_the_whole_batch_does(accumulate, features, dtype, tolerance):
     whole, expected, _ = trained(1, dtype=dtype, **features)
     parts, found, _ = trained(accumulate, dtype=dtype, **features)
-    # Adam divides by √v + ε, so that a gradient of nearly 0 is magnified.
-    magnified = 100 if features.get("optimizer") == "adamw" else 1
+    # Adam divides by √v + ε, so that a gradient of nearly 0 is magnified; one that is rounding alone is a whole step of
+    # the rate, whose sign differs between processors: one element in 10,000 may be off by the two steps of two signs.
+    adam = features.get("optimizer") == "adamw"
+    magnified, rounded = (100, 1e-4) if adam else (1, 0.0)
     for name, parameter in expected.items():
-        torch.testing.assert_close(found[name], parameter, rtol=0, atol=magnified * tolerance)
+        off = (found[name] - parameter).abs()
+        assert (off > magnified * tolerance).sum() <= rounded * off.numel() * (dtype == torch.float32), name
+        assert not adam or off.max() <= 2 * features["lr"], name
     for ours, theirs in zip(parts.history, whole.history, strict=True):
         for value in ("train_loss", "test_loss"):
             assert ours[value] == pytest.approx(theirs[value], abs=10 * magnified * tolerance)
