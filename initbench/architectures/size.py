@@ -28,16 +28,19 @@ class Size:
     Attributes:
         parameters: how many numbers; a tensor that is tied counts once.
         bytes: of its parameters and buffers.
+        bytes_of_shallow: of the shallow network that stands for it where a plan tries it; its own where none does.
     """
 
     parameters: int
     bytes: int
+    bytes_of_shallow: int
 
 
 def size_of(model: nn.Module) -> Size:
     """Return the size of a model, which may be on the meta device."""
     tensors = [*model.parameters(), *model.buffers()]
-    return Size(sum(p.numel() for p in model.parameters()), sum(t.numel() * t.element_size() for t in tensors))
+    in_bytes = sum(t.numel() * t.element_size() for t in tensors)
+    return Size(sum(p.numel() for p in model.parameters()), in_bytes, in_bytes)
 
 
 def model_size(
@@ -70,6 +73,7 @@ def model_size(
     return Size(
         base.parameters + shallow.times * (more.parameters - base.parameters),
         base.bytes + shallow.times * (more.bytes - base.bytes),
+        base.bytes,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from initbench.errors import ArgumentError
@@ -13,8 +14,9 @@ from initbench.suite.spec import ComponentSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
+    from initbench.architectures.size import Size
     from initbench.inputs import Inputs
     from initbench.registry import ArchitectureTraits, Component
     from initbench.suite.document import Document
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from initbench.training.refusals import ModelTraits
 
 _SAMPLES = 2
+_LARGE = 2e9
+"""How many bytes take longer to fill than PyTorch's compiler to import."""
 Other = Literal["initializer", "dataset"]
 
 
@@ -50,7 +54,7 @@ class Compatibility:
     def __init__(self, document: Document) -> None:
         self.document = document
         self._tried: dict[tuple[int, int, str], Refusal | ModelTraits] = {}
-        self._sizes: dict[tuple[int, int], str | None] = {}
+        self._sizes: dict[tuple[int, int], Size | None] = {}
         self._recipes: dict[tuple[int, int, str, Recipe], Refusal | None] = {}
         self._refused: dict[tuple[str, str, float], str | None] = {}
 
@@ -119,11 +123,12 @@ class Compatibility:
         memory is not built.
 
         On the CPU: on the meta device it would cost nothing, but the first operation there imports PyTorch's compiler,
-        which takes longer than a forward pass of a large network.
+        which takes longer than a forward pass of most networks. Of those of 2 GB or more it does not; what fails there
+        is tried on the CPU, as not every operation has a form without values.
         """
         import torch
 
-        from initbench.architectures.create import build_model
+        from initbench.architectures.size import too_large
         from initbench.tasks import find_task
         from initbench.training.refusals import ModelTraits
 
@@ -132,17 +137,14 @@ class Compatibility:
         component = architecture.component
         counted = (id(architecture), id(dataset))
         if counted not in self._sizes:
-            self._sizes[counted] = _too_large(component, architecture.spec.arguments, dataset)
-        if (reason := self._sizes[counted]) is not None:
-            return Refusal(reason, None)
+            self._sizes[counted] = _size(component, architecture.spec.arguments, dataset)
+        size = self._sizes[counted]
+        if size is not None:
+            reason = too_large(component.name, component.resolve(architecture.spec.arguments), size)
+            if reason is not None:
+                return Refusal(reason, None)
         try:
-            arguments = dict(architecture.spec.arguments)
-            shallow = component.shallow(component.resolve(arguments))
-            if shallow is not None:
-                arguments |= shallow.arguments
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                model = build_model(component, arguments, inputs, outputs, scheme)
-                result = tensor_of(model.eval()(_zeros(inputs)))
+            model, result = _run(component, architecture.spec.arguments, dataset, scheme, size)
         except ArgumentError as error:
             # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
             if self._is_of_the_scheme(dataset, architecture, scheme):
@@ -170,18 +172,40 @@ class Compatibility:
         return any(self.document.has((*architecture.key, name)) for name in names)
 
 
-def _too_large(
-    component: Component[ArchitectureTraits], arguments: Mapping[str, Any], dataset: DatasetSpec
-) -> str | None:
-    """Return why a model does not fit into memory, None where it does or where its size is not known."""
-    from initbench.architectures.size import model_size, too_large
+def _size(component: Component[ArchitectureTraits], arguments: Mapping[str, Any], dataset: DatasetSpec) -> Size | None:
+    """Return the size of a model, None where it is not known."""
+    from initbench.architectures.size import model_size
 
     try:
-        resolved = component.resolve(arguments)
-        size = model_size(component, resolved, inputs=dataset.inputs, outputs=dataset.outputs)
+        return model_size(component, component.resolve(arguments), inputs=dataset.inputs, outputs=dataset.outputs)
     except Exception:  # noqa: BLE001  # whatever speaks against the model is said when it is built and run
         return None
-    return too_large(component.name, resolved, size)
+
+
+def _run(
+    component: Component[ArchitectureTraits],
+    arguments: Mapping[str, Any],
+    dataset: DatasetSpec,
+    scheme: str,
+    size: Size | None,
+) -> tuple[nn.Module, Any]:
+    """Return a model, of the shallow one that stands for it, and its outputs for two samples."""
+    import torch
+
+    from initbench.architectures.create import build_model
+
+    shallow = component.shallow(component.resolve(arguments))
+    arguments = {**arguments, **({} if shallow is None else shallow.arguments)}
+
+    def run(device: str) -> tuple[nn.Module, Any]:
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), torch.device(device):
+            model = build_model(component, arguments, dataset.inputs, dataset.outputs, scheme)
+            return model, tensor_of(model.eval()(_zeros(dataset.inputs)))
+
+    if size is not None and size.bytes_of_shallow >= _LARGE:
+        with suppress(Exception):
+            return run("meta")
+    return run("cpu")
 
 
 def _zeros(inputs: Inputs) -> Tensor:

@@ -8,6 +8,7 @@ from torch import nn
 from initbench.architectures import size
 from initbench.errors import SuiteError
 from initbench.registry import traits
+from initbench.suite import compatibility
 from suites import ids, planned
 
 DEEP = {"name": "resnet", "depth": 60_002, "norm": "none"}  # 10,000 blocks in each of three groups
@@ -83,3 +84,54 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_built(monkeypatch
         "wrn has 36,478,906 parameters, which take 0.146 GB, and 0.1 GB of memory are free: a smaller one has less "
         "than depth 28, width 10"
     )
+
+
+WIDE = {"name": "wrn", "depth": 10, "width": 100, "norm": "none"}  # 3 GB
+
+
+@pytest.fixture
+def devices(monkeypatch):
+    """The type of device of every model that is run."""
+    found = []
+    evaluate = nn.Module.eval
+
+    def noting(self):
+        found.extend({parameter.device.type for parameter in self.parameters()})
+        return evaluate(self)
+
+    monkeypatch.setattr(nn.Module, "eval", noting)
+    return found
+
+
+def test_a_wide_network_is_planned_without_its_memory(devices):
+    result = planned(architectures=[WIDE], initializers=SCHEMES)
+    assert len(result.trials) == len(SCHEMES)
+    assert set(devices) == {"meta"}
+
+
+@pytest.mark.parametrize("other", [{}, {"activation": "relu", "depth": 16}])
+def test_a_wide_network_is_refused_for_the_same_reasons(devices, other):
+    """As a narrow one is, whose reasons come from the CPU."""
+    suite = {"initializers": SCHEMES, "recipe": {"activation_checkpointing": True}}
+    narrow = planned(architectures=[WIDE | other | {"width": 1, "norm": ["none", "batch"]}], **suite)
+    assert set(devices) == {"cpu"}
+    devices.clear()
+    wide = planned(architectures=[WIDE | other | {"norm": ["none", "batch"]}], **suite)
+    assert set(devices) == {"meta"}
+    assert [pair.reason for pair in wide.incompatible] == [pair.reason for pair in narrow.incompatible]
+    assert [trial.scheme for trial in wide.trials] == [trial.scheme for trial in narrow.trials]
+
+
+def test_what_has_no_form_without_values_is_tried_on_the_cpu(monkeypatch, devices):
+    monkeypatch.setattr(compatibility, "_LARGE", 0)
+    forward = nn.Linear.forward
+
+    def of_values(self, x):
+        if x.device.type == "meta":
+            raise NotImplementedError("no kernel")
+        return forward(self, x)
+
+    monkeypatch.setattr(nn.Linear, "forward", of_values)
+    result = planned(architectures=[WIDE | {"width": 1}])
+    assert len(result.trials) == 1
+    assert devices == ["meta", "cpu"]
