@@ -111,10 +111,11 @@ def _judged(verdict: CriterionVerdict, metric: Metric | None) -> str:
 
 
 def _run(path: Path) -> str:
-    """Return the command that makes a packed ledger: the twin of its name, else the suite."""
+    """Return the command that makes a packed ledger: the twin of its name, else the suite; with its page, if any."""
     name = path.name.removesuffix(".tar.xz")
-    suite = next(file for folder in ("twins", ".") for file in (SUITES / folder).glob(f"{name}.yaml"))
-    return f"`initbench run {suite.resolve().relative_to(ROOT)}`"
+    suite = next(file for folder in ("twins", ".", "..") for file in (SUITES / folder).glob(f"{name}.yaml"))
+    command = f"`initbench run {suite.resolve().relative_to(ROOT)}`"
+    return f"{command}, [cut down](results/{name}.md)" if (DOCS / "results" / f"{name}.md").exists() else command
 
 
 def laws_by_claim() -> dict[str, Entry]:
