@@ -123,6 +123,27 @@ def test_a_stage_multiplies_the_energy_by_at_most_e(blocks):
     assert growth(blocks) == pytest.approx((1 + 1 / blocks) ** blocks, rel=0.3)
 
 
+@pytest.mark.parametrize("depth", [62, pytest.param(60_002, marks=pytest.mark.slow)])
+def test_a_resnet_keeps_its_activations_at_10_and_10_000_blocks_per_stage(depth):
+    """No stage multiplies the mean square by more than e (Theorem 3), whatever its depth, and no signal dies out."""
+    model = create_model("resnet", depth=depth, norm="none", scheme="weight_norm", input_shape=(3, 8, 8)).eval()
+    initialize(model, "weight_norm")
+    energies, finite = [], []
+    for layer in model.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.register_forward_hook(lambda _, __, output: finite.append(bool(output.isfinite().all())))
+    for group in model.groups:
+        group.register_forward_hook(lambda _, given, output: energies.append((given[0], output)))
+    with torch.no_grad():
+        logits = model(torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)))
+    assert len(finite) == depth - 1
+    assert all(finite)
+    assert logits.square().mean() > 1e-3
+    ratios = [(output.square().mean() / given.square().mean()).item() for given, output in energies]
+    assert len(ratios) == 3
+    assert max(ratios) < math.e
+
+
 def test_hanins_gains_by_hand():
     """(0.9^b)² for the b-th block of a stage: the energy grows by Π(1 + 0.81^b)."""
     expected = math.prod(1 + 0.81**b for b in range(1, 31))
