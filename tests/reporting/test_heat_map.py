@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from drawings import SVG, drawn, parsed
+from PIL import Image
 
+from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import colour_of, heat_map, ink_on
 
 STATES = ["trained", "untrained", "diverged", "incompatible", "failed", "missing", "measured"]
@@ -116,3 +119,23 @@ def test_from_one_cell_to_many(treatments, workloads):
     root = drawing(*rows)
     assert len(boxes(root)) == treatments * workloads
     assert {f"t{treatments - 1}", f"w{workloads - 1}"} <= set(texts(root))
+
+
+def test_on_paper_a_slanted_name_is_not_cut_at_the_edge(tmp_path):
+    """The margin of 6 px, which are 25 dots, is blank: a name that is cut reaches the edge."""
+    names = [f"a network with a long name, number {number}" for number in range(5)]
+    specification = heat_map(pd.DataFrame([cell("trained", workload=name, level=0.5) for name in names]))
+    path = Figure("overview", "What happened", "", specification).save(tmp_path / "overview.png")
+    dots = np.asarray(Image.open(path).convert("L"))
+    assert dots[:, -18:].min() == 255
+    assert dots.min() < 128
+
+
+def test_where_cells_are_narrow_a_note_is_short():
+    def noted(columns):
+        root = drawing(*(cell("trained", workload=f"w{i}", note="3 of 5 seeds", level=0.5) for i in range(columns)))
+        assert {label.endswith("3 of 5 seeds") for label in boxes(root)} == {True}
+        return {text for text in texts(root) if text.startswith("3 of 5")}
+
+    assert noted(4) == {"3 of 5 seeds"}
+    assert noted(5) == {"3 of 5"}

@@ -158,7 +158,7 @@ class Figure:
             "layer": layers,
             "width": across,
             "height": down,
-            "autosize": {"type": "fit", "contains": "padding"},
+            "autosize": {"type": "fit", "contains": "padding", "resize": True},
             "padding": 6,
             "config": config,
         }

@@ -112,7 +112,8 @@ def _marks(cell: Mapping[str, Any], row: int, column: int, stripes: int, *, narr
             mark |= {"text": "\n".join(text.rsplit(" ", 1)), "y": middle["y"] - _HALF_LINE}
         marks.append(mark)
     if note:
-        marks.append(middle | {"y": row + 0.74, "note": note, "ink": ink})
+        written = note.removesuffix(" seeds") if narrow else note
+        marks.append(middle | {"y": row + 0.74, "note": written, "ink": ink})
     if state == "failed":
         marks.append({"left": left, "right": right, "top": top, "bottom": bottom, "dashed": True})
     if state == "diverged":
