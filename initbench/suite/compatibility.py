@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from initbench.errors import ArgumentError
@@ -13,6 +13,7 @@ from initbench.suite.spec import ComponentSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from torch import Tensor, nn
 
@@ -197,15 +198,15 @@ def _run(
     shallow = component.shallow(component.resolve(arguments))
     arguments = {**arguments, **({} if shallow is None else shallow.arguments)}
 
-    def run(device: str) -> tuple[nn.Module, Any]:
-        with torch.random.fork_rng(devices=[]), torch.no_grad(), torch.device(device):
+    def run(place: AbstractContextManager[object]) -> tuple[nn.Module, Any]:
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), place:
             model = build_model(component, arguments, dataset.inputs, dataset.outputs, scheme)
             return model, tensor_of(model.eval()(_zeros(dataset.inputs)))
 
     if size is not None and size.bytes_of_shallow >= _LARGE:
         with suppress(Exception):
-            return run("meta")
-    return run("cpu")
+            return run(torch.device("meta"))
+    return run(nullcontext())
 
 
 def _zeros(inputs: Inputs) -> Tensor:
