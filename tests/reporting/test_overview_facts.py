@@ -226,6 +226,22 @@ def test_who_fails_where():
     assert "c diverges" in " ".join(texts)
 
 
+def test_who_was_not_run_everywhere_but_trains_wherever_it_was():
+    draw = noisy()
+    outcomes = {f"net{i}": {"a": draw(0.1), "b": draw(0.9 if i == 3 else 0.1)} for i in range(4)}
+    outcomes["net3"]["a"] = draw(0.9)
+    for i in range(2):
+        outcomes[f"net{i}"]["c"] = draw(0.2)
+    found = of(outcomes)
+    assert found.wherever_run == {"c": 2}
+    assert (
+        said(found)[0]
+        == "No initializer trains all 4 networks; b and a train on 3 of 4, the most, and c on all 2 that it ran on."
+    )
+    outcomes["net2"]["c"] = [FAILED] * 3
+    assert of(outcomes).wherever_run == {}
+
+
 # Simpson's case.
 
 

@@ -99,6 +99,7 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
         HeatMap(rows, columns),
         tuple(label for label in labels if counts[label] == len(places)),
         (tuple(label for label in labels if counts[label] == top), top),
+        {label: counts[label] for label in labels[-1:] if 0 < counts[label] < len(places)},
         failing["untrained"],
         failing["diverged"],
         lead,

@@ -78,6 +78,7 @@ class Overview(Analysis):
         map: the heat map.
         everywhere: labels of the treatments that train on every workload.
         most: labels of those that train on most workloads, where none trains on all; and on how many.
+        wherever_run: label → number of workloads, of those that train on all that they ran on, where these are not all.
         untrained: workload → labels of the treatments whose median is not better than chance there.
         diverged: workload → labels of the treatments whose median diverged there.
         lead: who is better than whom; None where that cannot be told.
@@ -91,6 +92,7 @@ class Overview(Analysis):
     map: HeatMap
     everywhere: tuple[str, ...]
     most: tuple[tuple[str, ...], int]
+    wherever_run: dict[str, int]
     untrained: dict[str, tuple[str, ...]]
     diverged: dict[str, tuple[str, ...]]
     lead: Lead | None
@@ -157,6 +159,7 @@ def overview(results: Results | str | Path) -> Overview:
             if names := tuple(name for name in order if states.get(name) == state):
                 found[str(workload)] = names
     counts = {name: len(trained[name]) for name in order}
+    ran = results.cells["treatment"].value_counts()
     top = max(counts.values(), default=0)
     cells, ranks = heat_map(results), rank(results).ranks
     lead = find_lead(results, ranks, order)
@@ -165,6 +168,7 @@ def overview(results: Results | str | Path) -> Overview:
         cells,
         tuple(name for name in order if workloads and counts[name] == len(workloads)),
         (tuple(name for name in order if counts[name] == top), top),
+        {name: counts[name] for name in order if 0 < counts[name] < len(workloads) and counts[name] == ran[name]},
         failing["untrained"],
         failing["diverged"],
         lead,

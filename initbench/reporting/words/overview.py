@@ -142,6 +142,12 @@ def _trains(found: Overview) -> list[Sentence]:
         f"No {one} trains {place['place']}; {named(most)} {verb} on {count_of} of {workloads}, the most.",
         f"No {one} trains {place['place']}; {len(most)} {verb} on {count_of} of {workloads}, the most.",
     )
+    # Who was not run everywhere may have failed nowhere.
+    others = {names.treatment(label): n for label, n in found.wherever_run.items() if label not in best and n > 1}
+    if len(others) == 1:
+        [(other, number)] = others.items()
+        text = first_fitting(f"{text[:-1]}, and {other} on all {number} that it ran on.", text)
+        most = [*most, other]
     return [with_bold(Sentence(text), most)]
 
 
