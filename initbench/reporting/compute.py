@@ -44,5 +44,6 @@ def on_one_device(records: Iterable[TrialRecord]) -> bool:
     for record in records:
         if record.status != "failed":
             device = record.environment.get("device")
-            devices.add((device, record.environment.get("processor") if device == "cpu" else None))
+            processor = record.environment.get("processor") if device == "cpu" else None
+            devices.add(str((device, processor)))  # a record that was edited by hand may have anything there
     return len(devices) <= 1
