@@ -108,6 +108,12 @@ class _Probe(_Part):
     conditions: _Conditions = _Conditions()
 
 
+class _Environment(_Part):
+    device: str | None = None
+    processor: str | None = None
+    host: str | None = None
+
+
 class _Error(_Part):
     type: str
     message: str
@@ -124,7 +130,7 @@ class _Record(_Part):
     history: list[dict[str, Any]]
     initialization: dict[str, Any]
     probes: list[_Probe]
-    environment: dict[str, Any]
+    environment: _Environment
     timing: dict[str, Any]
     error: _Error | None
 

@@ -96,6 +96,7 @@ DAMAGED = {
     "a number as text": edited(metrics__test_error="0.05"),
     "a number as text deep inside": edited(history__3__test_error="0.5"),
     "a list for a number": edited(timing__total_seconds=[20.0]),
+    "a device that is no name": edited(environment__device={"name": "cpu"}),
     "a probe's value": edited(probes__0__value="0.5"),
     "no spec": edited(spec=None),
     "no seed": edited(spec__seed=None),

@@ -115,7 +115,7 @@ def _run(path: Path) -> str:
     name = path.name.removesuffix(".tar.xz")
     suite = next(file for folder in ("twins", ".", "..") for file in (SUITES / folder).glob(f"{name}.yaml"))
     command = f"`initbench run {suite.resolve().relative_to(ROOT)}`"
-    return f"{command}, [cut down](results/{name}.md)" if (DOCS / "results" / f"{name}.md").exists() else command
+    return f"{command}, [as it was run](results/{name}.md)" if (DOCS / "results" / f"{name}.md").exists() else command
 
 
 def laws_by_claim() -> dict[str, Entry]:

@@ -44,6 +44,5 @@ def on_one_device(records: Iterable[TrialRecord]) -> bool:
     for record in records:
         if record.status != "failed":
             device = record.environment.get("device")
-            processor = record.environment.get("processor") if device == "cpu" else None
-            devices.add(str((device, processor)))  # a record that was edited by hand may have anything there
+            devices.add((device, record.environment.get("processor") if device == "cpu" else None))
     return len(devices) <= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from initbench.errors import ArgumentError
@@ -204,8 +204,12 @@ def _run(
             return model, tensor_of(model.eval()(_zeros(dataset.inputs)))
 
     if size is not None and size.bytes_of_shallow >= _LARGE:
-        with suppress(Exception):
+        try:
             return run(torch.device("meta"))
+        except ArgumentError:
+            raise  # it would be refused with values too
+        except Exception:  # noqa: BLE001, S110  # some operations have no form without values
+            pass
     return run(nullcontext())
 
 

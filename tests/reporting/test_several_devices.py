@@ -25,11 +25,6 @@ def test_a_device_is_a_processor_or_a_gpu_whatever_serves_it():
     assert on_one_device([ran_on("cpu"), ran_on("H200", status="failed")])
 
 
-def test_a_device_of_a_record_that_was_edited_by_hand_is_another_device():
-    assert on_one_device([ran_on({"name": "cpu"}), ran_on({"name": "cpu"})])
-    assert not on_one_device([ran_on({"name": "cpu"}), ran_on("cpu")])
-
-
 def results_on(folder, *devices):
     for seed, device in enumerate(devices):
         record = make_record(make_spec(KAIMING, seed=seed), initialization_seconds=0.5)

@@ -158,6 +158,7 @@ class Figure:
             "layer": layers,
             "width": across,
             "height": down,
+            # Fitted again once it has its size: a slanted name reaches farther over the edge of a narrower cell.
             "autosize": {"type": "fit", "contains": "padding", "resize": True},
             "padding": 6,
             "config": config,

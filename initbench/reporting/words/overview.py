@@ -144,10 +144,10 @@ def _trains(found: Overview) -> list[Sentence]:
     )
     # Who was not run everywhere may have failed nowhere.
     others = {names.treatment(label): n for label, n in found.wherever_run.items() if label not in best and n > 1}
-    if len(others) == 1:
-        [(other, number)] = others.items()
-        text = first_fitting(f"{text[:-1]}, and {other} on all {number} that it ran on.", text)
-        most = [*most, other]
+    if others:
+        where = f"on all {next(iter(others.values()))} that it ran on" if len(others) == 1 else "wherever they ran"
+        text = first_fitting(f"{text[:-1]}, and {named(list(others))} {where}.", text)
+        most = [*most, *others]
     return [with_bold(Sentence(text), most)]
 
 
