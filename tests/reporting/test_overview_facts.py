@@ -239,7 +239,7 @@ def test_who_was_not_run_everywhere_but_trains_wherever_it_was():
         == "No initializer trains all 4 networks; b and a train on 3 of 4, the most, and c on all 2 that it ran on."
     )
     outcomes["net3"]["d"], outcomes["net2"]["d"] = draw(0.3), draw(0.3)
-    assert said(of(outcomes))[0].endswith("on 3 of 4, the most, and c and d wherever they ran.")
+    assert said(of(outcomes))[0].endswith("on 3 of 4, the most, and d and c wherever they ran.")
     outcomes["net2"]["c"] = outcomes["net3"]["d"] = [FAILED] * 3
     assert of(outcomes).wherever_run == {}
 
