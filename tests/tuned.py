@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from ledgers import ERROR, Metric, make_scored, make_spec, task_of
 from planted import CHANCE, CHANCE_ERROR
+from reports import table_of
 from scipy import stats
 
 from initbench.reporting.results import Results
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 RATES = (0.001, 0.00316, 0.01, 0.0316, 0.1, 0.316, 1.0)
 KEY = "recipe.lr"
+SPREAD = (0.0, 0.004, -0.003, 0.002)
 
 
 class At(NamedTuple):
@@ -172,3 +174,19 @@ def _record(
     record = make_scored(spec, entry, value)
     cost = {"forward": 0, "backward": 0} if treatment != "tuner" else {"forward": 100, "backward": 100}
     return replace(record, initialization=record.initialization | {"cost": cost})
+
+
+def noise(at):
+    """Return a small number that is another for each trial, the same in every run; what seeds share is in it."""
+    number = sum((i + 1) * 97.3 * (sum(map(ord, str(own))) % 89) for i, own in enumerate(at))
+    return SPREAD[at.seed] + 0.002 * math.sin(number)
+
+
+def flat(at):
+    """Every rate and every treatment is as good as any other."""
+    return 0.2 + 0.01 * at.seed
+
+
+def cells_of(analysis, name):
+    """Return the rows of a table by workload and treatment."""
+    return {(row["workload"], row["treatment"]): row for row in table_of(analysis, name).frame.to_dict("records")}

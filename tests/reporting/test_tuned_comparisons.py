@@ -1,4 +1,4 @@
-"""The report of a tuned suite: what is compared, what own rates change, how easily they are found, how far up."""
+"""The report of a tuned suite: what is compared, and what own rates change."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from ledgers import R_SQUARED, Metric, make_scored, make_spec, write_ledger
+from ledgers import write_ledger
 from planted import planted, results_of
 from reports import sentences_of, table_of
-from tuned import KEY, RATES, curved, tasks, tuned_records, tuned_results
+from tuned import KEY, RATES, cells_of, curved, flat, noise, tuned_records, tuned_results
 
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.comparison import compare
@@ -23,19 +22,11 @@ from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
 from initbench.reporting.report import contents_of, write_report
-from initbench.reporting.results import Results, read_results
-from initbench.reporting.source import Source
+from initbench.reporting.results import read_results
 from initbench.reporting.words.sentence import MOST_WORDS, words_in
 
 BEST = {"low": 0.01, "middle": 0.1, "high": 0.316}
 FLOORS = {"low": 0.08, "middle": 0.12, "high": 0.16}
-SPREAD = (0.0, 0.004, -0.003, 0.002)
-
-
-def noise(at):
-    """Return a small number that is another for each trial, the same in every run; what seeds share is in it."""
-    number = sum((i + 1) * 97.3 * (sum(map(ord, str(own))) % 89) for i, own in enumerate(at))
-    return SPREAD[at.seed] + 0.002 * math.sin(number)
 
 
 def family(at):
@@ -43,17 +34,9 @@ def family(at):
     return min(0.9, curved(BEST[at.treatment], FLOORS[at.treatment], 0.08)(at.rate) + noise(at))
 
 
-def flat(at):
-    return 0.2 + 0.01 * at.seed
-
-
 @pytest.fixture(scope="module")
 def planted_family():
     return tuned_results(tuned_records(family, ["net", "other", "third"], list(BEST), seeds=4, written=0.316))
-
-
-def cells_of(analysis, name):
-    return {(row["workload"], row["treatment"]): row for row in table_of(analysis, name).frame.to_dict("records")}
 
 
 # --- what is compared
@@ -217,135 +200,6 @@ def test_one_search_for_all_seeds_is_warned_of_wherever_verdicts_are_told():
     assert len(found.curves) == 0
     assert any(text.startswith("No cell has a curve by the number of tries") for text in found.remarks)
     assert not any("Warning" in text for text in sentences_of(compare(tuned_results(records))))
-
-
-# --- how easily a rate is found
-
-
-def test_tries_ranges_and_edges_of_a_planted_cell():
-    def outcome(at):
-        place = RATES.index(at.rate)
-        if at.treatment == "narrow":  # one good rate, the largest two diverge
-            return None if place > 4 else [0.5, 0.5, 0.5, 0.5, 0.1][place] + 0.001 * at.seed
-        return 0.2 + 0.001 * at.seed - 0.0001 * place  # every rate is good, the best is the largest
-
-    found = tunability(tuned_results(tuned_records(outcome, ["net"], ["narrow", "wide"])))
-    ranges = cells_of(found, "good_rates")
-    assert (ranges["net", "narrow"]["low"], ranges["net", "narrow"]["high"]) == (0.1, 0.1)
-    assert ranges["net", "wide"]["factor"] == pytest.approx(1000)
-    assert (ranges["net", "narrow"]["edge"], ranges["net", "wide"]["edge"]) == ("", "largest")
-    texts = sentences_of(found)
-    assert (
-        "Good rates range the widest with wide, at least 1000-fold, and the least with narrow, one rate alone." in texts
-    )
-    assert (
-        "The best rate of wide lies at the edge of what was tried, the largest: a better one may lie beyond." in texts
-    )
-    curve = found.curves[found.curves["treatment"] == "narrow"].set_index("tries")
-    # One try in random order is the mean of all, diverged ones at chance; with all 7 it is the best rate.
-    assert curve.loc[1, "value_median"] == pytest.approx((4 * 0.5 + 0.1 + 2 * 0.9) / 7 + 0.001 * 5 / 7, abs=1e-9)
-    assert curve.loc[7, "value_median"] == pytest.approx(0.101)
-    # Two tries miss the one good rate with probability 5/7, and are both diverged ones in 1 of 21 pairs.
-    second = 6 / 21 * 0.101 + 14 / 21 * 0.501 + 1 / 21 * 0.9
-    assert curve.loc[2, "value_median"] == pytest.approx(second, abs=1e-9)
-
-
-def test_tries_cost_their_training_and_their_initialization():
-    results = tuned_results(tuned_records(flat, ["net"], ["plain", "tuner"]))
-    first = tunability(results).curves.query("tries == 1").set_index("treatment")["compute"]
-    # 100 forward passes, each with one call of autograd, are 100 gradients.
-    assert (first["plain"], first["tuner"]) == (168.0, 268.0)
-    last = tunability(results).curves.query("tries == 7").set_index("treatment")["compute"]
-    assert last["tuner"] == 7 * 268.0
-
-
-def test_seeds_that_tried_other_points_have_no_curve_and_are_said_to():
-    def points(seed):
-        return tuple(rate * (1 + 0.1 * seed) for rate in RATES)
-
-    records = tuned_records(flat, ["net"], ["a", "b"], points=points)
-    found = tunability(tuned_results(records))
-    assert len(found.curves) == 0
-    assert found.figures == []
-    assert len(found.rates) == 2 * 3 * 7
-    assert any("rates of its own" in text for text in found.remarks)
-
-
-def test_values_of_a_metric_of_which_higher_is_better_are_in_its_own_direction():
-    entries = tasks(replace(R_SQUARED, name="r_squared", label="R²", split=""), 0.0, 0.01)
-
-    def outcome(at):
-        return {"a": 0.9, "b": 0.7}[at.treatment] - 0.1 * abs(math.log10(at.rate / 0.1)) + noise(at)
-
-    results = tuned_results(tuned_records(outcome, ["net"], ["a", "b"], entries=entries, task="regression"))
-    found = tunability(results)
-    curve = found.curves[found.curves["treatment"] == "a"].set_index("tries")["value_median"]
-    assert list(curve) == sorted(curve)
-    assert curve[7] == pytest.approx(0.9, abs=0.02)
-    own = cells_of(protocols(results), "protocols")
-    assert own["net", "a"]["own_outcome"] == pytest.approx(0.9, abs=0.02)
-    assert own["net", "a"]["own_rank"] == 1
-    assert "is_open" not in own["net", "a"]
-    assert cells_of(found, "good_rates")["net", "a"]["best"] == 0.1
-
-
-# --- how far up training is stable
-
-
-def test_the_largest_stable_rate_against_the_best_one():
-    limits = {"limited": 0.1, "free": math.inf, "between": 0.316}
-
-    def outcome(at):
-        best = 0.1 if at.treatment == "limited" else 0.01 if at.seed else 0.0316
-        value = curved(best, 0.1, 0.05, limits[at.treatment])(at.rate)
-        return None if value is None else value + noise(at)
-
-    found = stable_rates(tuned_results(tuned_records(outcome, ["net"], list(limits))))
-    rows = cells_of(found, "stable_rates")
-    assert rows["net", "limited"]["ratio"] == pytest.approx(1.0)
-    assert (rows["net", "limited"]["ratio_low"], rows["net", "limited"]["ratio_high"]) == pytest.approx((1.0, 10.0))
-    ratio = (0.316 / 0.0316 * (0.316 / 0.01) ** 2) ** (1 / 3)
-    assert rows["net", "between"]["ratio"] == pytest.approx(ratio)
-    logs = np.log([0.316 / 0.0316, 0.316 / 0.01, 0.316 / 0.01])
-    half = 4.302652729911275 * logs.std(ddof=1) / math.sqrt(3)
-    assert rows["net", "between"]["ratio_high"] == pytest.approx(ratio * math.exp(half))
-    assert (rows["net", "free"]["open_seeds"], rows["net", "between"]["open_seeds"]) == (3, 0)
-    texts = sentences_of(found)
-    assert "limited: the best rate is the largest stable one over 3 seeds." in texts
-    assert any(text.startswith("free: the largest stable rate is at least 68 times ") for text in texts)
-    assert all(words_in(text) <= MOST_WORDS for text in texts)
-
-
-# --- more than the rate
-
-
-def test_a_hyperparameter_that_is_tuned_beside_the_rate_is_shown_with_it():
-    keys, net, records = ("recipe.lr", "initializer.tau"), {"name": "net"}, []
-    entries = tasks(replace(Metric("error", "lower", best=0.0, unit="%", scale=100, primary=True)), 0.9, 0.01)
-    for seed in range(3):
-        for tau in (0.1, 0.5):
-            for rate in (0.01, 0.1):
-                value = 0.1 + (rate != 0.1) * 0.1 + (tau != 0.5) * 0.05 + 0.001 * seed
-                own = make_spec(
-                    {"name": "taut", "tau": tau}, net, seed, recipe={"lr": rate}, phase="search", tuned=keys
-                )
-                records.append(make_scored(own, entries["validation"], value))
-        best = {"recipe": {"lr": 0.1}, "tuned": keys, "protocols": ("own",)}
-        records.append(make_scored(make_spec({"name": "taut", "tau": 0.5}, net, seed, **best), entries["test"], 0.1))
-        other = {"recipe": {"lr": 0.1}, "tuned": keys[:1], "protocols": ("recipe", "own")}
-        records.append(
-            make_scored(make_spec({"name": "plain"}, net, seed, **other), entries["test"], 0.2 + 0.01 * seed)
-        )
-    results = Results(Source(records))
-    assert (results.tune.noun, results.tune.tries, results.tune.keys) == ("setting", 4, keys)
-    assert sorted(set(results.trials["treatment"])) == ["plain", "taut"]
-    found = tunability(results)
-    chosen = {key[1]: row["chosen"] for key, row in cells_of(found, "good_rates").items()}
-    assert chosen == {"taut": "lr 0.1, tau 0.5", "plain": "lr 0.1"}
-    # At each rate the best of the other values counts.
-    by_rate = found.rates.set_index("rate")["value_median"]
-    assert (by_rate[0.1], by_rate[0.01]) == pytest.approx((0.101, 0.201))
-    assert "the settings that its own search of 4 chose" in " ".join(sentences_of(compare(results)))
 
 
 # --- the whole report
