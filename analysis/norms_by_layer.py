@@ -1,8 +1,11 @@
-"""What did the network look like at initialization, layer by layer?"""
+"""What did the network look like at initialization, layer by layer, and how far is that from a good initializer's?"""
 
 from __future__ import annotations
 
-from answering import answer, draw_layers, parser, results_of
+from answering import answer, draw_layers, parser, results_of, say
+
+from initbench.errors import InitbenchError
+from initbench.reporting import layers
 
 
 def main() -> None:
@@ -10,8 +13,17 @@ def main() -> None:
     options = parser(str(__doc__), each="workload")
     which = "what was measured in every layer, such as gradient_norm.per_layer; default: the first that the suite has"
     options.add_argument("--probe", default="", help=which)
+    other = "print how far the others are from this initializer, by the name that the report gives it"
+    options.add_argument("--reference", default="", metavar="NAME", help=other)
     arguments = options.parse_args()
-    draw_layers(arguments, results_of(arguments), arguments.probe)
+    results = results_of(arguments)
+    tables = []
+    if arguments.reference and (found := layers(results, probe=arguments.probe, workload=arguments.workload)):
+        tables = [found.distances(arguments.reference)]
+        if not len(tables[0].frame):
+            raise InitbenchError(f"{arguments.reference}: nothing was measured by layer of it and of others beside it")
+    draw_layers(arguments, results, arguments.probe)
+    say([], *tables)
 
 
 if __name__ == "__main__":

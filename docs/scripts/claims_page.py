@@ -4,7 +4,7 @@
 
 Claims are those of docs/claims.yaml. Laws are judged by tests (tests/claims), whose findings docs/results/laws.json
 holds; others by the trials of suites, whose packed ledgers docs/results/papers holds (see pack_ledger.py). What was
-found out of those that did not hold stands in docs/claims_why.yaml.
+found out of those that did not hold, and where one that held does not, stands in docs/claims_why.yaml.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 PAGE, LIST, WHY = DOCS / "claims.md", DOCS / "claims.yaml", DOCS / "claims_why.yaml"
-LAWS, LEDGERS = DOCS / "results" / "laws.json", DOCS / "results" / "papers"
+RESULTS = DOCS / "results"
+LAWS, LEDGERS = RESULTS / "laws.json", RESULTS / "papers"
 SUITES = ROOT / "suites" / "papers"
 PAPERS = {
     "metainit": "Dauphin & Schoenholz, MetaInit, NeurIPS 2019",
@@ -45,7 +46,11 @@ PAPERS = {
 TESTED = ("held", "did not hold", "undecided")
 OTHERS = ("not run", "cannot be tested here")
 STATUSES = (*TESTED, *OTHERS)
-FOUND_AS = {"did not hold": "did not hold", "undecided": "are undecided"}
+WHY_TITLES = {
+    "did not hold": "Why claims did not hold",
+    "undecided": "Why claims are undecided",
+    "held": "Where claims that held do not",
+}
 LAW_CHANCE = 0.0
 JPEG_COPIES = "cifar10-jpeg"
 
@@ -84,7 +89,10 @@ def _of_law(name: str, law: dict[str, Any]) -> Entry:
     interval = law["interval"]
     ends = "" if interval is None else f" ({interval[0]:.3g} to {interval[1]:.3g})"
     measured = f"{law['measured'].rstrip('.')}{ends}; n = {law['n']}"
-    return Entry(law["status"].replace("_", " "), measured, f"`python tests/claims/measure_laws.py --only {name}`")
+    pages = [path.name for path in sorted(LEDGERS.glob("*.md")) if f"`{name}`" in path.read_text(encoding="utf-8")]
+    beside = "".join(f", [the twin of its figure](results/papers/{page})" for page in pages)
+    how = f"`python tests/claims/measure_laws.py --only {name}`{beside}"
+    return Entry(law["status"].replace("_", " "), measured, how)
 
 
 def judged_by_suites() -> dict[str, Entry]:
@@ -115,7 +123,7 @@ def _run(path: Path) -> str:
     name = path.name.removesuffix(".tar.xz")
     suite = next(file for folder in ("twins", ".", "..") for file in (SUITES / folder).glob(f"{name}.yaml"))
     command = f"`initbench run {suite.resolve().relative_to(ROOT)}`"
-    return f"{command}, [as it was run](results/{name}.md)" if (DOCS / "results" / f"{name}.md").exists() else command
+    return f"{command}, [as it was run](results/{name}.md)" if (RESULTS / f"{name}.md").exists() else command
 
 
 def laws_by_claim() -> dict[str, Entry]:
@@ -143,11 +151,14 @@ def _without(claim: dict[str, Any]) -> Entry:
     return Entry("not run", "No suite states it yet.", "")
 
 
-def page() -> str:
-    """Return the page."""
+def page(found: dict[str, Entry]) -> str:
+    """Return the page.
+
+    Args:
+        found: as from `entries`.
+    """
     listed = YAML(typ="safe", pure=True).load(LIST.read_text(encoding="utf-8"))
     why = YAML(typ="safe", pure=True).load(WHY.read_text(encoding="utf-8"))
-    found = entries()
     counts = Counter(entry.status for entry in found.values())
     tested = [entry for entry in found.values() if entry.status in TESTED]
     by_chance = sum(entry.chance for entry in tested)
@@ -183,9 +194,9 @@ def page() -> str:
         own = [claim for claim in listed if claim["paper"] == paper]
         lines += ["", f"## {title}", "", "| Claim | Where | Status | Measured | How |", "|---|---|---|---|---|"]
         lines += [_row(claim, found[claim["id"]]) for claim in own]
-    for status in TESTED[1:]:
+    for status, title in WHY_TITLES.items():
         own = [claim for claim in listed if found[claim["id"]].status == status and claim["id"] in why]
-        lines += ["", f"## Why claims {FOUND_AS[status]}", ""] if own else []
+        lines += ["", f"## {title}", ""] if own else []
         lines += [f"- {claim['claim'].rstrip('.')} (`{claim['id']}`): {why[claim['id']]}" for claim in own]
     return "\n".join(lines) + "\n"
 
@@ -200,9 +211,10 @@ def main() -> None:
     """Write the page, or say whether it is as it would be written."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true")
+    text = page(entries())
     if parser.parse_args().write:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif page() != PAGE.read_text(encoding="utf-8"):
+        PAGE.write_text(text, encoding="utf-8")
+    elif text != PAGE.read_text(encoding="utf-8"):
         sys.exit(f"{PAGE} is not as the results are: run this with --write")
 
 

@@ -341,6 +341,18 @@ def test_norms_by_layer(run, ledger):
     assert re.search(r" 2 +2\.25 +0\.500 +4\.00 +8\.00", row)
 
 
+def test_how_far_the_norms_are_from_those_of_a_reference(run, ledger):
+    code, out, _ = run("norms_by_layer.py", ledger, "--workload", "plain-28", "--reference", "kaiming")
+    assert code == 0
+    [row] = lines(out.split("Distance from kaiming")[1], "metainit (from", "plain-28")
+    # Norms of 4 and 1/2 against 1 and 1: (log 4 + log 2) / 2 = 1.04 at all seeds; others equal the reference's.
+    assert re.search(r" 3 +1\.04 +1\.04 +1\.04$", row)
+    assert all(re.search(r" 3( +0\.00){3}$", row) for row in lines(out.split("Distance")[1], "delta_orthogonal (gain"))
+    code, out, error = run("norms_by_layer.py", ledger, "--reference", "kaimin")
+    assert (code, out) == (2, "")
+    assert "no initializer 'kaimin' in these results (did you mean 'kaiming'?)" in error
+
+
 def test_hessian_spectrum_by_the_steps_of_a_tuner(run, looked_at, tmp_path):
     code, out, error = run("hessian_spectrum.py", looked_at, "--out", tmp_path / "steps.svg")
     assert (code, error) == (0, f"{tmp_path / 'steps.svg'}\n")

@@ -175,6 +175,7 @@ class TestReading:
                 assert torch.equal(ours, theirs)
         assert torch.equal(torch.random.get_rng_state(), before)
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("one_thread")
     def test_a_training_gives_the_same_numbers_bit_by_bit(self, root):
         results = []

@@ -34,6 +34,8 @@ EXCEPTIONS = {
     "results/fair_digits.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/images_and_text.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "results/language_modelling.md": ([""], "it takes too long; CI smoke-runs the suite"),
+    "results/papers/gradinit_appendix_c.md": ([""], "it takes too long; CI smoke-runs the suite"),
+    "results/papers/metainit_figure3.md": ([""] * 2, "it takes too long; CI smoke-runs the suite"),
     "results/quickstart.md": ([""], "CI runs it by itself"),
     "results/fashion_depth.md": ([""], "it takes too long; CI smoke-runs the suite"),
     "statistics.md": ([""], "a minute of simulations, which are slow tests themselves"),
@@ -152,3 +154,15 @@ def test_a_page_of_results_is_made_from_a_suite_that_ci_smoke_runs():
         assert report == f"initbench report {folder} --format md --out docs/results/{page.name}"
         # What else a page speaks of are parts of the same suite, in folders of their own.
         assert all(line.startswith(f"{run} --only ") and " --out runs/" in line for lines in others for line in lines)
+
+
+def test_a_page_of_a_twin_is_made_from_it_and_stands_beside_its_ledger():
+    pages = sorted((DOCS / "results" / "papers").glob("*.md"))
+    assert pages
+    for page in pages:
+        assert page.with_suffix(".tar.xz").exists()
+        run, report = next(block.text for block in blocks(page) if block.language == "").splitlines()
+        assert run == f"initbench run suites/papers/twins/{page.stem}.yaml"
+        assert (ROOT / run.removeprefix("initbench run ")).is_file()
+        folder = f"runs/{page.stem.replace('_', '-')}-twin"
+        assert report == f"initbench report {folder} --format md --out docs/results/papers/{page.name}"

@@ -97,6 +97,7 @@ def test_where_nothing_has_changed_mlflow_is_not_asked_for_every_trial(tmp_path,
     assert len(client.search_runs([experiment.experiment_id], "tags.`initbench.kind` = 'report'")) == 1
 
 
+@pytest.mark.slow
 def test_what_is_compared_can_change_without_a_trial_run_again(tmp_path):
     run(tmp_path)
     summary, _ = run(tmp_path, SUITE + "compare: [architecture.depth]\n")

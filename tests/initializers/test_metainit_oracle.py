@@ -170,7 +170,10 @@ SMOOTH = {"eps": 0.1}
 @pytest.mark.parametrize("method", ["exact", "finite_difference"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("optimizer", ["signsgd", "adam", "sgd"])
-@pytest.mark.parametrize(("layers", "mode"), [("none", "eval"), ("batch", "eval"), ("batch", "train")])
+@pytest.mark.parametrize(
+    ("layers", "mode"),
+    [("none", "eval"), pytest.param("batch", "eval", marks=pytest.mark.slow), ("batch", "train")],
+)
 def test_each_variant_equals_the_oracle(layers, mode, optimizer, norm, method):
     check(conv_net(layers), BATCHES[:20], mode=mode, optimizer=optimizer, norm=norm, method=method, **SMOOTH)
 

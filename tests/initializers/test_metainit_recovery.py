@@ -45,6 +45,7 @@ def recover(widths, std, *, samples, steps):
     return model, before, record.history[-1]["gradient_quotient"]
 
 
+@pytest.mark.slow
 def test_a_linear_net_of_12_layers_is_recovered_from_both_sides():
     """Starts that are ten times apart end near the same norms, near Xavier's; 28 layers come nearer (below)."""
     nets = []

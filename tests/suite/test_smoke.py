@@ -362,6 +362,7 @@ def initbench_run(capsys, monkeypatch, *arguments):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_run(suite, tmp_path, capsys, monkeypatch):
     """Without data, GPUs or a tracking server, all of which the suite or the user's settings name."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")

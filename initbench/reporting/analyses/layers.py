@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.layer_distances import distance_table
 from initbench.reporting.analyses.layer_figures import layer_figures
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.measurements import left_of_statistics, level, measurement_tables
@@ -119,6 +120,19 @@ class Layers(Analysis):
             Table("layers", "By treatment", self.levels, columns, note, names=results.names),
             *(Table(name, _TITLES[name], frame, is_shown=False) for name, frame in every.items()),
         ]
+
+    def distances(self, reference: str) -> Table:
+        """Return how far treatments are from a reference, layer by layer (`layer_distances.distances`).
+
+        Args:
+            reference: the treatment, by its short or whole name.
+
+        Raises:
+            InitbenchError: there is no such treatment.
+        """
+        every = measurement_tables(self.results.records, self.results.trials).get("probe_layers", self.profiles[:0])
+        is_own = every["probe"].isin(self.profiles["probe"]) & every["workload"].isin(self.profiles["workload"])
+        return distance_table(self.results, every[is_own], reference)
 
     @cached_property
     def _drawn(self) -> tuple[list[Figure], list[str]]:
