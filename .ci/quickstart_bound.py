@@ -1,8 +1,9 @@
-"""Print how many seconds the quickstart may take here: 240, or on a slower processor 20 times a reference.
+"""Print how many seconds the quickstart may take here: 240, or on a slower processor 24 times a reference.
 
 The reference is a training loop in plain PyTorch over a stack of 28 convolutions as wide as the quickstart's networks,
-75 steps of 64 images of 8×8 in each of two processes of one thread. It took 14.2 s where the quickstart took 264 s (AMD
-EPYC with AVX2 alone), 18.6 times as long. So a change that makes trials slower is seen on a slow processor too.
+75 steps of 64 images of 8×8 in each of two processes of one thread. On an AMD EPYC with AVX2 alone it took 14.2 and
+16.8 s where the quickstart took 264 and 293 s, 18.6 and 17.4 times as long; by itself it scatters from 12.5 to 16.8 s.
+So trials that become slower by more than that are seen on a slow processor too.
 """
 
 import itertools
@@ -12,7 +13,7 @@ import time
 import torch
 from torch import nn
 
-PROMISED, RATIO, STEPS = 240, 20, 75
+PROMISED, RATIO, STEPS = 240, 24, 75
 
 
 def seconds(_process: int) -> float:

@@ -69,15 +69,20 @@ def test_a_quotation_is_the_reports(quote):
     assert plain(quote) in plain((DOCS / "results" / "fashion_depth.md").read_text("utf-8"))
 
 
-def test_every_table_of_a_report_is_named(tmp_path):
-    folders = [every_kind(tmp_path / "every"), tuned(tmp_path / "tuned")]
-    written = {path.stem for folder in folders for path in write_report(folder).page.parent.glob("*.csv")}
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The pages of two suites that together have all that a report has."""
+    folder = tmp_path_factory.mktemp("reports")
+    return [write_report(made).page for made in (every_kind(folder / "every"), tuned(folder / "tuned"))]
+
+
+def test_every_table_of_a_report_is_named(pages):
+    written = {path.stem for page in pages for path in page.parent.glob("*.csv")}
     assert set(re.findall(r"^\| `(\w+)\.csv`", GUIDE, re.MULTILINE)) == written
 
 
-def test_every_question_has_a_place(tmp_path):
+def test_every_question_has_a_place(pages):
     """As a heading of its own, or in bold among those that remain."""
-    pages = [write_report(made).page for made in (every_kind(tmp_path / "every"), tuned(tmp_path / "tuned"))]
     page = "".join(page.read_text("utf-8") for page in pages)
     questions = re.findall(r"<summary><h2>([^<]+)</h2>", page)
     said = {*re.findall(r"^### (.+)$", GUIDE, re.MULTILINE), *re.findall(r"^- \*\*([^*]+)\*\*", GUIDE, re.MULTILINE)}

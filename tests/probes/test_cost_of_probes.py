@@ -81,6 +81,7 @@ def test_in_samples(probe, forward, backward):
     assert cost(probe) == {"forward": forward, "backward": backward}
 
 
+@pytest.mark.slow
 def test_a_product_with_the_hessian_is_two_gradients_of_a_batch():
     few, more = (cost("hessian_spectrum", batch_size=4, eigenvalues=1, lanczos_steps=steps) for steps in (2, 5))
     assert more["forward"] - few["forward"] == 3 * 4

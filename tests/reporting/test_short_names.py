@@ -134,6 +134,7 @@ def test_the_names_of_several_factors_and_of_several_tasks():
 label = st.text("ab[]({})=, ·12", max_size=20).map(lambda text: f"a{text}")
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(st.lists(label, unique=True, min_size=1, max_size=6), st.lists(label, unique=True, min_size=1, max_size=6))
 def test_no_two_have_one_name_whatever_the_labels_are(own, places):

@@ -55,6 +55,7 @@ def test_a_model_of_pairs_comes_near_the_table_of_pairs(library):
     assert result.metrics["test_perplexity"] == pytest.approx(2**found, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_training_curve_is_in_bits_too_and_tokens_are_counted(library):
     torch.manual_seed(0)
     model = bigram(8, inputs=library.inputs, outputs=library.outputs)
