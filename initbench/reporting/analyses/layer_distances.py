@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from initbench.reporting.formatting import capitalized
 from initbench.reporting.measurements import of_weights
@@ -13,8 +14,6 @@ from initbench.reporting.names import label_of
 from initbench.reporting.tables import Column, Table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from initbench.reporting.results import Results
 
 _CELL = ["probe", "workload", "treatment"]
@@ -22,11 +21,12 @@ _LAYER = ["probe", "workload", "seed", "layer"]
 
 
 def distances(every: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Return how far each treatment's layers are from a reference's, as Figure 3 of MetaInit compares norms.
+    """Return how far each treatment's layers are from a reference's.
 
-    Of a trial it is the mean over the weights (`measurements.of_weights`) of |log(value / the reference's value at the
-    same seed)|. A value that is 0 or not finite is infinitely far; layers in which the reference has none above 0 are
-    left out.
+    Figure 3 of MetaInit (Dauphin & Schoenholz, NeurIPS 2019, section 4.1) draws norms beside those of a known good
+    initialization; this is their distance as a number, without unit: of a trial the mean over the weights
+    (`measurements.of_weights`) of |ln(value / the reference's value at the same seed)|. A value that is 0 or not finite
+    is infinitely far. Left out are layers that one of the two lacks, or in which the reference has no value above 0.
 
     Args:
         every: rows of ``probe``, ``workload``, ``treatment``, ``seed``, ``layer`` and ``value``.
@@ -34,9 +34,11 @@ def distances(every: pd.DataFrame, reference: str) -> pd.DataFrame:
 
     Returns:
         One row for each probe, workload and treatment: ``seeds``, and over them ``median``, ``nearest`` and
-        ``farthest``. None where the reference was not measured.
+        ``farthest``. No row where the reference was not measured.
     """
-    known = of_weights(every).astype(dict.fromkeys([*_CELL, "layer"], "str"))
+    names = every.astype(dict.fromkeys([*_CELL, "layer"], "str"))
+    own_kinds = [of_weights(own) for _, own in names.groupby(["probe", "workload"], sort=False)]
+    known = pd.concat(own_kinds) if own_kinds else names
     own = known[(known["treatment"] == reference) & (known["value"] > 0) & np.isfinite(known["value"])]
     both = known.merge(own[[*_LAYER, "value"]], on=_LAYER, suffixes=("", "_of_reference"))
     both = both[both["treatment"] != reference]
