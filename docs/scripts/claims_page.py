@@ -13,13 +13,13 @@ import argparse
 import json
 import re
 import sys
-import tarfile
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pack_ledger import unpack
 from ruamel.yaml import YAML
 
 from initbench.reporting.analyses.claims import claims as claims_of
@@ -99,8 +99,8 @@ def judged_by_suites() -> dict[str, Entry]:
     """Return the claims that the trials of packed ledgers judge; what was decided stands before what was not."""
     found: dict[str, Entry] = {}
     for path in sorted(LEDGERS.glob("*.tar.xz")):
-        with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(path, Path(folder))
             analysis = claims_of(read_results(folder))
             copies = JPEG_COPIES in (Path(folder) / "resolved.json").read_text(encoding="utf-8")
             how = _run(path) + (" (CIFAR-10 as JPEG copies)" if copies else "")

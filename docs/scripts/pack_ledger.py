@@ -47,6 +47,28 @@ def pack(folder: Path, archive: Path) -> int:
     return archive.stat().st_size
 
 
+def unpack(archive: Path, folder: Path) -> None:
+    """Write the files of an archive that `pack` made.
+
+    Not by `TarFile.extractall`, which has no safe way before Python 3.11.4 and warns of the other since 3.12.
+
+    Args:
+        archive: the packed ledger.
+        folder: where its files are written; it is made.
+
+    Raises:
+        ValueError: a file would lie outside the folder, or is no plain file.
+    """
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            file = (folder / member.name).resolve()
+            content = tar.extractfile(member)
+            if content is None or not file.is_relative_to(folder.resolve()):
+                raise ValueError(f"{archive}: {member.name} is no file of a ledger")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.read())
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: pack_ledger.py FOLDER ARCHIVE.tar.xz")

@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 import sys
+import tarfile
 from dataclasses import replace
 
 import pytest
@@ -71,20 +72,25 @@ def test_a_packed_ledger_judges_its_claims(page, scripts, tmp_path, values, stat
 
 
 def test_a_packed_ledger_has_every_trial_and_its_epochs(scripts, tmp_path):
-    import tarfile
-
     records = write_suite(tmp_path / "run", {"digits": {"delta_orthogonal": [0.1, 0.2, 0.3]}})
     first, again = (tmp_path / f"{name}.tar.xz" for name in ("first", "again"))
     for archive in (first, again):
         scripts["pack_ledger"].pack(tmp_path / "run", archive)
     assert first.read_bytes() == again.read_bytes()
-    with tarfile.open(first) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+    scripts["pack_ledger"].unpack(first, tmp_path / "unpacked")
     unpacked = {record.id: record for record in Ledger(tmp_path / "unpacked").records()}
     assert unpacked.keys() == {record.id for record in records}
     for record in records:
         assert unpacked[record.id].metrics == record.metrics
         assert unpacked[record.id].history == [{"step": 2, "epoch": 1.0}]
+
+
+def test_an_archive_writes_nothing_beside_its_folder(scripts, tmp_path):
+    with tarfile.open(tmp_path / "other.tar.xz", "w:xz") as archive:
+        archive.addfile(tarfile.TarInfo("../outside.json"))
+    with pytest.raises(ValueError, match=r"\.\./outside\.json is no file of a ledger"):
+        scripts["pack_ledger"].unpack(tmp_path / "other.tar.xz", tmp_path / "folder")
+    assert not (tmp_path / "outside.json").exists()
 
 
 def test_findings_of_laws_stand_as_they_were_found(page):
