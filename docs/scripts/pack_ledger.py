@@ -2,7 +2,10 @@
 
     python docs/scripts/pack_ledger.py runs/metainit-table1-twin docs/results/papers/metainit_table1.tar.xz
 
-Of each record the history of single steps and the events of the initializer are left out, which take most of the room.
+Of each record the history of single steps is left out, which takes most of the room, unless the suite states a claim or
+a published number about the training loss over it. All else that claims are judged by is kept: metrics, those of the
+validation split too, measurements per layer, and what the initializer did to each tensor.
+
 To make the report of a packed ledger:
 
     mkdir ledger && tar -xf docs/results/papers/metainit_table1.tar.xz -C ledger && initbench report ledger
@@ -17,14 +20,32 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+from initbench.reporting.metrics import MEAN_TRAIN_LOSS
+from initbench.reporting.resolved import read_stated
+
 KEPT = ("suite.yaml", "resolved.json")
 
 
-def packed(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record without what is long and no claim is judged by."""
-    history = [entry for entry in record["history"] if float(entry.get("epoch", 0)).is_integer()]
-    initialization = {key: value for key, value in record["initialization"].items() if key != "events"}
-    return record | {"history": history, "initialization": initialization}
+def packed(record: dict[str, Any], *, steps: bool = False) -> dict[str, Any]:
+    """Return a record without what is long and no claim is judged by.
+
+    Args:
+        record: as plain data.
+        steps: whether the history of single steps is kept.
+    """
+    if steps:
+        return record
+    return record | {"history": [entry for entry in record["history"] if float(entry.get("epoch", 0)).is_integer()]}
+
+
+def reads_steps(folder: Path) -> bool:
+    """Return whether what a suite says of papers is about the training loss over its history."""
+    stated = read_stated(folder)
+    if stated is None:
+        return False
+    measures = {criterion.measure for claim in stated.claims for _, _, criterion in claim.all_criteria()}
+    measures |= {number.measure for number in (stated.published.numbers if stated.published else ())}
+    return MEAN_TRAIN_LOSS in measures
 
 
 def pack(folder: Path, archive: Path) -> int:
@@ -35,9 +56,10 @@ def pack(folder: Path, archive: Path) -> int:
         archive: ends in ``.tar.xz``; its folder is made.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
+    steps = reads_steps(folder)
     files = {name: (folder / name).read_bytes() for name in KEPT}
     for path in sorted((folder / "trials").glob("*.json")):
-        record = packed(json.loads(path.read_text(encoding="utf-8")))
+        record = packed(json.loads(path.read_text(encoding="utf-8")), steps=steps)
         files[f"trials/{path.name}"] = json.dumps(record).encode()  # layers in the order in which they run
     with tarfile.open(archive, "w:xz", preset=9) as tar:
         for name, content in files.items():

@@ -1,7 +1,8 @@
 """What a paper printed and claimed, in a suite: ``published:`` and ``claims:``.
 
 A claim is a sentence with criteria that trials of the suite can meet. It held where all of its criteria did, it did not
-hold where one is refuted, and else it is undecided. It is pure data here, and judged in `initbench.reporting.judging`.
+hold where one is refuted, or where it says what refutes it and that is met, and else it is undecided. It is pure data
+here, and judged in `initbench.reporting.judging`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-from initbench.suite.criteria import CRITERIA, STRICT, AnyCriterion, NonNegative, Selector, Text
+from initbench.suite.criteria import CRITERIA, AnyCriterion
+from initbench.suite.criterion import STRICT, NonNegative, Selector, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from initbench.suite.document import Key
+
+_LISTS = ("criteria", "refuted_by")
 
 
 class Claim(BaseModel):
@@ -24,6 +30,8 @@ class Claim(BaseModel):
         claim: one sentence, as the paper means it.
         source: paper and place.
         criteria: all must hold.
+        refuted_by: what refutes the claim where it is more than that a criterion fails: it did not hold where any of
+            these is met. A criterion of `criteria` that is refuted then only leaves the claim undecided.
         caution: what a reader must know: an ambiguity, or how the suite falls short of the paper.
     """
 
@@ -33,7 +41,14 @@ class Claim(BaseModel):
     claim: Text
     source: Text
     criteria: Annotated[list[AnyCriterion], Field(min_length=1)]
+    refuted_by: list[AnyCriterion] = []
     caution: str = ""
+
+    def all_criteria(self) -> Iterator[tuple[str, int, AnyCriterion]]:
+        """Yield every criterion with the key of its list and its place there."""
+        for key in _LISTS:
+            for place, criterion in enumerate(getattr(self, key)):
+                yield key, place, criterion
 
 
 class PublishedValue(BaseModel):
@@ -84,7 +99,7 @@ _JUDGED = {kind: criterion for criterion in CRITERIA for kind in get_args(criter
 
 def key_as_written(key: Key) -> Key:
     """Return a key of ``claims`` without the kind that validation puts behind a criterion's index."""
-    inside = key[:1] == ("claims",) and key[2:3] == ("criteria",) and key[4:5] and key[4] in _JUDGED
+    inside = key[:1] == ("claims",) and len(key) > 4 and key[2] in _LISTS and key[4] in _JUDGED
     return (*key[:4], *key[5:]) if inside else key
 
 
@@ -94,5 +109,5 @@ def keys_at(key: Key) -> list[str]:
     if key[0] == "published":
         names = (PublishedValue,) if key[1] == "numbers" else (Published,)
     elif key[0] == "claims":
-        names = CRITERIA if key[2:3] == ("criteria",) and len(key) > 4 else (Claim,)
+        names = CRITERIA if len(key) > 4 and key[2] in _LISTS else (Claim,)
     return list(dict.fromkeys(field for model in names for field in model.model_fields))

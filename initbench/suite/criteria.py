@@ -7,46 +7,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
-STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-Text = Annotated[str, Field(min_length=1)]
-NonNegative = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(gt=0, le=1)]
-Selector = Annotated[dict[str, Any], Field(min_length=1)]
-"""Which trials are meant: a condition as of a rule's ``when`` (`initbench.suite.match`)."""
+from initbench.suite.criterion import STRICT, Criterion, HeldAt, NonNegative, Selector, Share, Text, check_bounds
+from initbench.suite.layer_criteria import LayerDistance, Layers
 
-
-class Criterion(BaseModel):
-    """What all criteria have.
-
-    Attributes:
-        each: properties, such as ``architecture`` or ``architecture.depth``: the criterion has to hold at each of their
-            values that the trials have, and is refuted where it is at one of them.
-        measure: what is judged: ``outcome``, or a column of the results frame such as ``first_epoch_accuracy`` or
-            ``probe.gradient_quotient``. A diverged trial has the worst outcome.
-        protocol: of a suite that tunes, which trials are meant: those at the ``recipe``'s values, at the ``shared``
-            ones, or at the treatments' ``own``; null for those that the report compares.
-    """
-
-    model_config = STRICT
-
-    each: list[Text] = []
-    measure: Text = "outcome"
-    protocol: Literal["recipe", "shared", "own"] | None = None
-
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The conditions that it has, by their keys; those within a list or mapping have dotted keys."""
-        return {}
+_TWO = Field(min_length=2, max_length=2)
 
 
 class Ordering(Criterion):
     """One treatment is below another at every seed.
 
     Held where the value of `higher` exceeds that of `lower` by more than `by`, and is at least `factor` times as large,
-    at every seed; refuted where at the share `refuted_at` of the seeds or more it is smaller or, with `by` or `factor`
-    given, does not reach that. A seed is one pair: both see the same data in the same order.
+    at the share `held_at` of the seeds; refuted where at the share `refuted_at` of the seeds or more it is smaller or,
+    with `by` or `factor` given, does not reach that. A seed is one pair: both see the same data in the same order.
     """
 
     judge: Literal["ordering"]
@@ -54,6 +28,7 @@ class Ordering(Criterion):
     higher: Selector
     by: NonNegative = 0.0
     factor: Annotated[float, Field(ge=1)] = 1.0
+    held_at: HeldAt = 1.0
     refuted_at: Share = 0.8
 
     @property
@@ -100,7 +75,7 @@ class Equality(Criterion):
     """
 
     judge: Literal["equality"]
-    between: Annotated[list[Selector], Field(min_length=2, max_length=2)]
+    between: Annotated[list[Selector], _TWO]
     within: Annotated[float, Field(gt=0)] | None = None
     within_factor: Annotated[float, Field(gt=1)] | None = None
 
@@ -138,13 +113,15 @@ class NotWorse(Criterion):
 class Trains(Criterion):
     """A treatment trains at every seed.
 
-    Held where the measure is at most `at_most` at every seed; refuted where the trial is at chance at the share
-    `refuted_at` of the seeds or more. A diverged trial counts as at chance.
+    Held where the measure is at most `at_most` at the share `held_at` of the seeds; refuted where the trial is at
+    chance at the share `refuted_at` of the seeds or more. A diverged trial counts as at chance, and what is at chance
+    does not train.
     """
 
     judge: Literal["trains"]
     of: Selector
     at_most: NonNegative = 0.45
+    held_at: HeldAt = 1.0
     refuted_at: Share = 0.6
 
     @property
@@ -157,13 +134,14 @@ class AtChance(Criterion):
     """A treatment does not train at any seed.
 
     Held where the outcome is no better than chance by more than 2.576 standard errors of the chance level (the 99 %
-    band of guessing) at every seed; refuted where at the share `refuted_at` of the seeds, or at one where none is
-    given, it is at most `unless_below`, or else better than chance.
+    band of guessing) at the share `held_at` of the seeds; refuted where at the share `refuted_at` of the seeds, or at
+    one where none is given, it is at most `unless_below`, or else better than chance.
     """
 
     judge: Literal["at_chance"]
     of: Selector
     unless_below: NonNegative | None = None
+    held_at: HeldAt = 1.0
     refuted_at: Share | None = None
 
     @property
@@ -182,40 +160,41 @@ class AtChance(Criterion):
 class Within(Criterion):
     """A value lies between two bounds at every seed.
 
-    Held where it does at every seed; refuted where it does not at the share `refuted_at` of the seeds or more.
+    With `against` the value is the ratio of `of` to `against` at the same seed. Held where it does at the share
+    `held_at` of the seeds; refuted where it does not at the share `refuted_at` or more.
     """
 
     judge: Literal["within"]
     of: Selector
+    against: Selector | None = None
     at_least: float | None = None
     at_most: float | None = None
+    held_at: HeldAt = 1.0
     refuted_at: Share = 0.5
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Self:
-        if self.at_least is None and self.at_most is None:
-            raise ValueError("needs at_least, at_most or both")
-        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            raise ValueError(f"at_least must not be above at_most, got {self.at_least:g} and {self.at_most:g}")
+        check_bounds(self.at_least, self.at_most)
         return self
 
     @property
     def selectors(self) -> dict[str, dict[str, Any]]:
-        """The one side."""
-        return {"of": self.of}
+        """The one side, and the other if there is one."""
+        return {"of": self.of} if self.against is None else {"of": self.of, "against": self.against}
 
 
 class Correlation(Criterion):
     """A measurement at initialization tells the outcome.
 
     Spearman's correlation of `measure` with the outcome over the treatments that are selected, their medians over the
-    seeds, within each value of `each`; averaged over these. Held where the mean's 95 % interval lies above `at_least`,
-    refuted where it lies below.
+    seeds, within each value of `each`; averaged over these. With `trained_only` treatments whose median outcome is at
+    chance are left out. Held where the mean's 95 % interval lies above `at_least`, refuted where it lies below.
     """
 
     judge: Literal["correlation"]
     of: Selector
     at_least: Annotated[float, Field(ge=-1, le=1)]
+    trained_only: bool = False
 
     @property
     def selectors(self) -> dict[str, dict[str, Any]]:
@@ -226,13 +205,109 @@ class Correlation(Criterion):
     def _over_several(self) -> Self:
         if not self.each:
             raise ValueError("needs each: over whose values the correlations are averaged")
+        if self.groups is not None:
+            raise ValueError("takes no groups: its correlations are averaged over each")
         if self.measure == "outcome":
             raise ValueError("needs measure: what is to tell the outcome, such as probe.gradient_quotient")
         return self
 
+    @property
+    def varies(self) -> None:
+        """Any property: every trial that is selected counts."""
+        return
+
+
+class Contrast(Criterion):
+    """Of two factors the first has the larger effect.
+
+    In `cells`, two rows of two, the first factor differs between the rows and the second between the columns. The
+    effect of a factor at a seed is |mean of its one value's cells - mean of the other's|. Held where the first effect
+    exceeds `factor` times the second at the share `held_at` of the seeds; refuted where the second exceeds the first at
+    the share `refuted_at`.
+    """
+
+    judge: Literal["contrast"]
+    cells: Annotated[list[Annotated[list[Selector], _TWO]], _TWO]
+    factor: Annotated[float, Field(ge=1)] = 1.0
+    held_at: HeldAt = 1.0
+    refuted_at: Share = 0.8
+
+    @property
+    def selectors(self) -> dict[str, dict[str, Any]]:
+        """The four cells, row by row."""
+        return {f"cells.{row}.{column}": self.cells[row][column] for row in (0, 1) for column in (0, 1)}
+
+
+class RateRatio(Criterion):
+    """The best rate lies near the largest stable one, or far below it; or nearer where a property is larger.
+
+    Of the trials of one seed that differ in `rate` alone, the best rate is that with the best validation value, and the
+    largest stable rate the largest at which the trial neither diverged nor is at chance on the validation split. In a
+    suite that tunes `rate` these are the trials of its searches. What is judged is best / largest stable.
+
+    With bounds: held where the ratio lies between them at the share `held_at` of the seeds, refuted where it lies
+    outside at the share `refuted_at`. With `rises_with` instead, a property such as ``recipe.batch_size``: held where
+    Spearman's correlation of that property with the ratio's mean over the seeds is at least `correlation`, refuted
+    where it is 0 or less.
+    """
+
+    judge: Literal["rate_ratio"]
+    of: Selector
+    rate: Text = "recipe.lr"
+    at_least: float | None = None
+    at_most: float | None = None
+    held_at: HeldAt = 1.0
+    refuted_at: Share = 0.8
+    rises_with: Text | None = None
+    correlation: Annotated[float, Field(gt=0, le=1)] = 0.8
+
+    @model_validator(mode="after")
+    def _asks_one_thing(self) -> Self:
+        bounded = self.at_least is not None or self.at_most is not None
+        if self.rises_with is None and not bounded:
+            raise ValueError("needs at_least, at_most or rises_with")
+        if self.rises_with is not None and bounded:
+            raise ValueError("rises_with stands in the place of bounds; give those a criterion of their own")
+        if bounded:
+            check_bounds(self.at_least, self.at_most)
+        if self.best_over is not None:
+            raise ValueError("takes no best_over: it compares the trials at all rates")
+        if {self.rate, self.rises_with} & set(self.each) or self.rate == self.rises_with:
+            raise ValueError("rate, rises_with and each must be different properties")
+        return self
+
+    @field_validator("measure")
+    @classmethod
+    def _of_rates(cls, value: str) -> str:
+        if value != "outcome":
+            raise ValueError("rates are chosen by the outcome's validation value alone")
+        return value
+
+    @property
+    def selectors(self) -> dict[str, dict[str, Any]]:
+        """The trials."""
+        return {"of": self.of}
+
+    @property
+    def varies(self) -> tuple[str, ...]:
+        """The rate, and what the ratio rises with."""
+        return (self.rate,) if self.rises_with is None else (self.rate, self.rises_with)
+
 
 AnyCriterion = Annotated[
-    Ordering | Lead | Equality | NotWorse | Trains | AtChance | Within | Correlation, Field(discriminator="judge")
+    Ordering
+    | Lead
+    | Equality
+    | NotWorse
+    | Trains
+    | AtChance
+    | Within
+    | Correlation
+    | Contrast
+    | RateRatio
+    | Layers
+    | LayerDistance,
+    Field(discriminator="judge"),
 ]
 CRITERIA = get_args(get_args(AnyCriterion)[0])
 """The kinds of criteria."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from initbench.errors import SuiteError
+from initbench.suite.claims import Claim
 from initbench.suite.smoke import smoke_suite
 from suites import made, planned
 
@@ -16,6 +17,17 @@ TWO = {
 }
 KAIMING, SMALL = {"initializer": "kaiming", "depth": 2}, {"initializer.std": 0.01, "depth": 2}
 ORDERING = {"judge": "ordering", "lower": KAIMING, "higher": SMALL}
+TRAINS = {"judge": "trains", "of": {"initializer": "kaiming"}}
+LAYERS = {"judge": "layers", "of": KAIMING, "measure": "probe.gradient_norm", "at_most": 1.0}
+DISTANCE = {
+    "judge": "layer_distance",
+    "of": KAIMING,
+    "reference": SMALL,
+    "measure": "probe.gradient_norm",
+    "at_most": 0.2,
+}
+RATIO = {"judge": "rate_ratio", "of": KAIMING, "at_most": 0.5}
+CONTRAST = {"judge": "contrast", "cells": [[KAIMING, SMALL], [KAIMING | {"depth": 3}, SMALL | {"depth": 3}]]}
 NUMBER = {"what": "kaiming", "where": "Table 1", "value": 0.1, "of": KAIMING}
 
 
@@ -65,6 +77,70 @@ REFUSED = [
         [claim({"judge": "correlation", "of": KAIMING, "measure": "probe.gradient_quotient", "at_least": 0.5})],
         "claims[0].criteria[0]: needs each",
     ),
+    (
+        [claim(ORDERING | {"held_at": 1.5})],
+        "claims[0].criteria[0].held_at: must be a share of the seeds above 0 and at most 1, or any, got 1.5",
+    ),
+    ([claim(ORDERING | {"held_at": "some"})], "claims[0].criteria[0].held_at: must be a share of the seeds"),
+    ([claim(ORDERING | {"groups": 2})], "claims[0].criteria[0]: groups needs each"),
+    ([claim(TRAINS | {"each": ["depth"], "groups": 0})], "claims[0].criteria[0].groups: must be at least 1, got 0"),
+    (
+        [claim(TRAINS | {"each": ["depth"], "groups": 3})],
+        "claims[0].criteria[0].groups: must be at most 2: each makes so many groups",
+    ),
+    (
+        [claim(ORDERING | {"best_over": "recipe.l"})],
+        "claims[0].criteria[0].best_over: no trial has recipe.l (did you mean",
+    ),
+    (
+        [claim(TRAINS | {"of": {"initializer": "gaussian"}, "best_over": "initializer.std"})],
+        "claims[0].criteria[0].of: selects several trials at one seed, which differ in depth (2, 3)",
+    ),
+    (
+        [claim(TRAINS | {"each": ["depth"], "best_over": "depth"})],
+        "claims[0].criteria[0]: best_over must not stand in each",
+    ),
+    (
+        [claim(LAYERS | {"layers": "conv("})],
+        "claims[0].criteria[0].layers: is no regular expression: missing ), unterminated subpattern at position 4",
+    ),
+    ([claim(LAYERS | {"measure": "outcome"})], "claims[0].criteria[0]: needs measure: values per layer"),
+    ([claim(LAYERS | {"at_most": None})], "claims[0].criteria[0]: needs at_least, at_most or both"),
+    (
+        [claim(LAYERS | {"measure": "probe.gradient_nrm"})],
+        "claims[0].criteria[0].measure: the suite has no probe gradient_nrm (did you mean 'gradient_norm'?)",
+    ),
+    (
+        [claim(LAYERS | {"against": {"initializer": "gausian"}})],
+        "claims[0].criteria[0].against.initializer: no trial has 'gausian'",
+    ),
+    (
+        [claim(TRAINS | {"of": KAIMING, "measure": "initialization.scale"})],
+        "claims[0].criteria[0].measure: is a value for each tensor; judge layers or layer_distance takes these",
+    ),
+    (
+        [claim(DISTANCE | {"refuted_above": 0.1})],
+        "claims[0].criteria[0]: refuted_above must be at least at_most, 0.2, got 0.1",
+    ),
+    ([claim(RATIO)], "claims[0].criteria[0].of: the trials have one value of recipe.lr; a ratio needs several"),
+    ([claim(RATIO | {"rate": "recipe.rate"})], "claims[0].criteria[0].rate: no trial has recipe.rate (did you mean"),
+    (
+        [claim(RATIO | {"at_most": None, "rises_with": "recipe.batch"})],
+        "claims[0].criteria[0].rises_with: no trial has recipe.batch (did you mean",
+    ),
+    ([claim(RATIO | {"at_most": None})], "claims[0].criteria[0]: needs at_least, at_most or rises_with"),
+    ([claim(RATIO | {"rises_with": "depth"})], "claims[0].criteria[0]: rises_with stands in the place of bounds"),
+    ([claim(CONTRAST | {"cells": [[KAIMING, SMALL]]})], "claims[0].criteria[0].cells: "),
+    ([claim(CONTRAST | {"factor": 0.5})], "claims[0].criteria[0].factor: must be at least 1, got 0.5"),
+    (
+        [claim(CONTRAST | {"cells": [[KAIMING, SMALL], [KAIMING, {"initializer": "gausian"}]]})],
+        "claims[0].criteria[0].cells[1][1].initializer: no trial has 'gausian'",
+    ),
+    (
+        [claim(ORDERING, refuted_by=[ORDERING | {"higher": {"initializer": "gausian"}}])],
+        "claims[0].refuted_by[0].higher.initializer: no trial has 'gausian'",
+    ),
+    ([claim(ORDERING, refuted_by=[ORDERING | {"than": 3}])], "claims[0].refuted_by[0].than: is an unknown key"),
 ]
 
 
@@ -84,6 +160,34 @@ def test_a_published_number_is_of_one_trial_at_a_seed():
 
 def test_each_makes_one_trial_of_several():
     planned(**TWO, claims=[claim({"judge": "trains", "of": {"initializer": "kaiming"}, "each": ["depth"]})])
+
+
+def test_a_grid_makes_one_trial_of_several_at_its_best():
+    crossed = TWO | {"recipe": {"lr": [0.1, 1.0], "batch_size": [8, 16, 64]}}
+    one = KAIMING | {"recipe.batch_size": 8}
+    sides = {"lower": one, "higher": SMALL | {"recipe.batch_size": 8}}
+    planned(**crossed, claims=[claim(ORDERING | sides | {"best_over": "recipe.lr"})])
+    planned(
+        **crossed, claims=[claim(RATIO | {"of": one}, RATIO | {"at_most": None, "rises_with": "recipe.batch_size"})]
+    )
+    with pytest.raises(SuiteError, match=r"lower: selects several trials at one seed, which differ in recipe.lr"):
+        planned(**crossed, claims=[claim(ORDERING | sides)])
+    with pytest.raises(SuiteError, match=r"lower: selects several .* which differ in recipe.batch_size"):
+        planned(**crossed, claims=[claim(ORDERING | {"best_over": "recipe.lr"})])
+    with pytest.raises(SuiteError, match=r"of: selects several .* which differ in recipe.batch_size"):
+        planned(**crossed, claims=[claim(RATIO)])
+
+
+def test_a_rate_that_is_tuned_has_several_values():
+    planned(**TWO, tune={"recipe.lr": [0.1, 1.0]}, claims=[claim(RATIO)])
+
+
+def test_new_kinds_of_criteria_are_planned_and_kept():
+    suite = made(**TWO, claims=[claim(LAYERS, DISTANCE, CONTRAST, refuted_by=[TRAINS | {"of": KAIMING}])])
+    planned(**TWO, claims=[claim(LAYERS, DISTANCE, CONTRAST, refuted_by=[TRAINS | {"of": KAIMING}])])
+    (kept,) = suite.resolved()["claims"]
+    assert [one["judge"] for one in kept["criteria"]] == ["layers", "layer_distance", "contrast"]
+    assert Claim.model_validate(kept) == suite.claims[0]
 
 
 def test_claims_change_no_trial():

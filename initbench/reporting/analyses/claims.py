@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from initbench.reporting.judging.verdict import ClaimVerdict
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
-    from initbench.suite.criteria import Criterion
+    from initbench.suite.criterion import Criterion
 
-_COLUMNS = ["claim", "source", "status", "criterion", "measured", "seeds", "chance", "caution"]
+_COLUMNS = ["claim", "source", "status", "criterion", "refutes", "measured", "seeds", "caution"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Claims(Analysis):
         """How many held, then each claim."""
         found = overall_words(self.verdicts)
         for verdict in self.verdicts:
-            found += claim_words(verdict, [self.metric(one.criterion) for one in verdict.criteria])
+            found += claim_words(verdict, [self.metric(one.criterion) for one in verdict.judged])
         return found
 
     @cached_property
@@ -66,14 +66,15 @@ class Claims(Analysis):
                 "claim": verdict.claim.id,
                 "source": verdict.claim.source,
                 "status": one.status,
-                "criterion": criterion_words(one.criterion, self.metric(one.criterion)),
+                "criterion": "Refuted by: " * refutes + criterion_words(one.criterion, self.metric(one.criterion)),
+                "refutes": refutes,
                 "measured": measured_words(one, self.metric(one.criterion)),
                 "seeds": one.n,
-                "chance": one.chance,
                 "caution": verdict.claim.caution,
             }
             for verdict in self.verdicts
-            for one in verdict.criteria
+            for refutes, criteria in ((False, verdict.criteria), (True, verdict.refutations))
+            for one in criteria
         ]
         columns = [
             Column("Claim", "text", "claim"),
@@ -81,12 +82,10 @@ class Claims(Analysis):
             Column("Criterion", "text", "criterion"),
             Column("Status", "text", "status"),
             Column("Measured", "text", "measured"),
-            Column("Held\nby chance", "probability", "chance"),
         ]
         note = (
-            "A claim held where all of its criteria did, and did not hold where one did not. Each is judged by itself, "
-            "not corrected for their number. Held by chance: how likely a criterion is met if it is false, at most: "
-            "2⁻ⁿ where n seeds must all agree, else the level of its test."
+            "A claim held where all of its criteria did, and did not hold where one did not; a claim that says what "
+            "refutes it did not hold where that is met. Each is judged by itself, not corrected for their number."
         )
         frame = pd.DataFrame(rows, columns=_COLUMNS)
         return [

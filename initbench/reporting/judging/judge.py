@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
+from initbench.reporting.judging.counting import LEAST_SEEDS, counted_status, is_share, mean_or_median, within
 from initbench.reporting.judging.verdict import GroupVerdict
 from initbench.reporting.statistics.intervals import Estimate, mean_estimate, t_multiplier
-from initbench.suite.criteria import AtChance, Criterion, Equality, Lead, NotWorse, Ordering, Trains, Within
+from initbench.suite.criteria import AtChance, Contrast, Equality, Lead, NotWorse, Ordering, Trains, Within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from initbench.reporting.judging.evidence import Group
-    from initbench.reporting.judging.verdict import Status
+    from initbench.reporting.judging.groups import AtSeeds, Group
+    from initbench.reporting.judging.verdict import Form, Status
+    from initbench.suite.criterion import Criterion
 
-LEAST_SEEDS = 3
-"""Below these nothing is held: two of two come out alike by chance too often."""
 _ALPHA = 0.05
 
 
 @singledispatch
-def judge(criterion: Criterion, group: Group, *, sign: float) -> GroupVerdict:
+def judge(criterion: Criterion, group: AtSeeds, *, sign: float) -> GroupVerdict:
     """Return what a criterion comes to in one group that has seeds.
 
     Args:
         criterion: of a claim.
-        group: the values of its sides, in the order of its `selectors`.
+        group: what it is judged by, of its kind; the sides of a `Group` stand in the order of its `selectors`.
         sign: 1 where lower values of the measure are better, -1 where higher ones are.
     """
     del group, sign
@@ -46,8 +46,8 @@ def _(criterion: Ordering, group: Group, *, sign: float) -> GroupVerdict:
         enough = (differences > criterion.by) & (higher >= criterion.factor * lower)
     plain = criterion.by == 0 and criterion.factor == 1
     opposed = differences < 0 if plain else ~enough
-    status = _counted(enough, opposed, criterion.refuted_at)
-    return GroupVerdict(group.label, status, _mean(differences), is_difference=True, agreeing=int(enough.sum()))
+    status = counted_status(enough, opposed, criterion.held_at, criterion.refuted_at)
+    return GroupVerdict(group.label, status, mean_or_median(differences), "difference", agreeing=int(enough.sum()))
 
 
 @judge.register(Lead)
@@ -63,7 +63,7 @@ def _(criterion: Lead, group: Group, *, sign: float) -> GroupVerdict:
         status = "held"
     elif lead.has_interval and lead.high < criterion.by:
         status = "did not hold"
-    return GroupVerdict(group.label, status, lead, is_difference=True)
+    return GroupVerdict(group.label, status, lead, "difference")
 
 
 @judge.register(Equality)
@@ -89,8 +89,8 @@ def _(criterion: Equality, group: Group, *, sign: float) -> GroupVerdict:
         value, low, high, n = difference
         with np.errstate(over="ignore"):  # the logarithm of a ratio that no number can hold
             ratio = Estimate(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), n)
-        return GroupVerdict(group.label, status, ratio, is_difference=False, is_ratio=True)
-    return GroupVerdict(group.label, status, difference, is_difference=True)
+        return GroupVerdict(group.label, status, ratio, "factor")
+    return GroupVerdict(group.label, status, difference, "difference")
 
 
 @judge.register(NotWorse)
@@ -100,18 +100,18 @@ def _(criterion: NotWorse, group: Group, *, sign: float) -> GroupVerdict:
     status: Status = "undecided"
     if estimate.has_interval and estimate.value + _half_width(estimate, 2 * _ALPHA) < criterion.within:
         status = "held"
-    elif _share(worse > criterion.within, criterion.refuted_at):
+    elif is_share(worse > criterion.within, criterion.refuted_at):
         status = "did not hold"
-    return GroupVerdict(group.label, status, _mean(_differences(*group.sides)), is_difference=True)
+    return GroupVerdict(group.label, status, mean_or_median(_differences(*group.sides)), "difference")
 
 
 @judge.register(Trains)
 def _(criterion: Trains, group: Group, *, sign: float) -> GroupVerdict:
     del sign
     (values,), (chance,) = group.sides, group.at_chance
-    met = values <= criterion.at_most
-    status = _counted(met, chance == 1, criterion.refuted_at)
-    return GroupVerdict(group.label, status, _mean(values), is_difference=False, agreeing=int(met.sum()))
+    met = (values <= criterion.at_most) & (chance != 1)
+    status = counted_status(met, chance == 1, criterion.held_at, criterion.refuted_at)
+    return GroupVerdict(group.label, status, mean_or_median(values), agreeing=int(met.sum()))
 
 
 @judge.register(AtChance)
@@ -122,19 +122,32 @@ def _(criterion: AtChance, group: Group, *, sign: float) -> GroupVerdict:
     if criterion.unless_below is not None:
         better &= sign * values <= sign * criterion.unless_below
     share = 1 / len(values) if criterion.refuted_at is None else criterion.refuted_at
-    status = _counted(met, better, share)
-    return GroupVerdict(group.label, status, _mean(values), is_difference=False, agreeing=int(met.sum()))
+    status = counted_status(met, better, criterion.held_at, share)
+    return GroupVerdict(group.label, status, mean_or_median(values), agreeing=int(met.sum()))
 
 
 @judge.register(Within)
 def _(criterion: Within, group: Group, *, sign: float) -> GroupVerdict:
     del sign
-    (values,) = group.sides
-    low = -math.inf if criterion.at_least is None else criterion.at_least
-    high = math.inf if criterion.at_most is None else criterion.at_most
-    met = (values >= low) & (values <= high)
-    status = _counted(met, ~met, criterion.refuted_at)
-    return GroupVerdict(group.label, status, _mean(values), is_difference=False, agreeing=int(met.sum()))
+    values, *against = group.sides
+    if against:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = values / against[0]
+    met = within(values, criterion.at_least, criterion.at_most)
+    status = counted_status(met, ~met, criterion.held_at, criterion.refuted_at)
+    form: Form = "factor" if against else "value"
+    return GroupVerdict(group.label, status, mean_or_median(values), form, agreeing=int(met.sum()))
+
+
+@judge.register(Contrast)
+def _(criterion: Contrast, group: Group, *, sign: float) -> GroupVerdict:
+    del sign
+    cells = np.array(group.sides).reshape(2, 2, -1)
+    first, second = (np.abs(_differences(*cells.mean(axis=axis)[::-1])) for axis in (1, 0))
+    met = first > criterion.factor * second
+    status = counted_status(met, second > first, criterion.held_at, criterion.refuted_at)
+    effects = mean_or_median(first), mean_or_median(second)
+    return GroupVerdict(group.label, status, effects[0], "difference", agreeing=int(met.sum()), against=effects[1])
 
 
 def judge_correlations(correlations: NDArray[np.float64], at_least: float) -> GroupVerdict:
@@ -150,25 +163,7 @@ def judge_correlations(correlations: NDArray[np.float64], at_least: float) -> Gr
         status = "held"
     elif mean.has_interval and mean.high < at_least:
         status = "did not hold"
-    return GroupVerdict("", status, mean, is_difference=False)
-
-
-def chance_of(criterion: Criterion, seeds: int) -> float:
-    """Return how likely a criterion comes out as held if what it says is false, at the most.
-
-    What every seed must meet, and would meet at one seed in two if nothing were in it, is met at all of them with
-    2⁻ⁿ: the one-sided sign test. What an interval must show has the 5 % of its test; that of a `Lead` or a
-    `Correlation`, of which one side of a 95 % interval counts, 2.5 %.
-
-    Args:
-        criterion: of a claim.
-        seeds: n, with which it is judged.
-    """
-    if isinstance(criterion, Equality | NotWorse):
-        return _ALPHA
-    if isinstance(criterion, Ordering | Trains | AtChance | Within):
-        return 0.5**seeds if seeds else 0.0
-    return _ALPHA / 2
+    return GroupVerdict("", status, mean, "number", sample="network")
 
 
 def _differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -176,26 +171,7 @@ def _differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDA
     return np.subtract(first, second, out=np.zeros(len(first)), where=first != second)
 
 
-def _mean(values: NDArray[np.float64]) -> Estimate:
-    """Return a mean with its interval; where a trial diverged the median, without one."""
-    if np.isfinite(values).all():
-        return mean_estimate(values)
-    with np.errstate(invalid="ignore"):
-        return Estimate(float(np.median(values)), math.nan, math.nan, len(values))
-
-
 def _half_width(estimate: Estimate, alpha: float) -> float:
     """Return half the width of the interval of level 1 - alpha."""
     n = estimate.n
     return estimate.half_width / t_multiplier(n) * float(stats.t.isf(alpha / 2, n - 1)) / math.sqrt(n)
-
-
-def _counted(met: NDArray[np.bool_], opposed: NDArray[np.bool_], share: float) -> Status:
-    if _share(opposed, share):
-        return "did not hold"
-    return "held" if met.all() and len(met) >= LEAST_SEEDS else "undecided"
-
-
-def _share(which: NDArray[np.bool_], share: float) -> bool:
-    """Return whether so large a share of the seeds is such; 4 of 5 are a share of 0.8."""
-    return int(which.sum()) >= max(1, math.ceil(share * len(which) - 1e-9))

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import singledispatch
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from initbench.errors import InitbenchError
 from initbench.reporting.formatting import counted
+from initbench.reporting.judging.counting import LEAST_SEEDS
 from initbench.reporting.judging.evidence import Evidence
-from initbench.reporting.judging.judge import LEAST_SEEDS, chance_of, judge, judge_correlations
-from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict, together
-from initbench.suite.criteria import Correlation
+from initbench.reporting.judging.judge import judge, judge_correlations
+from initbench.reporting.judging.layers import layer_groups
+from initbench.reporting.judging.rates import rate_groups
+from initbench.reporting.judging.verdict import CriterionVerdict, of_claim, of_groups
+from initbench.suite.criteria import Correlation, RateRatio
+from initbench.suite.layer_criteria import LayerCriterion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initbench.reporting.judging.groups import AtSeeds
+    from initbench.reporting.judging.verdict import ClaimVerdict, Status
     from initbench.reporting.results import Results
     from initbench.suite.claims import Claim
-    from initbench.suite.criteria import Criterion
+    from initbench.suite.criterion import Criterion
 
 
 def judge_claims(results: Results, claims: Sequence[Claim], seeds: int) -> list[ClaimVerdict]:
@@ -27,52 +35,69 @@ def judge_claims(results: Results, claims: Sequence[Claim], seeds: int) -> list[
 
     Args:
         results: the trials.
-        claims: of the suite.
+        claims: of the suite, or any others: ``Claim.model_validate`` makes one of plain data. A condition that no trial
+            meets is no error here, and the claim is not run.
         seeds: that the suite has; with fewer than these nothing is judged, so that no one stops at a good moment.
     """
     evidence = Evidence(results)
     verdicts = []
     for claim in claims:
-        criteria = tuple(_judged(criterion, evidence, seeds) for criterion in claim.criteria)
-        verdicts.append(ClaimVerdict(claim, together([one.status for one in criteria]), criteria))
+        criteria, refutations = (
+            tuple(_judged(criterion, evidence, seeds) for criterion in own)
+            for own in (claim.criteria, claim.refuted_by)
+        )
+        verdicts.append(of_claim(claim, criteria, refutations))
     return verdicts
 
 
 def _judged(criterion: Criterion, evidence: Evidence, seeds: int) -> CriterionVerdict:
-    if isinstance(criterion, Correlation):
-        return _correlation(criterion, evidence)
     try:
-        groups = evidence.groups(
-            list(criterion.selectors.values()),
-            each=criterion.each,
-            measure=criterion.measure,
-            protocol=criterion.protocol,
-        )
+        if isinstance(criterion, Correlation):
+            return _correlation(criterion, evidence)
+        groups = _groups(criterion, evidence)
     except InitbenchError as error:
-        return CriterionVerdict(criterion, "undecided", (), 0.0, str(error))
+        return CriterionVerdict(criterion, "undecided", (), str(error))
     known = [group for group in groups if group.seeds]
     if not known:
-        return CriterionVerdict(criterion, "not run", (), 0.0)
+        return CriterionVerdict(criterion, "not run", ())
     metric = evidence.metric(criterion.measure)
     sign = 1.0 if metric is None else metric.oriented(1.0)
-    verdicts = tuple(judge(criterion, group, sign=sign) for group in known)
+    verdicts = tuple(replace(judge(criterion, group, sign=sign), diverged=group.diverged) for group in known)
     fewest = min(len(group.seeds) for group in known)
-    lacks = ""
+    lacks = next((group.problem for group in known if group.problem), "")
     if fewest < seeds or any(group.lacking for group in groups):
         lacks = f"{fewest if len(known) == len(groups) else 0} of {counted(seeds, 'seed')} have a result"
     elif fewest < LEAST_SEEDS:
         lacks = f"{counted(LEAST_SEEDS, 'seed')} are the fewest that tell anything"
-    status = "undecided" if lacks else together([one.status for one in verdicts])
-    return CriterionVerdict(criterion, status, verdicts, chance_of(criterion, fewest), lacks)
+    status: Status = "undecided" if lacks else of_groups([one.status for one in verdicts], criterion.groups)
+    return CriterionVerdict(criterion, status, verdicts, lacks)
+
+
+@singledispatch
+def _groups(criterion: Criterion, evidence: Evidence) -> Sequence[AtSeeds]:
+    return evidence.groups(
+        list(criterion.selectors.values()),
+        each=criterion.each,
+        measure=criterion.measure,
+        protocol=criterion.protocol,
+        best_over=criterion.best_over,
+    )
+
+
+@_groups.register(LayerCriterion)
+def _(criterion: LayerCriterion, evidence: Evidence) -> Sequence[AtSeeds]:
+    return layer_groups(criterion, evidence)
+
+
+@_groups.register(RateRatio)
+def _(criterion: RateRatio, evidence: Evidence) -> Sequence[AtSeeds]:
+    return rate_groups(criterion, evidence)
 
 
 def _correlation(criterion: Correlation, evidence: Evidence) -> CriterionVerdict:
-    try:
-        tables = evidence.medians(criterion.of, criterion.each, criterion.measure, criterion.protocol)
-    except InitbenchError as error:
-        return CriterionVerdict(criterion, "undecided", (), 0.0, str(error))
+    tables = evidence.medians(criterion)
     if not tables:
-        return CriterionVerdict(criterion, "not run", (), 0.0)
+        return CriterionVerdict(criterion, "not run", ())
     from scipy.stats import spearmanr
 
     known = [table for table in tables if all(len(np.unique(side)) > 1 for side in table)]
@@ -80,6 +105,5 @@ def _correlation(criterion: Correlation, evidence: Evidence) -> CriterionVerdict
     lacks = "" if len(known) >= LEAST_SEEDS else f"{counted(LEAST_SEEDS, 'network')} are the fewest that tell anything"
     verdict = judge_correlations(correlations, criterion.at_least)
     if math.isnan(verdict.estimate.value):
-        return CriterionVerdict(criterion, "undecided", (), 0.0, lacks)
-    status = "undecided" if lacks else verdict.status
-    return CriterionVerdict(criterion, status, (verdict,), chance_of(criterion, len(known)), lacks)
+        return CriterionVerdict(criterion, "undecided", (), lacks)
+    return CriterionVerdict(criterion, "undecided" if lacks else verdict.status, (verdict,), lacks)

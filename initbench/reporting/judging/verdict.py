@@ -10,9 +10,11 @@ if TYPE_CHECKING:
 
     from initbench.reporting.statistics.intervals import Estimate
     from initbench.suite.claims import Claim
-    from initbench.suite.criteria import Criterion
+    from initbench.suite.criterion import Criterion
 
 Status = Literal["held", "did not hold", "undecided", "not run", "cannot be tested here"]
+Form = Literal["value", "difference", "factor", "share", "number"]
+"""What an estimate is: a value of the measure, a difference of two, a ratio of two, a share of layers, a number."""
 
 
 @dataclass(frozen=True)
@@ -22,18 +24,24 @@ class GroupVerdict:
     Attributes:
         label: of the group; empty where there is one alone.
         status: of the criterion there.
-        estimate: what is judged, a value or a paired difference, with its 95 % interval over seeds.
-        is_difference: whether it is a difference.
+        estimate: what is judged, with its 95 % interval; where a trial diverged its median, without one.
+        form: what the estimate is.
         agreeing: at how many seeds the criterion is met; None where it is judged by the mean.
-        is_ratio: whether it is a ratio of two values.
+        against: what the estimate must exceed, where that is measured too.
+        ends: the smallest and the largest value of all layers and seeds.
+        diverged: as of `groups.AtSeeds`.
+        sample: what the estimate's n counts.
     """
 
     label: str
     status: Status
     estimate: Estimate
-    is_difference: bool
+    form: Form = "value"
     agreeing: int | None = None
-    is_ratio: bool = False
+    against: Estimate | None = None
+    ends: tuple[float, float] | None = None
+    diverged: tuple[tuple[int | None, ...], ...] = ()
+    sample: str = "seed"
 
 
 @dataclass(frozen=True)
@@ -42,16 +50,15 @@ class CriterionVerdict:
 
     Attributes:
         criterion: that was judged.
-        status: held where it did in all groups, not where it did not in one, not run where one has no trial.
+        status: held where it did in all groups, or in as many as it asks for; not where so many did not hold that this
+            is out of reach; not run where it has no trial.
         groups: in the order of the trials.
-        chance: how likely it comes out as held if it is false, at the most.
         lacks: why it cannot be told, where that is no matter of numbers: too few seeds, say; else empty.
     """
 
     criterion: Criterion
     status: Status
     groups: tuple[GroupVerdict, ...]
-    chance: float
     lacks: str = ""
 
     @property
@@ -66,26 +73,68 @@ class ClaimVerdict:
 
     Attributes:
         claim: that was judged.
-        status: held where all criteria did, not where one did not.
+        status: see `of_claim`.
         criteria: in the order of the claim.
+        refutations: of its ``refuted_by``, likewise: one that is held refutes the claim.
+        lacks: why it is undecided whatever the numbers are; else empty.
     """
 
     claim: Claim
     status: Status
     criteria: tuple[CriterionVerdict, ...]
+    refutations: tuple[CriterionVerdict, ...] = ()
+    lacks: str = ""
 
     @property
-    def chance(self) -> float:
-        """How likely the claim comes out as held if none of what its criteria say is true, at the most.
+    def judged(self) -> tuple[CriterionVerdict, ...]:
+        """All criteria, those that would refute it behind the others."""
+        return self.criteria + self.refutations
 
-        All of them have to hold, so it is no more than the least likely of them.
-        """
-        return min(criterion.chance for criterion in self.criteria)
+
+def of_claim(
+    claim: Claim, criteria: tuple[CriterionVerdict, ...], refutations: tuple[CriterionVerdict, ...]
+) -> ClaimVerdict:
+    """Return what a claim comes to.
+
+    Without refutations it held where all criteria did, and did not hold where one did not. With them it did not hold
+    where one of these is met, and a criterion that did not hold leaves it undecided. It is undecided too where all
+    criteria are met and one of the refutations as well, or has not been judged.
+
+    Args:
+        claim: that is judged.
+        criteria: what each came to.
+        refutations: likewise.
+    """
+    if not refutations:
+        return ClaimVerdict(claim, together([one.status for one in criteria]), criteria)
+    weakened: list[Status] = ["undecided" if one.status == "did not hold" else one.status for one in criteria]
+    status, lacks = together(weakened), ""
+    refuted = any(one.status == "held" for one in refutations)
+    if status == "held" and refuted:
+        status, lacks = "undecided", "criteria and refuted_by contradict each other: both are met"
+    elif refuted:
+        status = "did not hold"
+    elif status == "held" and any(one.status == "not run" or one.lacks for one in refutations):
+        status, lacks = "undecided", "what would refute it has not been judged"
+    return ClaimVerdict(claim, status, criteria, refutations, lacks)
 
 
 def together(statuses: Sequence[Status]) -> Status:
-    """Return what several criteria or groups come to that must all hold."""
+    """Return what several criteria come to that must all hold."""
     for status in ("did not hold", "not run", "undecided"):
         if status in statuses:
             return status
     return "held" if statuses else "not run"
+
+
+def of_groups(statuses: Sequence[Status], least: int | None) -> Status:
+    """Return what a criterion comes to that must hold in several groups.
+
+    Args:
+        statuses: of the groups, each held, did not hold or undecided.
+        least: in how many of them; None for all.
+    """
+    needed = len(statuses) if least is None else least
+    if statuses.count("held") >= needed:
+        return "held"
+    return "did not hold" if len(statuses) - statuses.count("did not hold") < needed else "undecided"

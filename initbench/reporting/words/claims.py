@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
-import json
-import math
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from initbench.reporting.formatting import counted, quotient
+from initbench.reporting.formatting import counted
+from initbench.reporting.words.measured import group_words
 from initbench.reporting.words.sentence import Sentence, first_fitting
-from initbench.reporting.words.sizes import difference_words, interval_words, plain_words
+from initbench.reporting.words.sides import side_words, told_apart
 from initbench.suite.criteria import (
     AtChance,
+    Contrast,
     Correlation,
-    Criterion,
     Equality,
     Lead,
     NotWorse,
     Ordering,
+    RateRatio,
     Trains,
     Within,
 )
+from initbench.suite.criterion import SCALE
+from initbench.suite.layer_criteria import LayerDistance, Layers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.metric import Metric
-    from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict, GroupVerdict
+    from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict
+    from initbench.suite.criterion import Criterion
 
-_COMPONENTS = ("architecture", "initializer", "dataset", "scheme")
 _ORDER = ("held", "did not hold", "undecided", "not run")
+_WORDS = {"recipe.lr": "learning rate"}
 
 
 def overall_words(verdicts: Sequence[ClaimVerdict]) -> list[Sentence]:
-    """Return how many claims held, and how many would by chance.
+    """Return how many claims held.
 
     Args:
         verdicts: of all claims of a report.
     """
     counts = {status: sum(one.status == status for one in verdicts) for status in _ORDER}
     parts = [f"{number} {status}" for status, number in counts.items() if number]
-    text = f"Of {counted(len(verdicts), 'claim')} {', '.join(parts)}."
-    judged = [one for one in verdicts if one.status in _ORDER[:3]]
-    expected = sum(one.chance for one in judged)
-    said = [Sentence(text, bold=(parts[0],))]
-    if judged:
-        least = "fewer than 0.01" if expected < 0.01 else f"at most {expected:.2g}"
-        said.append(Sentence(f"If none of them were true, {least} would have come out as held by chance."))
-    return said
+    return [Sentence(f"Of {counted(len(verdicts), 'claim')} {', '.join(parts)}.", bold=(parts[0],))]
 
 
 def claim_words(verdict: ClaimVerdict, metrics: Sequence[Metric | None]) -> list[Sentence]:
@@ -55,20 +51,24 @@ def claim_words(verdict: ClaimVerdict, metrics: Sequence[Metric | None]) -> list
 
     Args:
         verdict: of the claim.
-        metrics: that the measures of its criteria are; None for one that is none.
+        metrics: that the measures of its `judged` criteria are; None for one that is none.
     """
-    status = verdict.status.capitalize()
-    found = [Sentence(f"{status}.", bold=(status,), subject=verdict.claim.claim)]
-    for criterion, metric in zip(verdict.criteria, metrics, strict=True):
-        groups = [_group_words(group, metric) for group in criterion.groups]
+    status, subject = verdict.status.capitalize(), verdict.claim.claim
+    found = [Sentence(f"{status}.", bold=(status,), subject=subject)]
+    if verdict.lacks:
+        found.append(Sentence(f"{verdict.lacks}.", subject=subject, is_open=True))
+    for place, (criterion, metric) in enumerate(zip(verdict.judged, metrics, strict=True)):
+        groups = _groups_words(criterion, metric)
         if not groups and not criterion.lacks:
             continue
-        own = criterion.status.capitalize() if len(verdict.criteria) > 1 else "Measured"
+        is_refutation = place >= len(verdict.criteria)
+        own = criterion.status.capitalize() if len(verdict.judged) > 1 else "Measured"
+        own = f"What would refute it: {criterion.status}" if is_refutation else own
         few = [f"{own}: {'; '.join(groups[:k])}{_more(len(groups) - k)}." for k in range(len(groups), 0, -1)]
         text = first_fitting(*few) if few else f"{own}."
-        found.append(Sentence(text, subject=verdict.claim.claim, is_open=criterion.status == "undecided"))
+        found.append(Sentence(text, subject=subject, is_open=criterion.status == "undecided"))
         if criterion.lacks:
-            found.append(Sentence(f"{criterion.lacks}.", subject=verdict.claim.claim, is_open=True))
+            found.append(Sentence(f"{criterion.lacks}.", subject=subject, is_open=True))
     return found
 
 
@@ -83,28 +83,14 @@ def measured_words(verdict: CriterionVerdict, metric: Metric | None) -> str:
         verdict: of the criterion.
         metric: that its measure is; None for one that is none.
     """
-    texts = [_group_words(group, metric) for group in verdict.groups]
-    return "; ".join([*texts, *[verdict.lacks] * bool(verdict.lacks)])
+    return "; ".join([*_groups_words(verdict, metric), *[verdict.lacks] * bool(verdict.lacks)])
 
 
-def _group_words(group: GroupVerdict, metric: Metric | None) -> str:
-    value, low, high, n = group.estimate
-    if group.is_ratio:
-        size = f"{plain_words(group.estimate)} times"
-    elif metric is None:
-        size = interval_words(
-            quotient(value), *(quotient(end) if group.estimate.has_interval else "" for end in (low, high))
-        )
-    elif group.is_difference:
-        size = difference_words(group.estimate, metric) if math.isfinite(value) else "one of the two diverged"
-    else:
-        ends = (metric.number(end) if group.estimate.has_interval else "" for end in (low, high))
-        size = interval_words(metric.text(value) if math.isfinite(value) else "diverged", *ends)
-    seeds = counted(n, "seed") if group.agreeing is None else f"{group.agreeing} of {counted(n, 'seed')}"
-    return f"{group.label + ': ' if group.label else ''}{size}, {seeds}"
+def _groups_words(verdict: CriterionVerdict, metric: Metric | None) -> list[str]:
+    sides, _ = told_apart(list(verdict.criterion.selectors.values()))
+    return [group_words(group, metric, sides) for group in verdict.groups]
 
 
-@singledispatch
 def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
     """Return what a criterion says, as a sentence without its full stop.
 
@@ -112,19 +98,30 @@ def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
         criterion: of a claim.
         metric: that its measure is; None for one that is none.
     """
+    text = _says(criterion, metric)
+    if criterion.best_over is not None:
+        text += f", each at its best {_name(criterion.best_over)}"
+    if criterion.groups is not None:
+        text += f", for at least {criterion.groups} of the {_names(criterion.each)}"
+    return text
+
+
+@singledispatch
+def _says(criterion: Criterion, metric: Metric | None) -> str:
     del metric
     raise TypeError(type(criterion).__name__)
 
 
-@criterion_words.register(Ordering)
+@_says.register(Ordering)
 def _(criterion: Ordering, metric: Metric | None) -> str:
     (lower, higher), where = _sides(criterion.lower, criterion.higher)
     how = f" by more than {_size(criterion.by, metric)}" if criterion.by else ""
     how += f" by a factor of {criterion.factor:g} or more" if criterion.factor > 1 else ""
-    return f"At every seed {lower} has a lower {_measure(criterion, metric)} than {higher}{how}{where}"
+    when = _when(criterion.held_at).capitalize()
+    return f"{when} {lower} has a lower {_measure(criterion, metric)} than {higher}{how}{where}"
 
 
-@criterion_words.register(Lead)
+@_says.register(Lead)
 def _(criterion: Lead, metric: Metric | None) -> str:
     (lower, higher), where = _sides(criterion.lower, criterion.higher)
     how = f" by more than {_size(criterion.by, metric)}" if criterion.by else ""
@@ -135,7 +132,7 @@ def _(criterion: Lead, metric: Metric | None) -> str:
     return text
 
 
-@criterion_words.register(Equality)
+@_says.register(Equality)
 def _(criterion: Equality, metric: Metric | None) -> str:
     (one, other), where = _sides(*criterion.between)
     margin = criterion.within
@@ -143,43 +140,106 @@ def _(criterion: Equality, metric: Metric | None) -> str:
     return f"{one} and {other} have the same {_measure(criterion, metric)} within {size}{where}"
 
 
-@criterion_words.register(NotWorse)
+@_says.register(NotWorse)
 def _(criterion: NotWorse, metric: Metric | None) -> str:
     (one, other), where = _sides(criterion.of, criterion.than)
     most = f"{_size(criterion.within, metric)} of {_measure(criterion, metric)}"
     return f"{one} is worse than {other} by no more than {most}{where}"
 
 
-@criterion_words.register(Trains)
+@_says.register(Trains)
 def _(criterion: Trains, metric: Metric | None) -> str:
-    bound = _bound(criterion.at_most, metric)
-    return f"{_side(criterion.of)} trains: {_measure(criterion, metric)} of at most {bound} at every seed"
+    bound, when = _bound(criterion.at_most, metric), _when(criterion.held_at)
+    return f"{side_words(criterion.of)} trains: {_measure(criterion, metric)} of at most {bound} {when}"
 
 
-@criterion_words.register(AtChance)
+@_says.register(AtChance)
 def _(criterion: AtChance, metric: Metric | None) -> str:
     del metric
-    return f"{_side(criterion.of)} is at chance at every seed"
+    return f"{side_words(criterion.of)} is at chance {_when(criterion.held_at)}"
 
 
-@criterion_words.register(Within)
+@_says.register(Within)
 def _(criterion: Within, metric: Metric | None) -> str:
-    ends = (("least", criterion.at_least), ("most", criterion.at_most))
-    bounds = [f"at {end} {_bound(bound, metric)}" for end, bound in ends if bound is not None]
-    return f"{_measure(criterion, metric)} of {_side(criterion.of)} is {' and '.join(bounds)} at every seed"
+    when = _when(criterion.held_at)
+    if criterion.against is not None:
+        (one, other), where = _sides(criterion.of, criterion.against)
+        bounds = _bounds(criterion.at_least, criterion.at_most, None)
+        return f"{_measure(criterion, metric)} of {one} over that of {other} is {bounds} {when}{where}"
+    bounds = _bounds(criterion.at_least, criterion.at_most, metric)
+    return f"{_measure(criterion, metric)} of {side_words(criterion.of)} is {bounds} {when}"
 
 
-@criterion_words.register(Correlation)
+@_says.register(Correlation)
 def _(criterion: Correlation, metric: Metric | None) -> str:
-    del metric
     what = f"a rank correlation above {criterion.at_least:g}"
-    return f"{_measure(criterion, None)} and the outcome have {what} over {_side(criterion.of)}"
+    which = ", of the treatments that train" if criterion.trained_only else ""
+    return f"{_measure(criterion, metric)} and the outcome have {what} over {side_words(criterion.of)}{which}"
+
+
+@_says.register(Contrast)
+def _(criterion: Contrast, metric: Metric | None) -> str:
+    (first, second), (third, fourth) = criterion.cells
+    rows = told_apart([_shared(first, second), _shared(third, fourth)])[0]
+    columns = told_apart([_shared(first, third), _shared(second, fourth)])[0]
+    factor = f" {criterion.factor:g} times" if criterion.factor > 1 else ""
+    effects = f"{' against '.join(rows)} changes {_measure(criterion, metric)} by more than{factor}"
+    return f"{_when(criterion.held_at).capitalize()} {effects} what {' against '.join(columns)} does"
+
+
+@_says.register(RateRatio)
+def _(criterion: RateRatio, metric: Metric | None) -> str:
+    del metric
+    ratio = f"the best {_name(criterion.rate)} of {side_words(criterion.of)}, divided by the largest stable one,"
+    if criterion.rises_with is None:
+        bounds = _bounds(criterion.at_least, criterion.at_most, None)
+        return f"{_when(criterion.held_at).capitalize()} {ratio} is {bounds}"
+    rises = f"rises with {_name(criterion.rises_with)}"
+    return f"T{ratio[1:]} {rises}: a rank correlation of at least {criterion.correlation:g}"
+
+
+@_says.register(Layers)
+def _(criterion: Layers, metric: Metric | None) -> str:
+    del metric
+    side, bounds, where = side_words(criterion.of), _bounds(criterion.at_least, criterion.at_most, None), ""
+    if criterion.against is not None:
+        (side, other), where = _sides(criterion.of, criterion.against)
+        bounds += f" times that of {other}"
+    which = "" if criterion.layers == ".*" else f" named like “{criterion.layers}”"
+    whole = (
+        f"every layer{which}" if criterion.share == 1 else f"at least {100 * criterion.share:g} % of the layers{which}"
+    )
+    what = f"the {_measure(criterion, None)} of {side} is {bounds} in {whole}{where}"
+    return f"{_when(criterion.held_at).capitalize()} {what}"
+
+
+@_says.register(LayerDistance)
+def _(criterion: LayerDistance, metric: Metric | None) -> str:
+    del metric
+    (one, other), where = _sides(criterion.of, criterion.reference)
+    what = f"the {_measure(criterion, None)} of each layer of {one} is near that of {other}"
+    size = f"the mean of |ln ratio| is at most {criterion.at_most:g}"
+    which = "" if criterion.layers == ".*" else f" over layers named {criterion.layers}"
+    return f"{_when(criterion.held_at).capitalize()} {what}: {size}{which}{where}"
+
+
+def _when(held_at: float | Literal["any"]) -> str:
+    if held_at == "any":
+        return "at one seed or more"
+    return "at every seed" if held_at == 1 else f"at {100 * held_at:g} % of the seeds or more"
 
 
 def _measure(criterion: Criterion, metric: Metric | None) -> str:
     if metric is not None:
         return metric.title
-    return criterion.measure.removeprefix("probe.").replace("_", " ")
+    if criterion.measure == SCALE:
+        return "factor of scaling"
+    return criterion.measure.removeprefix("probe.").removesuffix(".per_layer").replace("_", " ")
+
+
+def _bounds(at_least: float | None, at_most: float | None, metric: Metric | None) -> str:
+    ends = (("least", at_least), ("most", at_most))
+    return " and ".join(f"at {end} {_bound(bound, metric)}" for end, bound in ends if bound is not None)
 
 
 def _bound(value: float, metric: Metric | None) -> str:
@@ -190,17 +250,20 @@ def _size(value: float, metric: Metric | None) -> str:
     return f"{value:g}" if metric is None else metric.difference(value)
 
 
-def _sides(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
+def _sides(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[list[str], str]:
     """Return what tells two conditions apart, and what both have, as an ending of a sentence."""
-    same = {key: value for key, value in one.items() if other.get(key) == value}
-    sides = [{k: v for k, v in side.items() if k not in same} or side for side in (one, other)]
-    return (_side(sides[0]), _side(sides[1])), f", with {_side(same)}" if same else ""
+    sides, same = told_apart([one, other])
+    return sides, f", with {same}" if same else ""
 
 
-def _side(condition: Mapping[str, Any]) -> str:
-    return ", ".join(_property(key, value) for key, value in condition.items())
+def _shared(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in one.items() if other.get(key) == value}
 
 
-def _property(key: str, value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if key in _COMPONENTS else f"{key.rpartition('.')[2]} {text}"
+def _name(key: str) -> str:
+    """Return a property in words: ``batch size`` of ``recipe.batch_size``."""
+    return _WORDS.get(key, key.rpartition(".")[2].replace("_", " "))
+
+
+def _names(keys: Sequence[str]) -> str:
+    return f"values of {' and '.join(_name(key) for key in keys)}"
