@@ -20,7 +20,7 @@ PRINTED = {
 """Millions of parameters as Tables 8 and 10 print them, and the networks in the form of the authors' code."""
 
 
-@law("gradinit-parameter-counts")
+@law("gradinit-parameter-counts", evidence="identity")
 def parameter_counts() -> Finding:
     """For 3×32×32 images and 10 classes; convolutions have biases where the authors' code has them."""
     counts = {}
@@ -30,7 +30,9 @@ def parameter_counts() -> Finding:
         counts[name] = sum(parameter.numel() for parameter in model.parameters())
     wrong = [name for name, count in counts.items() if f"{count / 1e6:.2f}" != PRINTED[name][0]]
     measured = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    return Finding(judged(held=not wrong, not_held=bool(wrong)), measured, len(counts))
+    printed = [millions for millions, *_ in PRINTED.values()]
+    values = {"network": list(counts), "parameters": list(counts.values()), "printed_millions": printed}
+    return Finding(judged(held=not wrong, not_held=bool(wrong)), measured, len(counts), "networks", values)
 
 
 def deviations(norm: str, seed: int, batches: list[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
@@ -54,21 +56,22 @@ def deviations(norm: str, seed: int, batches: list[tuple[torch.Tensor, torch.Ten
     return [variance.clamp(min=0).sqrt().mean().item() for variance in variances]
 
 
-@law("gradinit-f4-bn-raises-gradient-ratio-over-depth", by_command=True)
+@law("gradinit-f4-bn-raises-gradient-ratio-over-depth", evidence="at initialization", by_command=True)
 def batch_norm_raises_the_ratio() -> Finding:
     """On the JPEG copies of CIFAR-10, standardized; both networks see the same 20 batches of 128."""
     train = load_dataset("image_folder", {"root": "cifar10-jpeg", "image_size": 32, "classes": 10}).splits.train
-    ratios: dict[str, list[float]] = {"batch": [], "none": []}
+    values: dict[str, list[list[float]]] = {"batch": [], "none": []}
     for seed in range(5):
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))[: 20 * 128]
         batches = [train.take(chosen) for chosen in order.split(128)]
-        for norm, found in ratios.items():
-            first, *_, last = deviations(norm, seed, batches)
-            found.append(first / last)
+        for norm, found in values.items():
+            found.append(deviations(norm, seed, batches))
+    ratios = {norm: [row[0] / row[-1] for row in found] for norm, found in values.items()}
     larger = sum(a > b for a, b in zip(ratios["batch"], ratios["none"], strict=True))
     measured = (
         f"the first convolution's deviation is {min(ratios['batch']):.3g} to {max(ratios['batch']):.3g} times the "
         f"last one's with BatchNorm, {min(ratios['none']):.3g} to {max(ratios['none']):.3g} without; larger with it at "
         f"{of(larger, 5)} seeds (CIFAR-10, JPEG copies)"
     )
-    return Finding(judged(held=larger == 5, not_held=larger <= 1), measured, 5)
+    values = {"deviations_with_batch_norm": values["batch"], "deviations_without": values["none"]}
+    return Finding(judged(held=larger == 5, not_held=larger <= 1), measured, 5, "seeds", values)

@@ -7,19 +7,24 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from law import Finding, judged, law
+from law import Confirmation, Finding, judged, law
 from measured_nets import chain, of, random_batch
 from torch import nn
 
 from initbench import create_model, gradient_quotient, initialize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from measured_nets import Batch
 
 WIDTHS = [48] + [48] * 10 + [56] * 9 + [64] * 8 + [10]
 """28 linear layers."""
+NARROWING = Confirmation(
+    "a linear MLP of 28 layers that narrows with depth, 40 inputs and widths 64, 48, 32 and 10; seeds 100 to 109",
+    {"widths": [40] + [64] * 10 + [48] * 9 + [32] * 8 + [10], "seeds": range(100, 110)},
+)
+"""It was chosen before anything was measured on it."""
 
 
 def xavier_norm(inputs: int, outputs: int) -> float:
@@ -39,47 +44,53 @@ def distance(model: nn.Module, reference: Callable[[int, int], float]) -> float:
     return sum(logs) / len(logs)
 
 
-def tuned(widths: list[int], activation: type[nn.Module] | None, std: float, seed: int, **options) -> tuple:
-    """Return a net from Gaussian(0, std²) that MetaInit has tuned at momentum 0.5, and the median of its 8 last GQs."""
+def untuned(widths: list[int], activation: type[nn.Module] | None, std: float, seed: int) -> nn.Module:
+    """Return a net from Gaussian(0, std²)."""
     model = chain(widths, activation)
     initialize(model, "gaussian", std=std, seed=seed)
+    return model
+
+
+def tune(model: nn.Module, seed: int, **options) -> float:
+    """Tune a net by MetaInit at momentum 0.5, and return the median of its 8 last GQs."""
     arguments = {"base": None, "momentum": 0.5, "num_classes": 10} | options
     record = initialize(model, "metainit", seed=seed, **arguments)
     last = torch.tensor([row["gradient_quotient"] for row in record.history[-8:]], dtype=torch.float64)
-    return model, last.median().item()
+    return last.median().item()
 
 
-def linear_recovery(std: float) -> Finding:
+def linear_recovery(std: float, widths: list[int], seeds: Sequence[int]) -> Finding:
     """Judge the recovery of the linear net from one start."""
-    distances, quotients = [], []
-    for seed in range(10):
-        model, quotient = tuned(WIDTHS, None, std, seed, steps=1000, input_shape=(128, 48))
+    before, distances, quotients = [], [], []
+    for seed in seeds:
+        model = untuned(widths, None, std, seed)
+        before.append(distance(model, xavier_norm))
+        quotients.append(tune(model, seed, steps=1000, input_shape=(128, widths[0])))
         distances.append(distance(model, xavier_norm))
-        quotients.append(quotient)
     close = sum(d < 0.3 and q < 0.6 for d, q in zip(distances, quotients, strict=True))
     far = sum(not d <= 0.7 for d in distances)  # so is one that is not finite
-    start = chain(WIDTHS, None)
-    initialize(start, "gaussian", std=std)
     measured = (
-        f"mean |log(norm / Xavier norm)| {distance(start, xavier_norm):.2f} before, {min(distances):.3f} to "
-        f"{max(distances):.3f} after; GQ {min(quotients):.3f} to {max(quotients):.3f}; {of(close, 10)} draws recovered"
+        f"mean |log(norm / Xavier norm)| {before[0]:.2f} before, {min(distances):.3f} to {max(distances):.3f} after; "
+        f"GQ {min(quotients):.3f} to {max(quotients):.3f}; {of(close, len(seeds))} draws recovered"
     )
-    return Finding(judged(held=close >= 9, not_held=far >= 5), measured, 10, (min(distances), max(distances)))
+    values = {"distance_before": before, "distance_after": distances, "gradient_quotient_after": quotients}
+    status = judged(held=close >= 9, not_held=far >= 5)
+    return Finding(status, measured, len(seeds), "draws", values, (min(distances), max(distances)))
 
 
-@law("metainit-f3-plain-too-small-recovers", by_command=True)
-def recovers_from_too_small() -> Finding:
+@law("metainit-f3-plain-too-small-recovers", evidence="at initialization", by_command=True, confirmation=NARROWING)
+def recovers_from_too_small(widths: list[int] = WIDTHS, seeds: Sequence[int] = range(10)) -> Finding:
     """The MLP of widths 48 to 64 at batch 128; GQ is the median of the last 8 steps, each on a fresh batch."""
-    return linear_recovery(0.02)
+    return linear_recovery(0.02, widths, seeds)
 
 
-@law("metainit-f3-plain-too-large-recovers", by_command=True)
-def recovers_from_too_large() -> Finding:
+@law("metainit-f3-plain-too-large-recovers", evidence="at initialization", by_command=True, confirmation=NARROWING)
+def recovers_from_too_large(widths: list[int] = WIDTHS, seeds: Sequence[int] = range(10)) -> Finding:
     """As from the small start."""
-    return linear_recovery(0.3)
+    return linear_recovery(0.3, widths, seeds)
 
 
-@law("metainit-f3-residual-recovers", by_command=True)
+@law("metainit-f3-residual-recovers", evidence="at initialization", by_command=True)
 def residual_recovers() -> Finding:
     """A stem, 13 linear blocks of two layers, a classifier, of width 48; the reference has Fixup's law, none of it 0.
 
@@ -108,30 +119,34 @@ def residual_recovers() -> Finding:
         for factor, found in distances.items()
     )
     every = [value for found in distances.values() for value in found]
+    values = {f"distance_after_from_{factor:g}_times": found for factor, found in distances.items()}
     status = judged(held=min(close.values()) >= 9, not_held=max(far) >= 5)
-    return Finding(status, measured, 10, (min(every), max(every)))
+    return Finding(status, measured, 10, "draws", values, (min(every), max(every)))
 
 
 RATES = [10 ** (-4 + 1.5 * k) for k in range(5)]
 """Five over six decades."""
 
 
-def recovers(std: float, seed: int, **options) -> bool:
-    """Return whether MetaInit ends below a quotient of 0.6 from Gaussian(0, std²)."""
-    return tuned(WIDTHS, None, std, seed, steps=1000, input_shape=(128, 48), **options)[1] < 0.6
+def final_quotient(std: float, seed: int, **options) -> float:
+    """Return the quotient at which MetaInit ends from Gaussian(0, std²); the net has recovered if it is below 0.6."""
+    return tune(untuned(WIDTHS, None, std, seed), seed, steps=1000, input_shape=(128, 48), **options)
 
 
-@law("metainit-sign-steps-robust-where-gradient-steps-fail", by_command=True)
+@law("metainit-sign-steps-robust-where-gradient-steps-fail", evidence="at initialization", by_command=True)
 def sign_steps_are_robust() -> Finding:
     """The MLP of widths 48 to 64 at batch 128; a rate of SGD is left after two seeds of a start at which it failed."""
-    sign = {std: sum(recovers(std, seed) for seed in range(5)) for std in (0.02, 0.3)}
+    values = {f"signsgd_from_{std:g}": [final_quotient(std, seed) for seed in range(5)] for std in (0.02, 0.3)}
+    sign = {std: sum(q < 0.6 for q in found) for std, found in zip((0.02, 0.3), values.values(), strict=True)}
     plain: dict[float, int] = {}
     for rate in RATES:
         least = 5
         for std in (0.02, 0.3):
             failed = 0
+            found = values[f"sgd_of_rate_{rate:.2g}_from_{std:g}"] = []
             for seed in range(5):
-                failed += not recovers(std, seed, optimizer="sgd", lr=rate)
+                found.append(final_quotient(std, seed, optimizer="sgd", lr=rate))
+                failed += not found[-1] < 0.6
                 if failed == 2:
                     break
             # With two failures at most 3 of 5 recover: neither "all" nor "4 or more".
@@ -142,16 +157,17 @@ def sign_steps_are_robust() -> Finding:
         + ", ".join(f"{of(count, 5)} (rate {rate:.2g})" for rate, count in plain.items())
     )
     held = min(sign.values()) == 5 and max(plain.values()) < 5
-    return Finding(judged(held=held, not_held=max(plain.values()) >= 4), measured, 5)
+    return Finding(judged(held=held, not_held=max(plain.values()) >= 4), measured, 5, "seeds", values)
 
 
-@law("metainit-norms-differ-from-known-ones-when-nonlinear", by_command=True)
+@law("metainit-norms-differ-from-known-ones-when-nonlinear", evidence="at initialization", by_command=True)
 def norms_differ_when_nonlinear() -> Finding:
     """28 layers of width 32, 500 steps of batch 64 from deviations 0.02 and 0.3; either net at either start counts."""
     nets = {"linear": (None, xavier_norm), "ReLU": (nn.ReLU, kaiming_norm), "tanh": (nn.Tanh, xavier_norm)}
     found: dict[tuple[str, float], list[float]] = {}
     for (name, (activation, reference)), std, seed in itertools.product(nets.items(), (0.02, 0.3), range(5)):
-        model, _ = tuned([32] * 28 + [10], activation, std, seed, steps=500, input_shape=(64, 32))
+        model = untuned([32] * 28 + [10], activation, std, seed)
+        tune(model, seed, steps=500, input_shape=(64, 32))
         found.setdefault((name, std), []).append(distance(model, reference))
     leads = {
         (name, std): [a - b for a, b in zip(found[name, std], found["linear", std], strict=True)]
@@ -164,7 +180,8 @@ def norms_differ_when_nonlinear() -> Finding:
     )
     least = [min(values) for values in leads.values()]
     note = f"The least lead over the linear net is {min(least):+.3f}."
-    return Finding(judged(held=held, not_held=not_held), measured, 5, note=note)
+    values = {f"distance_of_{name}_from_{std:g}": found[name, std] for name, std in found}
+    return Finding(judged(held=held, not_held=not_held), measured, 5, "seeds", values, note=note)
 
 
 def exploding_net(seed: int) -> nn.Sequential:
@@ -200,21 +217,23 @@ def first_step_below(level: float, norm: str, seed: int, steps: int) -> int | No
     return next((step for step, value in enumerate(values[:steps]) if value <= level), None)
 
 
-@law("metainit-f4-l1-faster-than-l2", by_command=True)
+@law("metainit-f4-l1-faster-than-l2", evidence="at initialization", by_command=True)
 def l1_is_faster() -> Finding:
     """Both runs see the same batches of 128; the L2 run ends where the L1 run has reached 0.6."""
     steps = 500
-    reached, l1_first, l2_first = [], 0, 0
+    values: dict[str, list[int | None]] = {"step_of_l1": [], "step_of_l2": []}
+    l1_first = l2_first = 0
     for seed in range(10):
         l1 = first_step_below(0.6, "l1", seed, steps)
         l2 = first_step_below(0.6, "l2", seed, steps if l1 is None else l1 + 1)
-        reached.append(l1)
+        values["step_of_l1"].append(l1)
+        values["step_of_l2"].append(l2)
         l1_first += l1 is not None and l2 is None
         l2_first += l2 is not None and (l1 is None or l2 < l1)
-    known = [step for step in reached if step is not None]
+    known = [step for step in values["step_of_l1"] if step is not None]
     span = f"{min(known)} to {max(known)}" if known else "none"
     measured = (
         f"L1 reaches 0.6 within {steps} steps in {of(len(known), 10)} draws (step {span}), before L2 in "
         f"{of(l1_first, 10)}; L2 does before L1 in {of(l2_first, 10)}"
     )
-    return Finding(judged(held=l1_first >= 9, not_held=l2_first >= 5), measured, 10)
+    return Finding(judged(held=l1_first >= 9, not_held=l2_first >= 5), measured, 10, "draws", values)

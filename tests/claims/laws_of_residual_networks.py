@@ -6,7 +6,7 @@ import itertools
 from functools import cache
 
 import torch
-from law import Finding, held_or_not, judged, law
+from law import Confirmation, Finding, held_or_not, judged, law
 from measured_nets import digits_batch, slope
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -77,28 +77,37 @@ def skip_path_profiles(blocks: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.stack(skip), torch.stack(branch), torch.stack(ratio)
 
 
-@law("skipinit-bn-skip-path-grows-as-sqrt-depth", slow=True)
+@law("skipinit-bn-skip-path-grows-as-sqrt-depth", evidence="at initialization", slow=True)
 def skip_path_grows() -> Finding:
     """In a net of 500 blocks, whose first ones are those of shallower nets: means over draws of the logarithms.
 
     Slopes are over blocks that are evenly spread on a logarithmic scale, from the 8th on for the skip path.
     """
-    skip, branch, ratio = (profile.log().mean(0) for profile in skip_path_profiles(500))
+    profiles = skip_path_profiles(500)
+    skip, branch, ratio = (profile.log().mean(0) for profile in profiles)
     late, after = spread_indices(8, 500), spread_indices(6, 499)
     grows = slope(late.log(), skip[late - 1])
     spread = (branch.max() - branch.min()).exp().item()
     weakens = slope(after.log(), ratio[after - 1])
-    single = [slope(late.log(), one.log()[late - 1]) for one in skip_path_profiles(500)[0]]
+    single = [slope(late.log(), one.log()[late - 1]) for one in profiles[0]]
     measured = (
         f"skip path's deviation grows as l^{grows:.3f}; branches' deviations within a factor of {spread:.2f}; gradient "
         f"through branch over skip path as l^{weakens:.3f}"
     )
     held = abs(grows - 0.5) <= 0.05 and spread < 2 and abs(weakens + 0.5) <= 0.1
     status = judged(held=held, not_held=abs(grows - 0.5) > 0.15 or weakens > -0.25)
-    return Finding(status, measured, DRAWS, (min(single), max(single)), "The interval is that of the first over draws.")
+    values = {
+        "block_of_skip_path": late.tolist(),
+        "deviation_of_skip_path": profiles[0][:, late - 1].tolist(),
+        "geometric_mean_over_draws_of_branch_deviation_at_each_block": branch.exp().tolist(),
+        "block_of_gradient": after.tolist(),
+        "gradient_through_branch_over_skip_path": profiles[2][:, after - 1].tolist(),
+    }
+    note = "The interval is that of the first over draws."
+    return Finding(status, measured, DRAWS, "draws", values, (min(single), max(single)), note)
 
 
-@law("skipinit-failing-schemes-have-equal-paths", slow=True)
+@law("skipinit-failing-schemes-have-equal-paths", evidence="at initialization", slow=True)
 def equal_paths() -> Finding:
     """Slopes and means are those of the mean over draws of the logarithm, over evenly spread blocks of 200."""
     schemes = {
@@ -109,12 +118,16 @@ def equal_paths() -> Finding:
     }
     chosen = spread_indices(1, 200)
     slopes, means = {}, {}
+    values: dict[str, list] = {"block": chosen.tolist()}
     for name, options in schemes.items():
         logs = []
         for seed in range(DRAWS):
             with torch.no_grad():
                 skips, branches, _ = drawn_stage(seed, 200, *options)(digits_batch(SAMPLES, seed, torch.float64)[0])
             logs.append(torch.stack([(b.std() / s.std()).log() for b, s in zip(branches, skips, strict=True)]))
+        key = name.lower().replace(" ", "_")
+        values[f"log_ratio_for_{key}"] = [one[chosen - 1].tolist() for one in logs]
+        values[f"mean_log_ratio_over_all_blocks_for_{key}"] = [one.mean().item() for one in logs]
         profile = torch.stack(logs).mean(0)
         slopes[name], means[name] = slope(chosen.log(), profile[chosen - 1]), profile.mean().exp().item()
     failing = list(schemes)[:3]
@@ -122,7 +135,7 @@ def equal_paths() -> Finding:
     held = held and abs(slopes["BN on the branch"] + 0.5) <= 0.1
     not_held = any(slopes[name] < -0.3 for name in failing)
     measured = "; ".join(f"{name}: slope {slopes[name]:.3f}, mean {means[name]:.2f}" for name in schemes)
-    return Finding(judged(held=held, not_held=not_held), measured, DRAWS)
+    return Finding(judged(held=held, not_held=not_held), measured, DRAWS, "draws", values)
 
 
 def opened(model: nn.Module, batch: tuple[Tensor, Tensor]) -> set[str]:
@@ -132,13 +145,17 @@ def opened(model: nn.Module, batch: tuple[Tensor, Tensor]) -> set[str]:
     return {name for name, p in model.named_parameters() if bool(p.grad.count_nonzero())}
 
 
-@law("gradinit-a1-fixup-first-step-moves-classifier-only")
-def fixup_first_step() -> Finding:
+@law(
+    "gradinit-a1-fixup-first-step-moves-classifier-only",
+    evidence="identity",
+    confirmation=Confirmation("FixUpResNet-32, seed 100", {"depth": 32, "seed": 100}),
+)
+def fixup_first_step(depth: int = 20, seed: int = 0) -> Finding:
     """Steps of SGD at rate 0.1; "others open" where every tensor has a gradient after three steps."""
-    batch = digits_batch(64, 0, torch.float64)
-    model = create_model("resnet", depth=20, norm="none", scheme="fixup", input_shape=(1, 8, 8)).double()
+    batch = digits_batch(64, seed, torch.float64)
+    model = create_model("resnet", depth=depth, norm="none", scheme="fixup", input_shape=(1, 8, 8)).double()
     every = {name for name, _ in model.named_parameters()}
-    initialize(model, "fixup")
+    initialize(model, "fixup", seed=seed)
     counts, optimizer = [], torch.optim.SGD(model.parameters(), lr=0.1)
     first = opened(model, batch)
     seen = set(first)
@@ -146,11 +163,17 @@ def fixup_first_step() -> Finding:
         optimizer.step()
         seen |= opened(model, batch)
         counts.append(len(seen))
-    initialize(model, "kaiming")
+    initialize(model, "kaiming", seed=seed)
     nonzero = opened(model, batch)
     held = first == {"classifier.weight", "classifier.bias"} and seen == every and nonzero == every
     measured = (
         f"{len(first)} of {len(every)} tensors have a gradient at first ({', '.join(sorted(first))}), {counts} "
         f"after 1 to 3 steps, {len(nonzero)} from the start under Kaiming"
     )
-    return Finding(held_or_not(held), measured, 1)
+    values = {
+        "tensors": [len(every)],
+        "names_of_tensors_with_a_gradient_at_first": sorted(first),
+        "tensors_with_a_gradient_after_1_to_3_steps": counts,
+        "tensors_with_a_gradient_at_first_under_kaiming": [len(nonzero)],
+    }
+    return Finding(held_or_not(held), measured, 1, "networks", values)

@@ -67,7 +67,7 @@ def three_spectra(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     }
 
 
-@law("metainit-hessian-fisher-ntk-share-eigenvalues", slow=True)
+@law("metainit-hessian-fisher-ntk-share-eigenvalues", evidence="at initialization", slow=True)
 def shared_eigenvalues() -> Finding:
     """Sorted eigenvalues are compared one by one; a seed counts where all three starts agree, or any pair differs.
 
@@ -81,6 +81,7 @@ def shared_eigenvalues() -> Finding:
     agree = differ = 0
     worst: dict[str, float] = dict.fromkeys(starts, 1.0)
     identity, plain, first = 1.0, [], dict.fromkeys(starts, 1.0)
+    values: dict[str, list[list[float]]] = {}
     for seed in range(5):
         factors = []
         inputs, targets = digits_batch(200, seed, torch.float64)
@@ -95,6 +96,8 @@ def shared_eigenvalues() -> Finding:
             worst[start] = max(worst[start], factor)
             first[start] = max(first[start], *torch.stack([pairs[0][0], 1 / pairs[0][0]]).tolist())
             identity = max(identity, pairs[1].max().item(), (1 / pairs[1]).max().item())
+            for name, eigenvalues in spectra.items():
+                values.setdefault(f"{name.replace(' ', '_').lower()}_from_{start}", []).append(eigenvalues.tolist())
             plain.append((spectra["plain kernel"] / spectra["kernel"]).median().item())
         agree += max(factors) <= 1.2
         differ += max(factors) >= 2
@@ -108,7 +111,7 @@ def shared_eigenvalues() -> Finding:
         f"The largest eigenvalue alone is apart by {alone}. Fisher and weighted kernel differ by at most "
         f"{identity - 1:.1e}; the plain kernel's eigenvalues are {min(plain):.2g} to {max(plain):.2g} times as large."
     )
-    return Finding(judged(held=agree == 5, not_held=differ >= 3), measured, 5, note=note)
+    return Finding(judged(held=agree == 5, not_held=differ >= 3), measured, 5, "seeds", values, note=note)
 
 
 Spectrum = tuple[float, float]
@@ -159,20 +162,26 @@ def medians(values: dict[str, Tensor]) -> str:
     return f"after {', '.join(map(str, STEPS))} steps, median of 5 seeds, {'; '.join(parts)}"
 
 
-@law("metainit-spectrum-eigenvalues-concentrate", by_command=True)
+def lists(values: dict[str, Tensor], name: str) -> dict[str, list]:
+    """Return what a finding stores: the steps, and for each start a list per seed of the value after each of them."""
+    return {"steps": list(STEPS)} | {f"{name}_from_{start}": rows.tolist() for start, rows in values.items()}
+
+
+@law("metainit-spectrum-eigenvalues-concentrate", evidence="at initialization", by_command=True)
 def eigenvalues_concentrate() -> Finding:
     """The fixed real batch has 64 digits."""
     values = along(0)
     held = all(bool((rows[:, -1] < rows[:, 0] / 2).all()) for rows in values.values())
     not_held = any(int((rows[:, -1] > rows[:, 0]).sum()) >= 3 for rows in values.values())
-    return Finding(judged(held=held, not_held=not_held), f"largest |eigenvalue| {medians(values)}", 5)
+    measured = f"largest |eigenvalue| {medians(values)}"
+    return Finding(judged(held=held, not_held=not_held), measured, 5, "seeds", lists(values, "largest_eigenvalue"))
 
 
-@law("metainit-spectrum-gradient-turns-to-flat-directions", by_command=True)
+@law("metainit-spectrum-gradient-turns-to-flat-directions", evidence="at initialization", by_command=True)
 def gradient_turns_to_flat_directions() -> Finding:
     """The same runs."""
     values = along(1)
     held = all(bool((rows[:, -1] < rows[:, 0]).all()) for rows in values.values())
     not_held = any(int((rows[:, -1] > rows[:, 0]).sum()) >= 3 for rows in values.values())
     measured = f"share of |g|^2 in the ten largest directions {medians(values)}"
-    return Finding(judged(held=held, not_held=not_held), measured, 5)
+    return Finding(judged(held=held, not_held=not_held), measured, 5, "seeds", lists(values, "gradient_share"))
