@@ -1,12 +1,14 @@
 """Measure in float64 the loss and gradient at the start of trials that diverged within their first steps.
 
-    python docs/scripts/starts_in_float64.py skipinit_depth weightnorm_depth --write docs/results/starts_in_float64.json
+    python docs/scripts/starts_in_float64.py skipinit_depth skipinit_failures weightnorm_depth \
+      --write docs/results/starts_in_float64.json
 
 A loss that is not finite at step 0 may be an overflow of float32 alone, which says nothing of whether the network could
 be trained. Each network of a packed ledger (docs/results/papers) that diverged at one of the first three steps is built
 and initialized again as its trial was, and takes one forward and one backward pass in training mode over its first
-training batch, in float32 and in float64. Learning rates share a start. Networks that a tuner initialized are left out:
-to tune one again takes as long as its trial.
+training batch, in float32 and in float64. Trials that share a start, such as those of several learning rates, are
+measured once, and what the file has is not measured again. Networks that a tuner initialized are left out: to tune one
+again takes as long as its trial.
 """
 
 from __future__ import annotations
@@ -41,20 +43,20 @@ def main() -> None:
     parser.add_argument("ledgers", nargs="+")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
-    starts: dict[str, dict[str, Any]] = {}
+    known = json.loads(options.write.read_text("utf-8")) if options.write and options.write.exists() else {}
+    measured: dict[str, dict[str, Any]] = {}
     for ledger in options.ledgers:
-        measured: dict[str, dict[str, Any]] = {}
         for record in diverged_records(LEDGERS / f"{ledger}.tar.xz"):
-            spec = TrialSpec.model_validate_json(json.dumps(record["spec"]))
-            start = json.dumps([record["identity"][key] for key in ("architecture", "scheme", "initializer", "seed")])
+            shared = ("architecture", "scheme", "initializer", "dataset", "seed")
+            parts = [record["identity"][key] for key in shared] + [record["spec"]["recipe"]["batch_size"]]
+            start = json.dumps(parts, sort_keys=True)
             if start not in measured:
-                measured[start] = json_values(at_start(spec))
-            starts[record["id"]] = measured[start] | {"ledger": ledger}
-            print(ledger, start, starts[record["id"]], flush=True)
+                spec = TrialSpec.model_validate_json(json.dumps(record["spec"]))
+                measured[start] = known.get(record["id"]) or json_values(at_start(spec))
+            known[record["id"]] = measured[start] | {"ledger": ledger}
+            print(ledger, start, known[record["id"]], flush=True)
     if options.write is not None:
-        known = json.loads(options.write.read_text(encoding="utf-8")) if options.write.exists() else {}
-        content = json.dumps(known | starts, indent=1, sort_keys=True)
-        options.write.write_text(content + "\n", encoding="utf-8")
+        options.write.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def diverged_records(archive: Path) -> list[dict[str, Any]]:
