@@ -165,8 +165,8 @@ def _contradicts(judgement: Mapping[str, Any], verdict: str) -> bool:
 def _strength(judgement: Mapping[str, Any]) -> tuple[bool, bool, int, bool, int]:
     """Return how strong a judgement is.
 
-    The list's conditions stand above others, a decided verdict above an undecided one, training above what is measured
-    at initialization, and more replicates above fewer.
+    The list's conditions outrank others, a decided verdict an undecided one, training a measurement at initialization,
+    and more replicates fewer.
     """
     decided = judgement["counts_as"] in VERDICTS[:2]
     kind = -1 if judgement["evidence"] is None else EVIDENCE.index(judgement["evidence"])
@@ -174,7 +174,7 @@ def _strength(judgement: Mapping[str, Any]) -> tuple[bool, bool, int, bool, int]
 
 
 def published_text(published: Sequence[Mapping[str, Any]]) -> str:
-    """Return the printed numbers in one line, those of one unit together."""
+    """Return the printed numbers in one line, grouped by unit."""
     by_unit: dict[str, list[str]] = {}
     for one in published:
         by_unit.setdefault("" if one["unit"] == "none" else one["unit"], []).append(str(one["value"]))

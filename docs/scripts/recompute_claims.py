@@ -67,9 +67,10 @@ def counted(status: str, conditions: str) -> str:
 
 
 def doubted(trials: Trials, starts: dict[str, Any], faults: list[str]) -> Trials:
-    """Return trials of which nothing is said if they diverged before the first step although float64 holds their start.
+    """Return the trials without the results of those that overflowed: they diverged at step 0 from a sound start.
 
-    A start that is not in `starts` is in doubt too, and a fault.
+    A start is sound if float32 could hold its loss and gradient, measured in float64. One that `starts` lacks is in
+    doubt too, and a fault.
     """
     found, unknown = [], 0
     for trial in trials:

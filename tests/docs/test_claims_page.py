@@ -65,6 +65,17 @@ def rows(page):
 # ---------------------------------------------------------------- What the page says
 
 
+def test_the_readme_has_the_counts_of_the_record(record):
+    verdicts = record["counts"]["verdicts"]
+    held, refuted, undecided = (verdicts[name] for name in ("held", "did not hold", "undecided"))
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        f"Of {record['counts']['claims']} claims of four papers on initialization, {held + refuted + undecided} are "
+        f"judged by the criteria that were listed for them: {held} held, {refuted} did not hold and {undecided} are "
+        "undecided."
+    ) in text
+
+
 def test_the_page_is_as_the_record_is(scripts, record, page):
     assert page == scripts["claims_page"].page(record), "python docs/scripts/claims_page.py --write"
 
