@@ -34,6 +34,7 @@ JUDGED = ("held", "did not hold", "undecided")
 EVIDENCE = ("identity", "at initialization", "trained twin", "trained at the paper's size")
 CONDITIONS = {
     "as listed": "as listed",
+    "replaced": "of the criterion that replaced the list's",
     "harder": "harder than the list's",
     "easier": "easier than the list's",
     "short": "that fall short of the list's",

@@ -33,7 +33,7 @@ from initbench.suite.criteria import AtChance
 from initbench.suite.match import Matcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict
     from initbench.reporting.results import Results
@@ -45,6 +45,7 @@ LAWS, STARTS, LEDGERS = (DOCS / "results" / name for name in ("laws.json", "star
 VERDICTS = ("held", "did not hold", "undecided", "indication", "not run", "cannot be tested here")
 EVIDENCE = ("identity", "at initialization", "trained twin", "trained at the paper's size")
 LARGEST_FLOAT32 = 3.4e38
+LISTED = ("as listed", "replaced")
 SHOWN = 2
 """Groups of a criterion in the line of a claim; the others are unfolded with it."""
 JPEG_COPIES = "JPEG copies of CIFAR-10 have higher errors than the original files."
@@ -72,7 +73,7 @@ def read(path: Path) -> Any:
 def record() -> dict[str, Any]:
     """Return the record: papers, counts, every claim with its evidence, and the log."""
     listed, notes, log = read(LIST), read(NOTES), read(LOG)
-    judgements = judged_by_laws()
+    judgements = judged_by_laws(notes, {entry["claim"] for entry in log if "replaced_by" in entry})
     for path in sorted(LEDGERS.glob("*.yaml")):
         if path.with_suffix(".tar.xz").exists():
             for claim, judgement in judged_by_ledger(path):
@@ -170,7 +171,7 @@ def _strength(judgement: Mapping[str, Any]) -> tuple[bool, bool, int, bool, int]
     """
     decided = judgement["counts_as"] in VERDICTS[:2]
     kind = -1 if judgement["evidence"] is None else EVIDENCE.index(judgement["evidence"])
-    return judgement["conditions"] != "short", decided, kind, judgement["conditions"] == "as listed", judgement["count"]
+    return judgement["conditions"] != "short", decided, kind, judgement["conditions"] in LISTED, judgement["count"]
 
 
 def published_text(published: Sequence[Mapping[str, Any]]) -> str:
@@ -187,14 +188,23 @@ def _value(one: Mapping[str, Any]) -> str:
     return f"{one['value']}{spread} {'' if one['unit'] == 'none' else one['unit']}".strip() + n
 
 
-def judged_by_laws() -> dict[str, list[dict[str, Any]]]:
-    """Return the findings of the laws, by claim."""
-    return {name: [_of_law(name, law)] for name, law in read(LAWS)["laws"].items()}
+def judged_by_laws(notes: Mapping[str, Any], replaced: Container[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the findings of the laws, by claim.
+
+    Args:
+        notes: on the claims, with what each law measures.
+        replaced: the claims whose listed criterion is retired.
+    """
+    return {
+        name: [_of_law(name, law, notes[name]["run"], "replaced" if name in replaced else "as listed")]
+        for name, law in read(LAWS)["laws"].items()
+    }
 
 
-def _of_law(name: str, law: Mapping[str, Any]) -> dict[str, Any]:
+def _of_law(name: str, law: Mapping[str, Any], run: str, conditions: str) -> dict[str, Any]:
     interval = "" if law["interval"] is None else " ({:.3g} to {:.3g})".format(*law["interval"])
     measured = f"{law['measured'].rstrip('.')}{interval}"
+    detail = f"{measured}. {law['note']}" if law["note"] else measured
     counted, confirmation = law["status"], law.get("confirmation")
     if confirmation is not None:
         confirmation = {key: confirmation[key] for key in ("status", "network", "measured")} | {"n": _n(confirmation)}
@@ -208,13 +218,13 @@ def _of_law(name: str, law: Mapping[str, Any]) -> dict[str, Any]:
         "counts_as": counted,
         "direction": None,
         "evidence": law["evidence"],
-        "conditions": "as listed",
-        "differs": law["note"],
-        "run": "measured without training",
+        "conditions": conditions,
+        "differs": "",
+        "run": run,
         "n": _n(law),
         "count": law["n"],
         "measured": measured.partition("; ")[0] + (f" (of {law['part']} alone)" if law.get("part") else ""),
-        "criteria": [{"criterion": "", "status": law["status"], "measured": measured, "refutes": False}],
+        "criteria": [{"criterion": "", "status": law["status"], "measured": detail, "refutes": False}],
         "diverged": [],
         "command": f"python tests/claims/measure_laws.py --only {name}",
         "ledger": "",

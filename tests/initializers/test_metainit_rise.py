@@ -61,6 +61,14 @@ def test_a_peak_from_which_it_comes_back_is_recorded_without_a_warning():
     }
 
 
+def test_fewer_than_ten_steps_have_no_end_to_be_warned_of():
+    record = tuned(swish_resnet(), 7)
+    first, *later = quotients(record)
+    rise = {"from": first, "to": max(later), "at_step": 1 + later.index(max(later)), "end": median(later)}
+    assert record.conditions["rise"] == rise
+    assert rise["end"] > 10 * first
+
+
 def test_a_peak_below_a_hundred_times_the_first_is_no_rise():
     record = tuned(swish_resnet(), 14, momentum=0.5)
     values = quotients(record)

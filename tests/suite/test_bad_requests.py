@@ -53,7 +53,7 @@ CLOSED = "http://127.0.0.1:1"
             ["--set", "initializers.kaiming.steps=2"],
             (
                 "--set initializers.kaiming.steps=2: kaiming has no argument 'steps' "
-                "(valid: distribution, embedding_std, gain, mode)"
+                "(valid: classifier_std, distribution, embedding_std, gain, mode)"
             ),
         ),
         (
