@@ -71,8 +71,8 @@ def _check_spread(suite: Suite, key: Key, criterion: Criterion, trials: Sequence
         if criterion.groups > known:
             raise suite.document.error((*key, "groups"), f"must be at most {known}: each makes so many groups")
     if isinstance(criterion, RateRatio):
-        tuned = () if suite.search is None else tuple(own.key for own in suite.search.ranges)
-        if criterion.rate not in tuned and len({trial.get(criterion.rate) for trial in selected}) < 2:
+        tuned = suite.document.has(("tune", criterion.rate))  # a smoke run plans no search
+        if not tuned and len({trial.get(criterion.rate) for trial in selected}) < 2:
             problem = f"the trials have one value of {dotted((criterion.rate,))}; a ratio needs several"
             raise suite.document.error((*key, "of"), problem)
 

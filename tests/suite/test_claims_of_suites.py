@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from initbench.errors import SuiteError
 from initbench.suite.claims import Claim
 from initbench.suite.smoke import smoke_suite
-from suites import made, planned
+from suites import made, plan_of, planned
 
 TWO = {
     "probes": ["gradient_norm"],
@@ -178,8 +180,10 @@ def test_a_grid_makes_one_trial_of_several_at_its_best():
         planned(**crossed, claims=[claim(RATIO)])
 
 
-def test_a_rate_that_is_tuned_has_several_values():
-    planned(**TWO, tune={"recipe.lr": [0.1, 1.0]}, claims=[claim(RATIO)])
+def test_a_rate_that_is_tuned_has_several_values_in_a_smoke_run_too():
+    suite = made(**TWO, tune={"recipe.lr": [0.1, 1.0]}, claims=[claim(RATIO)])
+    plan_of(suite)
+    plan_of(replace(suite, search=None))  # as --smoke plans it
 
 
 def test_new_kinds_of_criteria_are_planned_and_kept():
