@@ -24,15 +24,46 @@ _WAIT_SECONDS = 0.5
 """How long a driver waits for the lock: `is_locked` holds it for a moment."""
 
 
-@contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; where nothing was written meanwhile, leave no folder.
-
-    Records are put in place by atomic renames, so that even two drivers that could not see each other's lock (it was
-    deleted, or the disk of a network has none) leave whole records, and equal ones.
+class HeldLock:
+    """The lock of a folder while this process holds it.
 
     Args:
-        folder: is made where it does not exist.
+        folder: that is locked.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = self._identity()
+
+    def check(self) -> None:
+        """Check that the folder is the one that was locked, and locked still.
+
+        Raises:
+            InitbenchError: it was moved, emptied or removed, or another driver may be let in.
+        """
+        if self._file is None or self._identity() != self._file:
+            raise InitbenchError(
+                f"{self.folder}: was moved, emptied or removed while this run was writing to it, so the run stops; the "
+                "same command goes on from what is there"
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            stat = (self.folder / LOCK_FILE).stat()
+        except OSError:
+            return None
+        return stat.st_dev, stat.st_ino
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[HeldLock]:
+    """Hold the lock of a folder; if nothing was written meanwhile, leave no folder.
+
+    Records are put in place by atomic renames, so that even two drivers that cannot see each other's lock (the disk of
+    a network has none) leave whole records, and equal ones.
+
+    Args:
+        folder: is made if it does not exist.
 
     Raises:
         InitbenchError: another driver holds it, or the folder cannot be written.
@@ -49,11 +80,12 @@ def lock(folder: Path) -> Iterator[None]:
         why = getattr(error, "strerror", None) or "its file system has no locks; give a folder on another"
         raise InitbenchError(f"{folder}: cannot be written: {why}") from error
     try:
-        yield
+        yield HeldLock(folder)
     finally:
-        if made and set(folder.iterdir()) <= {file}:
-            file.unlink(missing_ok=True)
-            with suppress(OSError):  # another suite may have come into a folder meanwhile
+        # Another suite may have come into a folder meanwhile, or the folder may be gone.
+        with suppress(OSError):
+            if made and set(folder.iterdir()) <= {file}:
+                file.unlink(missing_ok=True)
                 for parent in made:
                     parent.rmdir()
         held.release()

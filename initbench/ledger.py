@@ -2,28 +2,29 @@
 
 One JSON file per trial, ``<suite folder>/trials/<id>.json``, put in place by an atomic rename: a file is whole
 or absent, whatever kills the driver. Resuming is running again what has no finished record. A file that something
-else has damaged is named and never loses the others; the run that tries its trial again keeps it aside.
+else has damaged is named and never loses the others; the run that tries its trial again keeps it aside. A folder that
+is moved, emptied or removed while a run writes to it ends the run.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from initbench.errors import InitbenchError, LedgerError
-from initbench.folder_lock import is_locked, lock
+from initbench.files import check_within, read_text, write_text
+from initbench.folder_lock import HeldLock, is_locked, lock
 from initbench.record_schema import check_record
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
 from initbench.validation import show
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Collection, Iterator, Mapping
 
     from initbench.suite.spec import TrialSpec
 
@@ -124,6 +125,8 @@ class Ledger:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.trials = self.folder / "trials"
+        self._lock: HeldLock | None = None
+        self._last: Path | None = None  # the record that was written last
 
     def path(self, trial_id: str) -> Path:
         """Return where a trial's record is or would be."""
@@ -145,9 +148,15 @@ class Ledger:
         """Write a record by atomic rename; one that was there (of a failed attempt) is replaced.
 
         Raises:
-            InitbenchError: the disk is full, or the folder cannot be written; nothing is half written then.
+            InitbenchError: see `write_file`.
         """
+        if self._lock is not None and self._last is not None and not self._last.exists():
+            raise InitbenchError(
+                f"{self.trials}: was emptied or removed while this run was writing to it, so the run stops; the same "
+                "command runs again what is missing"
+            )
         self.write_file(self.path(record.id), json.dumps(record.to_json(), allow_nan=False))
+        self._last = self.path(record.id)
 
     def write_suite(self, text: str, resolved: Mapping[str, Any]) -> None:
         """Write the suite beside its trials, each file by atomic rename.
@@ -162,24 +171,44 @@ class Ledger:
         self.write_file(self.folder / SUITE_FILE, text)
         self.write_file(self.folder / RESOLVED_FILE, json.dumps(resolved, indent=1, allow_nan=False) + "\n")
 
-    @staticmethod
-    def write_file(path: Path, text: str) -> None:
+    def write_file(self, path: Path, text: str) -> None:
         """Write a file of the suite's folder by atomic rename: it is whole or as it was before.
 
         Raises:
-            InitbenchError: it cannot be written; one line says why.
+            InitbenchError: the disk is full, the folder cannot be written, a link leads out of it, or it is not the one
+                any more that was locked; one line says which.
         """
+        if self._lock is not None:
+            self._lock.check()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _put(path, text)
+            write_text(path, text, self.folder, durable=True)
         except OSError as error:
             raise InitbenchError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+    def check_complete(self, trials: Collection[str]) -> None:
+        """Check that the records of trials are on the disk.
+
+        Args:
+            trials: the ids of those whose records were read or written.
+
+        Raises:
+            InitbenchError: records are gone, or the folder is not the one any more that was locked.
+        """
+        if self._lock is not None:
+            self._lock.check()
+        gone = len(set(trials) - {path.stem for path in self.files()})
+        if gone:
+            raise InitbenchError(
+                f"{self.trials}: {gone} of {len(trials)} records were removed while this run was at work; the same "
+                "command runs these trials again"
+            )
 
     def set_aside(self, trial_id: str) -> Path | None:
         """Give the file of a trial that is no record another name, under which nobody reads it; return that name.
 
         Returns:
-            None where there is no such file.
+            None if there is no such file.
 
         Raises:
             InitbenchError: it cannot be renamed.
@@ -190,6 +219,7 @@ class Ledger:
         names = (path.with_name(f"{path.name}{DAMAGED}{number or ''}") for number in count())
         aside = next(name for name in names if not name.exists())
         try:
+            check_within(path, self.folder)
             return path.rename(aside)
         except OSError as error:
             raise InitbenchError(f"{path}: cannot be renamed: {error.strerror}") from error
@@ -237,34 +267,29 @@ class Ledger:
     def _skipped(self, path: Path, error: Exception) -> str:
         # The folder by its name alone: a report says the same wherever the ledger lies.
         problem = str(error).removeprefix("a record ")
-        return f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}"
+        return visible(f"{self.folder.resolve().name}/{self.trials.name}/{path.name}: {problem}")
 
     def statuses(self, skipped: list[str] | None = None) -> dict[str, Status]:
         """Return the status of every trial that has a record; `skipped` as for `records`."""
         return {record.id: record.status for record in self.records(skipped)}
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Hold the lock that admits one driver per ledger; see `folder_lock.lock`."""
-        return lock(self.folder)
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock that admits one driver per ledger, and write to no other folder meanwhile; see `folder_lock`.
+
+        Raises:
+            InitbenchError: another driver holds it, or the folder cannot be written.
+        """
+        with lock(self.folder) as held:
+            self._lock = held
+            try:
+                yield
+            finally:
+                self._lock = None
 
     def is_locked(self) -> bool | None:
         """Return whether a driver is at work here; nothing is written. None where this system cannot tell."""
         return is_locked(self.folder)
-
-
-def _put(path: Path, text: str) -> None:
-    """Write a file by atomic rename: it is whole or as it was before."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        os.replace(name, path)  # noqa: PTH105  # named as the system call that is atomic
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 class _NotARecordError(Exception):
@@ -279,7 +304,7 @@ def _read(path: Path) -> TrialRecord:
         _NotARecordError: it is none, or not the one that was written.
     """
     try:
-        record = record_of(path.read_text(encoding="utf-8"))
+        record = record_of(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _NotARecordError(f"not a trial record ({' '.join(reason.split())})") from error

@@ -108,7 +108,10 @@ def load_entry_points() -> None:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
-    return str(error).strip().partition("\n")[0]
+    try:
+        return str(error).strip().partition("\n")[0]
+    except Exception:  # noqa: BLE001  # what makes a message may fail, too
+        return "its message cannot be made"
 
 
 def origin(module_name: str) -> str:

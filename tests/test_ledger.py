@@ -127,6 +127,66 @@ def test_a_file_that_is_no_record_is_named_and_loses_no_other(tmp_path, text):
     assert line.startswith(f"{tmp_path.name}/trials/{damaged.name}: not a trial record (")
 
 
+def make_pipe(path):
+    os.mkfifo(path)
+
+
+def make_device(path):
+    path.symlink_to("/dev/zero")
+
+
+def make_huge(path):
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+
+def make_circle(path):
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (make_pipe, "is a pipe, not a file"),
+        (make_device, "is a device, not a file"),
+        (make_huge, "holds 1,099,511,627,776 bytes, more than the 268,435,456 that are read"),
+        (make_circle, "Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
+        (lambda path: path.mkdir(), "is a folder, not a file"),
+    ],
+)
+def test_what_is_no_file_is_never_opened(tmp_path, make, problem):
+    ledger = Ledger(tmp_path)
+    ledger.write(record())
+    make(ledger.path("0" * 64))
+    skipped = []
+    assert list(ledger.records(skipped)) == [record()]
+    assert skipped == [f"{tmp_path.name}/trials/{'0' * 64}.json: not a trial record ({problem})"]
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named_as_people_can_read_it(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.write(record())
+    (ledger.trials / os.fsdecode(b"\xff\x1b[2J.json")).write_text("{}", encoding="utf-8")
+    skipped = []
+    assert list(ledger.records(skipped)) == [record()]
+    assert skipped == [rf"{tmp_path.name}/trials/\xff\x1b[2J.json: not a trial record (it says no schema)"]
+
+
+def test_nothing_is_written_through_a_link_that_leads_out(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "trials").symlink_to(tmp_path / "precious")
+    with pytest.raises(InitbenchError, match=r"cannot be written: lies behind a link that leads out of .*suite"):
+        Ledger(tmp_path / "suite").write(record())
+    assert list((tmp_path / "precious").iterdir()) == []
+    # The folder itself may be a link: it is the one that the user named.
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "named").symlink_to(tmp_path / "elsewhere")
+    Ledger(tmp_path / "named").write(record())
+    assert Ledger(tmp_path / "elsewhere").statuses() == {record().id: "finished"}
+
+
 def test_a_record_under_another_name_is_no_second_one(tmp_path):
     ledger = Ledger(tmp_path)
     ledger.write(record())

@@ -158,6 +158,8 @@ def _matches(role: str, pattern: str) -> list[Path]:
     path = root / Path(pattern).expanduser()
     if _MAGIC.isdisjoint(pattern) or path.exists():  # a file may have such characters in its name
         return [path]
+    if path.parts[:2] == (path.anchor, "**"):
+        raise ArgumentError(f"must name a folder before **, which would search the whole machine, got {pattern}", role)
     # `Path.glob` takes no absolute pattern.
     names = glob.glob(str(Path(pattern).expanduser()), root_dir=root, recursive=True)  # noqa: PTH207
     files = sorted({root / name for name in names if (root / name).is_file()}, key=lambda file: file.as_posix())

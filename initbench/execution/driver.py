@@ -107,7 +107,7 @@ def run_suite(
 
     Raises:
         InitbenchError: nothing to run, data missing, a tracking URI that cannot be right, another driver at work here,
-            or a disk that is full; what has finished is kept.
+            a disk that is full, or a folder that was moved, emptied or removed meanwhile; what has finished is kept.
         LedgerError: the folder has records of another version's schema alone.
         KeyboardInterrupt: as it comes; what has finished is kept.
     """
@@ -140,6 +140,7 @@ def run_suite(
         runner = _Runner(suite, execute, recorder, Job(missing, plugins=plugins, workers=workers), replan)
         try:
             plan = runner.run(plan)
+            recorder.check()
             from initbench.reporting.report import write_report
 
             written = write_report(folder)

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from initbench.ledger import TrialRecord
+from initbench.visible_text import cut, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 # Limits that the suite sets: a trial that exceeds one is to blame itself, wherever it ran.
 TIME_LIMIT, MEMORY_LIMIT = "TimeLimit", "MemoryLimit"
 WORKER_LOST = "WorkerLost"
+# Characters of what an exception says: it may hold a whole file.
+_LONGEST_MESSAGE, _LONGEST_TRACEBACK = 2_000, 50_000
 
 
 def failed_record(
@@ -26,11 +29,15 @@ def failed_record(
     Args:
         spec: what was to run.
         kind: the exception's type, or ``WorkerLost``, ``TimeLimit``, ``MemoryLimit``.
-        message: its message, one line.
-        trace: its traceback.
+        message: its message, one line. Whatever it holds is made visible, and what is too long is cut.
+        trace: its traceback, likewise.
         environment: where it was to run, as far as that is known.
     """
-    error = {"type": kind, "message": message, "traceback": trace}
+    error = {
+        "type": visible(kind),
+        "message": visible(cut(message, _LONGEST_MESSAGE)),
+        "traceback": visible(cut(trace, _LONGEST_TRACEBACK), keep="\n\t"),
+    }
     return TrialRecord(
         id=spec.id,
         spec=spec.model_dump(mode="json"),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError
 from initbench.execution.time_left import TimeLeft
+from initbench.files import read_text
 from initbench.suite.spec import SCHEMA
 
 if TYPE_CHECKING:
@@ -114,11 +115,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
         InitbenchError: it cannot be read, is no such mapping, or another version wrote it.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise InitbenchError(f"{path}: cannot be read ({' '.join(str(error).split())})") from error
+        raise InitbenchError(
+            f"{path}: cannot be read ({getattr(error, 'strerror', None) or ' '.join(str(error).split())})"
+        ) from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise InitbenchError(f"{path}: is not of schema {SCHEMA}, which this version of initbench reads")
     return data

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from initbench.errors import InitbenchError
-from initbench.execution.progress_file import Asked, ProgressFile, write_plan
+from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, write_plan
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.suite.labels import tuned_keys
 from initbench.suite.spec import cell_id
 
@@ -250,6 +251,17 @@ class Recorder:
         if message not in self.told:
             self.told.add(message)
             self.progress.note(message)
+
+    def check(self) -> None:
+        """Check that the ledger has what was recorded, and write again what lies beside the records if it is gone.
+
+        Raises:
+            InitbenchError: records are gone, or the folder is another one.
+        """
+        self.ledger.check_complete(self.statuses)
+        if not all((self.ledger.folder / name).exists() for name in (SUITE_FILE, RESOLVED_FILE, PLAN_FILE)):
+            self.ledger.write_suite(*self.files)
+            self._write_plan()
 
     def close(self, timeout: float = 60.0) -> None:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from initbench.execution.failure import failed_record
 from initbench.execution.process_state import process_state
 from initbench.execution.shared_networks import Initialization
 from initbench.initializers.initialize import initialize
+from initbench.json_values import with_visible_text
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext
@@ -149,8 +150,10 @@ def attempt_trial(
             load_file(plugin)
         kept = None if checkpoints is None else TrialCheckpoints(checkpoints, spec.id, str(device), tell)
         record = run_trial(spec, on_epoch, device, kept, networks)
-        json.dumps(record.to_json(), allow_nan=False)  # what a plug-in measured may be no plain data
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
+        # What a plug-in measured may be no plain data, and what it calls a layer no text that a file can hold.
+        described = {name: getattr(record, name) for name in ("task", "metrics", "history", "initialization", "probes")}
+        record = replace(record, **with_visible_text(described))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, it is this trial's and must not end the sweep
         here = known_environment(torch.device(device).type)
         return failed_record(spec, type(error).__name__, first_line(error), traceback.format_exc(), here)
     return record

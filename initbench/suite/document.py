@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.errors import SuiteError
 from initbench.validation import read_text, show
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,7 @@ _LARGEST_INTEGER = 2**63 - 1
 _TAG = "tag:yaml.org,2002:"
 _COLLECTIONS = {"mapping": "map", "sequence": "seq"}
 _SCALARS = {"null": "null", "bool": "true or false", "int": "an integer of at most 64 bits", "float": "a number"}
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _EMPTY = "is empty; a suite needs name, dataset, architectures and initializers"
 
 
@@ -205,6 +207,7 @@ class _Converter:
             name = key_node.value
             if key_node.id != "scalar" or not name:
                 raise self._error(key, key_node, "a key must be a name")
+            self._check_text(name, key_node, key)
             if name in result:
                 first = self.document.lines.get((*key, name))
                 hint = "" if first is None else f" (first on line {first})"
@@ -219,6 +222,7 @@ class _Converter:
     def _scalar(self, node: Any, tag: str, key: Key) -> Any:
         kind = tag.removeprefix(_TAG)
         if node.id == "scalar" and kind in {"str", "timestamp"}:  # a suite has no dates: `name: 2026-11-21` is a text
+            self._check_text(node.value, node, key)
             return node.value
         if node.id != "scalar" or kind not in _SCALARS:
             raise self._error(key, node, f"the tag {show(tag)} is not allowed; a suite is plain data")
@@ -230,6 +234,12 @@ class _Converter:
         if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
             raise wrong
         return value
+
+    def _check_text(self, text: str, node: Any, key: Key) -> None:
+        """Refuse what no file can hold, and what ends a path or a name for other libraries."""
+        wrong = _UNUSABLE.search(text)
+        if wrong:
+            raise self._error(key, node, f"holds {visible(wrong[0])}, which is no character of a text")
 
     def _remember(self, key: Key, node: Any) -> None:
         if self.lines:

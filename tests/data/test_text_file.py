@@ -292,3 +292,8 @@ class TestRefusals:
         assert 256 < most < 300
         assert load(**arguments, vocabulary=most).outputs == most
         assert refusal_of(ArgumentError, **arguments, vocabulary=most + 1).argument == "vocabulary"
+
+
+def test_a_pattern_does_not_walk_the_whole_machine():
+    with pytest.raises(ArgumentError, match=r"files must name a folder before \*\*"):
+        describe_dataset("text_file", {"files": "/**/*.nothing-here"})

@@ -1,0 +1,126 @@
+"""Files in folders that anybody may have filled.
+
+What is read is looked at first: a regular file of bounded size. What is written is whole or as it was before. Nothing
+is written or removed outside the folder that it belongs to, whatever links lie in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_BYTES = 2**28
+"""Of a file that is read whole; a record of 10,000 steps takes a hundredth of it."""
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
+    """Look at a file before it is opened: to open a pipe may take for ever, and a device has no end.
+
+    Args:
+        path: the file; a link to one is as good.
+        most_bytes: that it may have.
+
+    Raises:
+        OSError: there is none, it is of another kind, or it is larger; `strerror` says which.
+        ValueError: the path holds a null character.
+    """
+    found = os.stat(path)  # noqa: PTH116  # as good for a path that is a text
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise OSError(errno.EINVAL, f"is {kind}, not a file", str(path))
+    if found.st_size > most_bytes:
+        raise OSError(
+            errno.EFBIG, f"holds {found.st_size:,} bytes, more than the {most_bytes:,} that are read", str(path)
+        )
+
+
+def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
+    """Return the text of a file, UTF-8.
+
+    Raises:
+        OSError: see `check_readable`; or it cannot be read.
+        ValueError: it is not UTF-8, or the path holds a null character.
+    """
+    check_readable(path, most_bytes)
+    return Path(path).read_text(encoding="utf-8")
+
+
+def check_within(path: Path, folder: Path) -> None:
+    """Refuse a path that a link leads out of a folder; the last part may be a link, which is replaced or removed.
+
+    Args:
+        path: below `folder`, which may itself be a link.
+        folder: whose files may be written and removed.
+
+    Raises:
+        OSError: its parent, links followed, is not in the folder.
+    """
+    if not path.parent.resolve().is_relative_to(folder.resolve()):
+        raise OSError(errno.EXDEV, f"lies behind a link that leads out of {folder}", str(path))
+
+
+@contextmanager
+def written_whole(path: Path, folder: Path, *, durable: bool = False) -> Iterator[TextIO]:
+    """Open a file to be written, and put it in place by an atomic rename once all of it is there.
+
+    Args:
+        path: in a folder that exists.
+        folder: see `check_within`.
+        durable: bring it to the disk before the rename.
+
+    Raises:
+        OSError: it cannot be written; the error names it.
+    """
+    check_within(path, folder)
+    try:
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        Path(part).chmod(0o644)
+        Path(part).replace(path)
+    except BaseException as error:
+        Path(part).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+def write_text(path: Path, text: str, folder: Path, *, durable: bool = False) -> None:
+    """Write a file by an atomic rename; see `written_whole`."""
+    with written_whole(path, folder, durable=durable) as file:
+        file.write(text)
+
+
+def remove(path: Path, folder: Path) -> None:
+    """Remove a file, or a link in its place; that there is none is no error.
+
+    Args:
+        path: the file, which the caller knows to be the library's.
+        folder: see `check_within`.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    check_within(path, folder)
+    path.unlink(missing_ok=True)

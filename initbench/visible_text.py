@@ -1,0 +1,35 @@
+"""Text that comes from anywhere, such as the message of an exception or the name of a file, for records and readers."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters; those that turn or hide the text around them; line ends that only some readers know; halves of
+# characters, which no file can hold and which Python puts where a file's name is not UTF-8.
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_BYTES_OF_NAMES = range(0xDC80, 0xDD00)  # PEP 383
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Return a text in which every character that is none to look at is written as Python escapes it: ``\x1b``.
+
+    Args:
+        text: of any origin.
+        keep: characters that stay, such as the end of a line.
+    """
+    return _INVISIBLE.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most about `most` characters: its beginning and its end, and how long it was."""
+    if len(text) <= most:
+        return text
+    head = 2 * most // 3
+    return f"{text[:head]} … ({len(text):,} characters) … {text[head - most :]}"
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code in _BYTES_OF_NAMES:
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode() if code < 0xD800 or code > 0xDFFF else f"\\u{code:04x}"
