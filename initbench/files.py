@@ -70,7 +70,7 @@ def check_within(path: Path, folder: Path) -> None:
     Raises:
         OSError: its parent, links followed, is not in the folder.
     """
-    if not path.parent.resolve().is_relative_to(folder.resolve()):
+    if not Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(folder)):  # `resolve` fails in a circle
         raise OSError(errno.EXDEV, f"lies behind a link that leads out of {folder}", str(path))
 
 

@@ -100,7 +100,9 @@ class _Conditions(_Part):
     saturated: bool | None = None
 
 
-class _Probe(_Part):
+class Probe(_Part):
+    """A measurement of a record; `check_probe` checks its values."""
+
     name: str
     kind: Literal["scalar", "curve", "per_layer"]
     unit: str = ""
@@ -129,7 +131,7 @@ class _Record(_Part):
     metrics: dict[str, Any]
     history: list[dict[str, Any]]
     initialization: dict[str, Any]
-    probes: list[_Probe]
+    probes: list[Probe]
     environment: _Environment
     timing: dict[str, Any]
     error: _Error | None
@@ -152,14 +154,14 @@ def check_record(data: Mapping[str, Any]) -> None:
         details = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in details["loc"]) or "the record"
         raise ValueError(f"{place} {explain(details)}") from None
-    _check_nesting(data)
+    check_nesting(data)
     _check_task(data["task"], data["metrics"])
     _check_numbers(data["metrics"], "metrics")
     _check_numbers(data["timing"], "timing", data["timing"])
-    _check_history(data["history"], data["spec"]["recipe"])
+    check_history(data["history"], data["spec"]["recipe"])
     for probe in data["probes"]:
-        _check_probe(probe)
-    _check_initialization(data["initialization"])
+        check_probe(probe)
+    check_initialization(data["initialization"])
     _check_outcome(data)
     _check_identity(data)
 
@@ -193,7 +195,8 @@ def _check_numbers(values: Mapping[str, Any], place: str, needed: Iterable[str] 
             raise ValueError(f"{place}.{name} is required")
 
 
-def _check_history(history: Iterable[Mapping[str, Any]], recipe: Mapping[str, Any]) -> None:
+def check_history(history: Iterable[Mapping[str, Any]], recipe: Mapping[str, Any]) -> None:
+    """Refuse entries that are not of numbers, or of no step of the recipe."""
     trains = recipe["epochs"] > 0 or recipe.get("steps") is not None
     for index, entry in enumerate(history):
         _check_numbers(entry, f"history.{index}", ("step", "epoch"))
@@ -208,7 +211,8 @@ def _is_number(value: Any) -> bool:
     return type(value) is int and -_LARGEST_INTEGER <= value <= _LARGEST_INTEGER
 
 
-def _check_probe(probe: Mapping[str, Any]) -> None:
+def check_probe(probe: Mapping[str, Any]) -> None:
+    """Refuse values that are not those of the measurement's kind."""
     place, kind = f"the probe {show(probe['name'])}", probe["kind"]
     if kind == "scalar":
         _check_numbers({"value": probe.get("value", "nothing")}, place)
@@ -234,7 +238,7 @@ def _check_each(values: Iterable[Any], place: str) -> None:
             raise ValueError(f"{place} must be numbers, got {show(value)}")
 
 
-def _check_initialization(initialization: Mapping[str, Any]) -> None:
+def check_initialization(initialization: Mapping[str, Any]) -> None:
     """Refuse an account of an initialization that a report could not read."""
     kinds: dict[str, type] = {"history": list, "tensors": dict, "cost": dict}
     for name, kind in kinds.items():
@@ -294,7 +298,7 @@ def _within(part: Any, whole: Any) -> bool:
     return bool(part == whole)
 
 
-def _check_nesting(data: Any) -> None:
+def check_nesting(data: Any) -> None:
     """Refuse what is nested so deep that following it would end Python, and integers that no table holds."""
     level: list[Any] = [data]
     for _ in range(_MOST_NESTED):

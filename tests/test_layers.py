@@ -16,6 +16,7 @@ LAYERS = [
     {
         *["errors", "randomness", "validation", "checks", "plugins", "registry", "json_values"],
         *["batch_norms", "batches", "inputs", "metric", "outputs", "preservation", "user_code"],
+        *["files", "visible_text"],
     },
     {"structure"},
     {"architectures", "data", "tasks"},

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import sys
 import tarfile
 from pathlib import Path
@@ -24,6 +25,8 @@ from initbench.reporting.metrics import MEAN_TRAIN_LOSS
 from initbench.reporting.resolved import read_stated
 
 KEPT = ("suite.yaml", "resolved.json")
+# Bytes that an archive may unpack to, ten times as many as the largest one takes.
+MOST_BYTES = 200_000_000
 
 
 def packed(record: dict[str, Any], *, steps: bool = False) -> dict[str, Any]:
@@ -79,16 +82,36 @@ def unpack(archive: Path, folder: Path) -> None:
         folder: where its files are written; it is made.
 
     Raises:
-        ValueError: a file would lie outside the folder, or is no plain file.
+        ValueError: it is no such archive, or a large one; a file would lie outside the folder, or is no plain file.
     """
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            file = (folder / member.name).resolve()
-            content = tar.extractfile(member)
-            if content is None or not file.is_relative_to(folder.resolve()):
-                raise ValueError(f"{archive}: {member.name} is no file of a ledger")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content.read())
+    try:
+        with lzma.open(archive) as file:
+            unpacked = file.read(MOST_BYTES + 1)
+    except (lzma.LZMAError, EOFError) as error:
+        raise ValueError(f"{archive}: is no .tar.xz ({error})") from None
+    if len(unpacked) > MOST_BYTES:
+        raise ValueError(f"{archive}: unpacks to more than {MOST_BYTES // 1_000_000} MB")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
+            contents = {member.name: _content(tar, member) for member in tar}
+    except (tarfile.TarError, RecursionError) as error:
+        raise ValueError(f"{archive}: is no .tar.xz ({error})") from None
+    files = {}
+    for name, content in contents.items():
+        path = (folder / name).resolve()
+        if content is None or folder.resolve() not in path.parents:
+            raise ValueError(f"{archive}: {name} is no file of a ledger")
+        files[path] = content
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    """Return what a plain file holds, None of all else: links lead anywhere, and a sparse file has any size."""
+    plain = member.isreg() and not member.issparse()
+    file = tar.extractfile(member) if plain else None
+    return None if file is None else file.read()
 
 
 if __name__ == "__main__":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initbench.execution.checkpoint_size import largest_checkpoint, sentence
-from initbench.execution.checkpoints import MARK_FILE, CheckpointSettings
+from initbench.execution.checkpoints import CHECKPOINT, PART, CheckpointSettings
+from initbench.execution.marked_folder import MarkedFolder, files_named
+from initbench.files import remove
 from initbench.reporting.formatting import counted
 
 if TYPE_CHECKING:
@@ -37,23 +38,25 @@ class CheckpointFolder:
         self.asked = asked
         self.settings = settings
         self.folder = Path(settings.folder)
+        self.marked = MarkedFolder(self.folder, settings.mark)
 
     @classmethod
     def of(cls, suite: Suite, ledger: Path) -> CheckpointFolder | None:
-        """Return the folder that a suite asks for, None where it asks for none. Nothing is written yet.
+        """Return the folder that a suite asks for, None if it asks for none. Nothing is written yet.
 
         Args:
             suite: whose trials run.
-            ledger: the suite's folder, where checkpoints are where the suite does not say.
+            ledger: the suite's folder, where checkpoints are if the suite does not say.
         """
         asked = suite.checkpoints
         if asked is None:
             return None
-        folder = ledger / "checkpoints" if asked.folder is None else Path(asked.folder).expanduser() / suite.name
-        folder = folder.absolute()
+        # Unlike `Path.expanduser` it leaves the home of a user who does not exist as it is written.
+        above = ledger if asked.folder is None else Path(os.path.expanduser(asked.folder))  # noqa: PTH111
+        marked = MarkedFolder.at((above / ("checkpoints" if asked.folder is None else suite.name)).absolute())
         settings = CheckpointSettings(
-            folder=str(folder),
-            mark=_mark(folder),
+            folder=str(marked.path),
+            mark=marked.mark,
             every_epochs=asked.every_epochs,
             every_seconds=asked.every_seconds,
             keep=suite.keep_checkpoints,
@@ -68,13 +71,12 @@ class CheckpointFolder:
             records: of the ledger, by trial.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / MARK_FILE).write_text(self.settings.mark, encoding="ascii")
+            self.marked.make(parents=self.asked.folder is not None)
         except OSError as error:
             return [f"checkpoints: {self.folder}: {error.strerror}; a trial that is killed starts again"]
         for record in records.values():
             self.ended(record)
-        going_on = sum(any((self.folder / trial.id).glob("step-*.pt")) for trial in missing)
+        going_on = sum(bool(files_named(self.folder / trial.id, CHECKPOINT)) for trial in missing)
         notes = []
         largest = largest_checkpoint(missing)
         if largest is not None and largest >= _LARGE:
@@ -86,21 +88,15 @@ class CheckpointFolder:
 
     def ended(self, record: TrialRecord) -> None:
         """Remove the checkpoints of a trial whose record is in the ledger, if it is a result and they are not kept."""
-        if record.status in _RESULTS and self.settings.keep == "none":
-            shutil.rmtree(self.folder / record.id, ignore_errors=True)
+        folder = self.folder / record.id
+        if record.status not in _RESULTS or self.settings.keep != "none" or not folder.is_dir():
+            return
+        if self.marked.is_there():
+            with suppress(OSError):
+                for path in (*files_named(folder, CHECKPOINT), *files_named(folder, PART)):
+                    remove(path, self.folder)
+                folder.rmdir()
 
     def close(self) -> None:
-        """Remove the folder where nothing is in it."""
-        with suppress(OSError):
-            if all(path.name == MARK_FILE for path in self.folder.iterdir()):
-                (self.folder / MARK_FILE).unlink()
-                self.folder.rmdir()
-
-
-def _mark(folder: Path) -> str:
-    """Return what tells this folder from another one at the same path of another machine."""
-    with suppress(OSError, ValueError):
-        known = (folder / MARK_FILE).read_text(encoding="ascii")
-        if known:
-            return known
-    return secrets.token_hex(16)
+        """Remove the folder if nothing is in it."""
+        self.marked.remove_if_empty()

@@ -2,7 +2,7 @@
 
 ``<folder>/<trial id>/step-<steps>-<SHA-256 of the file>.pt``: the name says which bytes must be in it, since PyTorch
 does not check those that it reads. A file gets its name when it is whole and on the disk; only then its predecessor
-goes.
+goes. One that nobody can go on from is removed, lest each attempt reads it again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import re
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,9 +21,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from initbench.execution.checkpoint_content import CheckpointContent
 from initbench.execution.environment import differences, environment
+from initbench.execution.marked_folder import files_named, read_mark
+from initbench.files import check_readable
 from initbench.plugins import first_line
 from initbench.training.checkpoint import CheckpointError, training_state
+from initbench.visible_text import cut, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +36,14 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Raised when a checkpoint's content changes; one of another format is not gone on from."""
-MARK_FILE = ".folder"
-"""Says which folder it is, so that a worker elsewhere can tell whether the same path is the same folder."""
+CHECKPOINT = re.compile(r"step-([0-9]{9,})-([0-9a-f]{64})\.pt")
+"""The name of a checkpoint."""
+PART = re.compile(r"[0-9]+\.part")
+"""The name of one that is being written, by its writer's process id."""
+# Characters of what is told of one that is not used: some of it may be from the file.
+_LONGEST_REASON = 500
 # Writing checkpoints by time takes at most one part in so many of the time of training.
 _WRITING_SHARE = 20
-_NAME = re.compile(r"step-(\d+)-([0-9a-f]{64})\.pt")
-_PART = ".part"
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class CheckpointSettings:
 
     Attributes:
         folder: of all trials of a suite, an absolute path; the driver has made it.
-        mark: what its file `MARK_FILE` says.
+        mark: what its mark says, see `MarkedFolder`.
         every_epochs: epochs between checkpoints; None to go by time.
         every_seconds: seconds between them; None to go by epochs.
         keep: ``last`` also keeps the network as it is after the last step.
@@ -88,6 +95,7 @@ class TrialCheckpoints:
         # Of the attempts before this one, up to the checkpoint that it goes on from.
         self._spent = 0.0
         self._steps = 0
+        self._loaded: Path | None = None
 
     def load(self) -> None:
         """Look for a checkpoint to go on from; what cannot be used is told and passed over."""
@@ -96,27 +104,25 @@ class TrialCheckpoints:
             self.reachable = False
             self.tell(f"checkpoints: {platform.node()} {problem}; a trial that is killed there begins again")
             return
-        if not self.folder.is_dir():
-            return
-        with suppress(OSError):
-            for path in self.folder.glob(f"*{_PART}"):  # of a writer that was killed
-                path.unlink(missing_ok=True)
-        for path in sorted(self._files(), key=_steps, reverse=True):
+        for part in files_named(self.folder, PART):  # of a writer that was killed
+            _remove(part)
+        # Names are as long as the number of steps, so this is the order of the steps.
+        by_steps = sorted(files_named(self.folder, CHECKPOINT), key=lambda path: (len(path.name), path.name))
+        for path in reversed(by_steps):
             try:
                 content = self._read(path)
-                self.before, self._spent = json.loads(content["before"]), float(content["seconds"])
-                self._steps, self.state = _steps(path), content["training"]
-            except CheckpointError as error:
-                self._ignored(path, str(error))
             except Exception as error:  # noqa: BLE001  # a file may hold anything
-                self._ignored(path, f"it cannot be read: {type(error).__name__}: {first_line(error)}")
+                self._refuse(path, error)
             else:
+                self.before, self._spent, self.state, self._steps = content
+                self._loaded = path
                 return
 
     def discard(self, error: CheckpointError) -> None:
         """Say that what was loaded does not fit; the trial starts again."""
-        self._ignored(self.folder, str(error))
-        self.before, self.state = {}, None
+        assert self._loaded is not None
+        self._refuse(self._loaded, error)
+        self.before, self.state, self._spent, self._loaded = {}, None, 0.0, None
 
     def due(self, epoch: int | None = None, *, last: bool = False) -> bool:
         """See `initbench.training.checkpoint.Checkpoints`."""
@@ -133,7 +139,7 @@ class TrialCheckpoints:
     def save(self, run: TrainingRun) -> None:
         """Keep a training run; where that cannot be done it is told, and what was kept before stays."""
         begun = time.monotonic()
-        part = self.folder / f"{os.getpid()}{_PART}"
+        part = self.folder / f"{os.getpid()}.part"
         try:
             content = {
                 "format": FORMAT,
@@ -144,6 +150,7 @@ class TrialCheckpoints:
                 "training": training_state(run),
             }
             self.folder.mkdir(exist_ok=True)
+            part.unlink(missing_ok=True)  # it may be a link
             self._put(part, content, run.steps)
         except (OSError, RuntimeError, TypeError, ValueError) as error:  # PyTorch says RuntimeError of a full disk
             with suppress(OSError):
@@ -177,62 +184,92 @@ class TrialCheckpoints:
 
     def _put(self, part: Path, content: dict[str, Any], steps: int) -> None:
         """Write a file, give it its name, and remove all others."""
-        with part.open("wb+") as file:
+        with part.open("xb+") as file:
             torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())
             file.seek(0)
             digest = file_digest(file, "sha256").hexdigest()
-        path = self.folder / f"step-{steps:09}-{digest}.pt"
+        path = self.folder / _name(steps, digest)
         part.rename(path)
         _sync_folder(self.folder)
-        for other in self._files():
+        for other in files_named(self.folder, CHECKPOINT):
             if other != path:
-                other.unlink(missing_ok=True)
+                _remove(other)
 
     def _problem(self) -> str | None:
-        """Return why checkpoints cannot be kept by this process, None where they can."""
+        """Return why checkpoints cannot be kept by this process, None if they can."""
         folder = Path(self.settings.folder)
-        try:
-            if (folder / MARK_FILE).read_text(encoding="ascii") != self.settings.mark:
-                return f"has another folder at {folder} than the driver has"
-        except (OSError, ValueError):
+        mark = read_mark(folder)
+        if mark is None:
             return f"does not reach the driver's {folder}"
+        if mark != self.settings.mark:
+            return f"has another folder at {folder} than the driver has"
+        if self.folder.is_symlink():
+            return f"does not follow {self.folder}, which is a link"
         return None if os.access(folder, os.W_OK | os.X_OK) else f"may not write to {folder}"
 
-    def _files(self) -> list[Path]:
-        return [path for path in self.folder.glob("step-*.pt") if _NAME.fullmatch(path.name)]
-
-    def _read(self, path: Path) -> dict[str, Any]:
-        """Return what a file has.
+    def _read(self, path: Path) -> CheckpointContent:
+        """Return what a file of this trial in this environment has.
 
         Raises:
-            CheckpointError: it is damaged, or not of this trial in this environment.
+            CheckpointError: it is damaged, none that was written here, or not of this trial in this environment.
             Exception: it cannot be read.
         """
-        found = _NAME.fullmatch(path.name)
-        assert found is not None
+        check_readable(path, sys.maxsize)
         with path.open("rb") as file:
-            if file_digest(file, "sha256").hexdigest() != found[2]:
+            if file_digest(file, "sha256").hexdigest() != _digest_in(path):
                 raise CheckpointError("it is damaged: its bytes are not those that were written")
             file.seek(0)
-            content: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
-        if content["format"] != FORMAT:
-            raise CheckpointError(f"it is of format {content['format']}, and this version of initbench has {FORMAT}")
-        if content["trial"] != self.trial_id:
-            raise CheckpointError(f"it is of trial {content['trial'][:12]}")
-        written, here = json.loads(content["environment"]), environment(self.device)
+            loaded: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+        if loaded["format"] != FORMAT:
+            raise _ElsewhereError(f"it is of format {loaded['format']}, and this version of initbench has {FORMAT}")
+        if loaded["trial"] != self.trial_id:
+            raise CheckpointError(f"it is of trial {loaded['trial'][:12]}")
+        written, here = json.loads(loaded["environment"]), environment(self.device)
         changed = differences(written, here, "initbench")
         if changed:
-            raise CheckpointError(f"it was written elsewhere ({'; '.join(changed)})")
+            raise _ElsewhereError(f"it was written elsewhere ({'; '.join(changed)})")
+        content = CheckpointContent.of(loaded)
+        if path.name != _name(content.steps, _digest_in(path)):
+            raise CheckpointError(f"it is of step {content.steps}, and its name says another")
         return content
 
-    def _ignored(self, path: Path, why: str) -> None:
-        self.tell(f"checkpoint {path} of trial {self.trial_id[:12]} is not used, and the trial starts again: {why}")
+    def _refuse(self, path: Path, error: Exception) -> None:
+        """Say why a checkpoint is not used, and remove it unless it can be at another time or on another machine."""
+        reason = str(error) if isinstance(error, CheckpointError) else f"it cannot be read: {_described(error)}"
+        shown = visible(cut(" ".join(reason.split()), _LONGEST_REASON))
+        self.tell(f"checkpoint {path} of trial {self.trial_id[:12]} is not used, and the trial starts again: {shown}")
+        if not _may_pass(error):
+            _remove(path)
 
 
-def _steps(path: Path) -> int:
-    return int(path.name.split("-")[1])
+class _ElsewhereError(CheckpointError):
+    """Where a checkpoint was written it can be gone on from."""
+
+
+def _may_pass(error: Exception) -> bool:
+    cause = error.__cause__ or error
+    passing = isinstance(cause, OSError | MemoryError | torch.OutOfMemoryError | _ElsewhereError)
+    return passing or "can't allocate memory" in str(cause)  # PyTorch's RuntimeError, of the CPU's memory
+
+
+def _described(error: Exception) -> str:
+    strerror = error.strerror if isinstance(error, OSError) else None
+    return strerror or f"{type(error).__name__}: {first_line(error)}"
+
+
+def _name(steps: int, digest: str) -> str:
+    return f"step-{steps:09}-{digest}.pt"
+
+
+def _digest_in(path: Path) -> str:
+    return path.stem.rpartition("-")[2]
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

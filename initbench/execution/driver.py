@@ -200,6 +200,8 @@ class _Runner:
         resources, recorder = self.suite.resources, self.recorder
         keeper = NetworkKeeper(recorder.ledger.folder, missing, resources.shared_networks_gb * _GB)
         recorder.networks = keeper
+        if keeper.problem is not None:
+            recorder.note(keeper.problem)
         job = replace(
             self.job,
             trials=missing,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,9 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from initbench.execution.checkpoint_content import check_network
 from initbench.execution.environment import DECISIVE, environment
+from initbench.execution.marked_folder import MarkedFolder, files_named
+from initbench.files import check_readable
 from initbench.registry import reads_optimizer
 from initbench.suite.spec import digest
+from initbench.training.checkpoint import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
     from initbench.suite.spec import TrialSpec
 
 FOLDER = "networks"
+# The network's name, the environment's hash, and of one that is being written its writer's process id.
+_FILE = re.compile(r"([0-9a-f]{64})\.[0-9a-f]{16}\.(?:pt|[0-9]+\.part)")
 # What takes less than this is as soon done anew as read.
 _WORTH_KEEPING_SECONDS = 0.1
 
@@ -51,12 +59,12 @@ class SharedNetworks:
     """The networks that trials of a suite share, as a worker sees them.
 
     Attributes:
-        folder: where they are; made when the first is kept.
+        folder: where they are; a worker that does not see it shares none.
         names: trial id → its network's name, of trials that share one.
         most_bytes: what all networks together may take.
     """
 
-    folder: Path
+    folder: MarkedFolder
     names: Mapping[str, str] = field(repr=False)
     most_bytes: float
 
@@ -73,27 +81,30 @@ class SharedNetworks:
             device: that the network is initialized on.
 
         Returns:
-            What is known of it; None where the network is not there or is not that of this model, which is left as it
-            is then.
+            What is known of it; None if the network is not there or is not that of this model, which is then left as
+            it is.
         """
         path = self._path(spec, device)
-        if path is None or not path.exists():
+        if path is None:
             return None
         try:
+            check_readable(path, sys.maxsize)
             kept = torch.load(path, map_location="cpu", weights_only=True)
-            found = Initialization(json.loads(kept["record"]), float(kept["seconds"]))
+            known = Initialization(json.loads(kept["record"]), kept["seconds"])
+            check_network(known.record, known.seconds)
             own = _tensors(model)
-            if {name: tensor.shape for name, tensor in kept["tensors"].items()} != {n: t.shape for n, t in own.items()}:
+            kinds = {name: kind_of(tensor) for name, tensor in kept["tensors"].items()}
+            if kinds != {name: kind_of(tensor) for name, tensor in own.items()}:
                 return None
         except Exception:  # noqa: BLE001  # a file may hold anything; what it should hold is made anew
             return None
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(kept["tensors"][name])
-        return found
+        return known
 
     def keep(self, spec: TrialSpec, model: nn.Module, device: torch.device, done: Initialization) -> None:
-        """Keep a trial's network for the others that share it, where there is room; that there is none is no failure.
+        """Keep a trial's network for the others that share it, if there is room; that there is none is no failure.
 
         Args:
             spec: the trial.
@@ -108,10 +119,10 @@ class SharedNetworks:
         size = sum(tensor.nbytes for tensor in tensors.values())
         part = path.with_suffix(f".{os.getpid()}.part")
         try:
-            self.folder.mkdir(exist_ok=True)
-            if size + sum(other.stat().st_size for other in self.folder.iterdir()) > self.most_bytes:
+            if size + sum(other.lstat().st_size for other in files_named(self.folder.path, _FILE)) > self.most_bytes:
                 return
-            with part.open("wb") as file:
+            part.unlink(missing_ok=True)  # it may be a link
+            with part.open("xb") as file:
                 torch.save({"tensors": tensors, "record": json.dumps(done.record), "seconds": done.seconds}, file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -122,10 +133,10 @@ class SharedNetworks:
 
     def _path(self, spec: TrialSpec, device: torch.device) -> Path | None:
         name = self.names.get(spec.id)
-        if name is None:
+        if name is None or not self.folder.is_there():
             return None
-        found = environment(device.type)
-        return self.folder / f"{name}.{digest({key: found[key] for key in DECISIVE})[:16]}.pt"
+        here = environment(device.type)
+        return self.folder.path / f"{name}.{digest({key: here[key] for key in DECISIVE})[:16]}.pt"
 
 
 class NetworkKeeper:
@@ -135,18 +146,28 @@ class NetworkKeeper:
         folder: the suite's folder.
         trials: that run.
         most_bytes: what all networks together may take.
+
+    Attributes:
+        problem: why no networks are shared although trials could, in one line; None if they are.
     """
 
     def __init__(self, folder: Path, trials: Iterable[TrialSpec], most_bytes: float) -> None:
-        place = (folder / FOLDER).absolute()
+        marked = MarkedFolder.at((folder / FOLDER).absolute())
         names = {trial.id: network_name(trial) for trial in trials}
         self.left = Counter(names.values())
-        there = {path.name.partition(".")[0] for path in place.glob("*.pt")}  # of a run that was interrupted
+        self.problem: str | None = None
+        there = {_network(path) for path in _files(marked)}  # of a run that was interrupted
         shared = {i: name for i, name in names.items() if self.left[name] > 1 or name in there} if most_bytes else {}
-        self.networks = SharedNetworks(place, shared, most_bytes)
+        if shared:
+            try:
+                marked.make()
+            except OSError as error:
+                self.problem = f"networks: {marked.path}: {error.strerror}; each trial initializes its own network"
+                shared = {}
+        self.networks = SharedNetworks(marked, shared, most_bytes)
         self.saved_seconds = 0.0
         self.saved = 0
-        self._remove_all_but(set(shared.values()))
+        self._remove(there - set(shared.values()))
 
     def finished(self, trial_id: str, timing: Mapping[str, Any]) -> None:
         """Take in that a trial has ended; a network that it was the last to need is removed."""
@@ -156,16 +177,17 @@ class NetworkKeeper:
         if name is not None:
             self.left[name] -= 1
             if not self.left[name]:
-                _remove(self.networks.folder.glob(f"{name}.*"))
+                self._remove({name})
 
     def close(self) -> None:
-        """Remove the folder where it is empty."""
-        with suppress(OSError):
-            self.networks.folder.rmdir()
+        """Remove the folder if nothing is in it."""
+        self.networks.folder.remove_if_empty()
 
-    def _remove_all_but(self, names: set[str]) -> None:
-        if self.networks.folder.is_dir():
-            _remove(path for path in self.networks.folder.iterdir() if path.name.partition(".")[0] not in names)
+    def _remove(self, names: set[str]) -> None:
+        for path in _files(self.networks.folder):
+            if _network(path) in names:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
 
 def network_name(spec: TrialSpec) -> str:
@@ -184,7 +206,9 @@ def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
-def _remove(paths: Iterable[Path]) -> None:
-    for path in list(paths):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+def _files(folder: MarkedFolder) -> list[Path]:
+    return files_named(folder.path, _FILE) if folder.is_there() else []
+
+
+def _network(path: Path) -> str:
+    return path.name.partition(".")[0]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import nn
+
+from initbench.plugins import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +20,13 @@ if TYPE_CHECKING:
 
 # Attributes of a run that are numbers, texts, and lists and mappings of them.
 _PLAIN = ("steps", "samples", "seconds", "history", "evaluations", "first", "names", "sums", "epoch_samples")
+# The state of each optimizer for a parameter: `step` is a number, all else is of the parameter's shape.
+_MOMENTS = {
+    "sgd": {"momentum_buffer"},
+    "signsgd": {"exp_avg"},
+    "adam": {"step", "exp_avg", "exp_avg_sq"},
+    "adamw": {"step", "exp_avg", "exp_avg_sq"},
+}
 
 
 class CheckpointError(Exception):
@@ -76,13 +86,18 @@ def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
 
     Args:
         run: of the same model, recipe, dataset and seed.
-        state: see `training_state`.
+        state: see `training_state`. Its numbers and texts have been checked, as far as that can be done without the
+            run.
 
     Raises:
         CheckpointError: it does not fit; the run is then of no use.
     """
     model, device = run.model, run.dataset.train.device
     try:
+        progress = _checked_progress(run, state["progress"])
+        _check_optimizer(run, state, progress["steps"])
+        if state["batches"]["taken"] != progress["steps"] % len(run.batches):
+            raise ValueError("the batches that were taken are not those of its steps")  # noqa: TRY301
         _copy(dict(model.named_parameters()), state["parameters"])
         _copy(dict(model.named_buffers()), state["buffers"])
         for name, module in _with_extra_state(model).items():
@@ -93,11 +108,50 @@ def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
         torch.set_rng_state(state["global_stream"])
         if device.type == "cuda":
             torch.cuda.set_rng_state(state["device_stream"], device)
-        progress = json.loads(state["progress"])
-        for name in _PLAIN:
-            setattr(run, name, progress[name])
+        for name, value in progress.items():
+            setattr(run, name, value)
     except Exception as error:  # whatever it is, the trial can start again
-        raise CheckpointError(f"it does not fit the trial: {type(error).__name__}: {error}") from error
+        raise CheckpointError(f"it does not fit the trial: {type(error).__name__}: {first_line(error)}") from error
+
+
+def kind_of(tensor: Tensor) -> tuple[torch.Size, torch.dtype, torch.layout, bool]:
+    """Return what must be equal for a tensor to be copied into another one."""
+    return tensor.shape, tensor.dtype, tensor.layout, tensor.is_meta
+
+
+def _checked_progress(run: TrainingRun, text: str) -> dict[str, Any]:
+    """Return what was measured, once it is known to be of such a run."""
+    progress: dict[str, Any] = json.loads(text)
+    if not run.recipe.trains or progress["steps"] > run.schedule.steps:
+        raise ValueError(f"it is of step {progress['steps']}, and the trial has {run.schedule.steps}")
+    metrics = {metric.name for metric in run.task.metrics}
+    evaluations = [*progress["evaluations"], *([] if progress["first"] is None else [progress["first"]])]
+    if not all(metrics <= values.keys() for values in evaluations):
+        raise ValueError("an evaluation lacks metrics of the task")
+    return progress
+
+
+def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> None:
+    """Check the state of the optimizer and of the scheduler: they load any, and would fail in the next step."""
+    kept, own = state["optimizer"], run.optimizer.state_dict()
+    rates = [group["lr"] for group in kept["param_groups"]]
+    if not all(isinstance(rate, float | int) and math.isfinite(rate) for rate in rates):
+        raise ValueError("a learning rate is no number")
+    if [group | {"lr": None} for group in kept["param_groups"]] != [g | {"lr": None} for g in own["param_groups"]]:
+        raise ValueError("other parameter groups")
+    position = {"last_epoch": steps, "_step_count": steps + 1, "_last_lr": rates}
+    if state["scheduler"] != run.scheduler.state_dict() | position:
+        raise ValueError("the position of the scheduler is not that of its steps")
+    parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
+    for index, moments in kept["state"].items():
+        if moments.keys() != _MOMENTS[run.recipe.optimizer]:
+            raise ValueError(f"other moments: {', '.join(map(str, moments))}")
+        for name, tensor in moments.items():
+            if name == "step":
+                if not tensor.is_floating_point() or tensor.shape != () or not 0 <= tensor.item() <= steps:
+                    raise ValueError("the optimizer's steps are not those of the run")
+            elif kind_of(tensor) != kind_of(parameters[index]):
+                raise ValueError(f"{name} is of another shape or type")
 
 
 def _with_extra_state(model: nn.Module) -> dict[str, nn.Module]:
@@ -112,6 +166,6 @@ def _copy(own: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
         raise ValueError(f"other tensors: {', '.join(sorted(own.keys() ^ kept.keys())[:3])}")
     with torch.no_grad():
         for name, tensor in own.items():
-            if (tensor.shape, tensor.dtype) != (kept[name].shape, kept[name].dtype):
+            if kind_of(tensor) != kind_of(kept[name]):
                 raise ValueError(f"{name} is of another shape or type")
             tensor.copy_(kept[name])

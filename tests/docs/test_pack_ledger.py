@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
+import lzma
 import sys
+import tarfile
 from dataclasses import replace
 from typing import get_args
 
@@ -131,3 +134,87 @@ def test_what_refutes_a_claim_is_read_too(script, tmp_path):
     path.write_text(json.dumps(resolved), encoding="utf-8")
     Claim.model_validate(resolved["claims"][0])
     assert script.reads_steps(tmp_path / "run")
+
+
+def archive_of(path, *members):
+    """Write an archive of members of any kind, and return its path."""
+    with tarfile.open(path, "w:xz", preset=0) as tar:
+        for name, fields, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            for field, value in fields.items():
+                setattr(member, field, value)
+            tar.addfile(member, io.BytesIO(content) if content else None)
+    return path
+
+
+def link(name, to, kind=tarfile.SYMTYPE):
+    return name, {"type": kind, "linkname": to}, b""
+
+
+FILE = ("suite.yaml", {}, b"name: made-up")
+NO_FILES = {
+    "a symbolic link": [link("trials", "/")],
+    "a link to itself": [link("a", "a")],
+    "two links in a circle": [link("a", "b"), link("b", "a")],
+    "a link to nothing": [link("a", "gone")],
+    "a hard link": [FILE, link("b", "suite.yaml", tarfile.LNKTYPE)],
+    "a hard link to nothing": [link("b", "gone", tarfile.LNKTYPE)],
+    "a folder": [("trials", {"type": tarfile.DIRTYPE}, b"")],
+    "the folder itself": [(".", {}, b"text")],
+    "a pipe": [("trials", {"type": tarfile.FIFOTYPE}, b"")],
+    "a device": [("zero", {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 5}, b"")],
+    "a sparse file": [("large", {"pax_headers": {"GNU.sparse.size": f"{10**13}", "GNU.sparse.map": "0,1"}}, b"1")],
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_plain_file_is_refused_and_nothing_is_written(script, tmp_path, kind):
+    archive = archive_of(tmp_path / "other.tar.xz", FILE, *NO_FILES[kind])
+    with pytest.raises(ValueError, match=r"other\.tar\.xz: .* is no file of a ledger"):
+        script.unpack(archive, tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+
+
+def large_file(size):
+    member = tarfile.TarInfo("trials/large.json")
+    member.size = size
+    return member.tobuf()
+
+
+def large_header(size):
+    """A header that the reader of an archive takes for its own, and reads whole."""
+    member = tarfile.TarInfo("././@LongLink")
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("header", [large_file, large_header])
+def test_a_small_archive_of_a_large_file_is_not_unpacked(script, tmp_path, header):
+    archive, megabytes = tmp_path / "large.tar.xz", 210
+    with lzma.open(archive, "w", preset=0) as file:
+        file.write(header(megabytes * 10**6))
+        for _ in range(megabytes):
+            file.write(bytes(10**6))
+    assert archive.stat().st_size < 100_000
+    with pytest.raises(ValueError, match=r"large\.tar\.xz: unpacks to more than 200 MB"):
+        script.unpack(archive, tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", lzma.compress(b"no archive"), lzma.compress(bytes(10_240))[:-9]],
+    ids=["nothing", "another file", "another file compressed", "cut off"],
+)
+def test_what_is_no_archive_is_said_in_one_line(script, tmp_path, content):
+    (tmp_path / "other.tar.xz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"other\.tar\.xz: is no \.tar\.xz \(.*\)$"):
+        script.unpack(tmp_path / "other.tar.xz", tmp_path / "folder")
+
+
+def test_every_packed_ledger_of_the_documentation_is_far_below_the_bound(script):
+    archives = sorted((DOCS / "results" / "papers").glob("*.tar.xz"))
+    assert archives
+    for archive in archives:
+        assert len(lzma.decompress(archive.read_bytes())) < script.MOST_BYTES / 10

@@ -1,9 +1,13 @@
-"""Trials that are kept at chosen steps, and end there as if they had been killed."""
+"""Trials that are kept at chosen steps, and end there as if they had been killed; and folders that are anybody's."""
 
 import json
+import signal
+from contextlib import contextmanager
 
-from initbench.execution.checkpoints import MARK_FILE, CheckpointSettings, TrialCheckpoints
+from initbench.execution.checkpoints import CheckpointSettings, TrialCheckpoints
 from initbench.execution.trial import run_trial
+
+MARK_FILE = ".folder"
 
 
 class Killed(BaseException):
@@ -57,3 +61,36 @@ def fail(message):
 def numbers(record):
     """What of a record is bitwise reproducible, as it stands in the ledger."""
     return json.dumps(record.numbers(), sort_keys=True)
+
+
+class HangsError(BaseException):
+    """It waits for what does not come."""
+
+
+@contextmanager
+def seconds(limit):
+    """End what takes longer, such as reading a pipe that nobody writes to."""
+
+    def end(*_):
+        raise HangsError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def contents(folder):
+    """Everything in a folder, by its path."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def precious(folder):
+    """Make a folder in which somebody keeps files; return it and what is in it."""
+    (folder / "sub").mkdir(parents=True)
+    for name in ("thesis.tex", ".hidden", "id_rsa", "half.part", "sub/photo.jpg"):
+        (folder / name).write_text("précieux", encoding="utf-8")
+    return folder, contents(folder)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from interrupted import Killed, KilledAt, numbers, run_killed, settings
+from interrupted import MARK_FILE, Killed, KilledAt, contents, numbers, precious, run_killed, seconds, settings
 
 from initbench.execution import checkpoints as module
-from initbench.execution.checkpoints import MARK_FILE, TrialCheckpoints
+from initbench.execution.checkpoints import TrialCheckpoints
 from initbench.execution.trial import run_trial
+from initbench.record_schema import check_record
 from suites import the_trial
 
 SPEC = the_trial(dataset={"name": "digits", "train_size": 60}, recipe={"epochs": 3, "batch_size": 16, "mixup": 1.0})
@@ -112,6 +113,135 @@ class Command:
         return Path.touch, (Path("done"),)
 
 
+def before(**changed):
+    """Another account of what came before training."""
+
+    def edit(path):
+        kept = json.loads(torch.load(path, weights_only=True)["before"])
+        edited(path, lambda content: content.update(before=json.dumps(kept | changed)))
+
+    return edit
+
+
+def timed(**changed):
+    def edit(path):
+        kept = json.loads(torch.load(path, weights_only=True)["before"])["timing"]
+        before(timing=kept | changed)(path)
+
+    return edit
+
+
+def initialized(**changed):
+    def edit(path):
+        kept = json.loads(torch.load(path, weights_only=True)["before"])["initialization"]
+        before(initialization=kept | changed)(path)
+
+    return edit
+
+
+def kept_as(**changed):
+    return lambda path: edited(path, lambda content: content.update(changed))
+
+
+def progress(**changed):
+    """Another account of the training so far."""
+
+    def edit(content):
+        known = json.loads(content["training"]["progress"])
+        content["training"]["progress"] = json.dumps(known | changed)
+
+    return lambda path: edited(path, edit)
+
+
+def optimizer(edit):
+    return lambda path: edited(path, lambda content: edit(content["training"]["optimizer"]))
+
+
+def without_a_moment(state):
+    state["state"][0].clear()
+
+
+def moments_of_another_shape(state):
+    state["state"][0]["momentum_buffer"] = torch.zeros(3)
+
+
+def moments_without_numbers(state):
+    state["state"][0]["momentum_buffer"] = state["state"][0]["momentum_buffer"].to("meta")
+
+
+def rate_that_is_a_text(state):
+    state["param_groups"][0]["lr"] = "fast"
+
+
+def other_groups(state):
+    state["param_groups"][0]["momentum"] = None
+
+
+def scheduler_elsewhere(path):
+    edited(path, lambda content: content["training"]["scheduler"].update(last_epoch="now"))
+
+
+def batches_without_end(path):
+    edited(path, lambda content: content["training"]["batches"].update(taken=10**9))
+
+
+def far_step(path):
+    progress(steps=10**9)(path)
+    [path] = path.parent.iterdir()
+    renamed(10**9)(path)
+
+
+def renamed(step):
+    return lambda path: path.rename(path.with_name(f"step-{step:09}-{path.stem.rpartition('-')[2]}.pt"))
+
+
+MADE_UP = [
+    (kept_as(before="{}"), "it is no checkpoint: initialization is required"),
+    (kept_as(before="[]"), "it is no checkpoint: "),
+    (kept_as(before=3), "it is no checkpoint: before must be a text, got 3"),
+    (kept_as(seconds=float("nan")), "it is no checkpoint: seconds must be finite, got .nan"),
+    (kept_as(seconds=-1e300), "it is no checkpoint: seconds must be at least "),
+    (kept_as(seconds="6"), "it is no checkpoint: seconds must be a number, got '6'"),
+    (before(probes="none"), "it is no checkpoint: probes must be a list, got 'none'"),
+    (before(probes=[{"name": "norm", "kind": "scalar", "value": "large"}]), "it is no checkpoint: the probe 'norm'"),
+    (timed(data_seconds="long"), "it is no checkpoint: timing.data_seconds must be a number, got 'long'"),
+    (timed(data_seconds=1e308), "it is no checkpoint: timing.data_seconds must be at most "),
+    (timed(norm_probe_seconds=[]), "it is no checkpoint: timing.norm_probe_seconds must be a number, got []"),
+    (timed(**{"\ud800_seconds": 1.0}), "it is no checkpoint: timing "),
+    (initialized(learning_rate_multipliers={"0.weight": "x"}), "it is no checkpoint: initialization.learning_rate"),
+    (initialized(learning_rate_multipliers=None), "it is no checkpoint: initialization.learning_rate_multipliers must"),
+    (initialized(history="long"), "it is no checkpoint: initialization.history must be a list, got 'long'"),
+    (initialized(cost={"forward": 10**30}), "it is no checkpoint: a number must be finite and an integer of at most"),
+    (progress(steps="000000005"), "it is no checkpoint: steps must be an integer"),
+    (progress(steps=6), "it is of step 6, and its name says another"),
+    (far_step, "it does not fit the trial: ValueError: it is of step 1000000000, and the trial has 12"),
+    (renamed(7), "it is of step 5, and its name says another"),
+    (renamed(10**30), "it is of step 5, and its name says another"),
+    (renamed(10**180), "it is of step 5, and its name says another"),
+    (progress(seconds=-1.0), "it is no checkpoint: seconds must be at least 0, got -1.0"),
+    (progress(seconds=5e-324), "it is no checkpoint: so many samples"),
+    (progress(history="long"), "it is no checkpoint: history must be a list, got 'long'"),
+    (
+        progress(history=[{"step": "one", "epoch": 1.0}]),
+        "it is no checkpoint: history.0.step must be",
+    ),
+    (
+        progress(history=[{"step": 1, "epoch": 1, "lr": float("inf")}]),
+        "it is no checkpoint: history.0",
+    ),
+    (progress(evaluations=[{}]), "it does not fit the trial: ValueError: an evaluation lacks metrics of the task"),
+    (progress(first={"error": 10**400}), "it is no checkpoint: an integer has more than 64 bits"),
+    (progress(sums={"loss": "small"}), "it is no checkpoint: sums.loss must be a number"),
+    (optimizer(without_a_moment), "it does not fit the trial: ValueError: other moments"),
+    (optimizer(moments_of_another_shape), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
+    (optimizer(moments_without_numbers), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
+    (optimizer(rate_that_is_a_text), "it does not fit the trial: ValueError: a learning rate is no number"),
+    (optimizer(other_groups), "it does not fit the trial: ValueError: other parameter groups"),
+    (scheduler_elsewhere, "it does not fit the trial: ValueError: the position of the scheduler"),
+    (batches_without_end, "it does not fit the trial: ValueError: the batches that were taken"),
+]
+
+
 def with_a_command(path):
     named_as(path, pickle.dumps(Command()))
 
@@ -130,6 +260,7 @@ def with_a_command(path):
         (of_another_shape, "it does not fit the trial: "),
         (without_a_part, "it does not fit the trial: KeyError"),
         (with_a_command, "it cannot be read: "),
+        *MADE_UP,
     ],
 )
 def test_a_checkpoint_that_cannot_be_gone_on_from_is_named_and_the_trial_starts_again(
@@ -138,14 +269,19 @@ def test_a_checkpoint_that_cannot_be_gone_on_from_is_named_and_the_trial_starts_
     monkeypatch.chdir(tmp_path)
     killed_at(kept, 5)
     damage(the_file(kept))
-    record, told = go_on(kept)
+    with seconds(20):
+        record, told = go_on(kept)
     assert numbers(record) == whole
+    check_record(json.loads(json.dumps(record.to_json())))
     [message] = told
     assert f"of trial {SPEC.id[:12]} is not used, and the trial starts again: {why}" in message
     assert str(Path(kept.folder, SPEC.id)) in message
     assert "\n" not in message
     assert not Path("done").exists()
     assert "resumed_at_step" not in record.timing
+    # Where it was written somebody may go on from it; the others nobody needs to read again.
+    elsewhere = damage in {of_another_format, of_another_processor, of_another_version}
+    assert len(list(Path(kept.folder, SPEC.id).iterdir())) == elsewhere
 
 
 def test_the_checkpoint_of_a_trial_that_started_again_takes_the_place_of_the_damaged_one(kept, whole):
@@ -260,6 +396,85 @@ def test_a_trial_is_kept_by_epochs_or_by_time(tmp_path, monkeypatch):
     for now[0] in (100.0, 159.0, 160.0, 500.0):
         due.append((by_time.due(), by_time.due(7), by_time.due(7, last=True)))
     assert due == [(False, False, False), (False, False, False), (True, True, False), (True, True, False)]
+
+
+def pipe(path):
+    os.mkfifo(path)
+    return "is a pipe, not a file"
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+    return "is a device, not a file"
+
+
+def folder(path):
+    path.mkdir()
+    return "is a folder, not a file"
+
+
+@pytest.mark.parametrize("kind", [pipe, device, folder])
+def test_what_is_no_file_is_not_opened(kind, kept, whole):
+    killed_at(kept, 5)
+    path = the_file(kept)
+    path.unlink()
+    why = kind(path)
+    with seconds(20):
+        record, told = go_on(kept)
+    assert numbers(record) == whole
+    [message] = told
+    assert message.endswith(f" is not used, and the trial starts again: it cannot be read: {why}")
+
+
+def test_too_little_memory_leaves_the_checkpoint_for_the_next_attempt(kept, whole, monkeypatch):
+    killed_at(kept, 5)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: torch.zeros(10**15))
+    _, [message] = go_on(kept)
+    assert "it cannot be read: RuntimeError: " in message
+    monkeypatch.undo()
+    record, told = go_on(kept)
+    assert (numbers(record), told, record.timing["resumed_at_step"]) == (whole, [], 5)
+
+
+def test_a_trials_folder_that_is_a_link_is_not_followed(kept, whole, tmp_path):
+    killed_at(kept, 5)
+    somewhere, content = precious(tmp_path / "precious")
+    for name in (the_file(kept).name, "123.part"):
+        (somewhere / name).write_bytes(b"even that")
+        content[name] = b"even that"
+    the_file(kept).unlink()
+    Path(kept.folder, SPEC.id).rmdir()
+    Path(kept.folder, SPEC.id).symlink_to(somewhere)
+    record, told = go_on(replace(kept, every_seconds=1e-9))
+    assert numbers(record) == whole
+    [message] = told
+    assert f"does not follow {kept.folder}/{SPEC.id}, which is a link; a trial that is killed there beg" in message
+    assert contents(somewhere) == content
+
+
+def test_a_link_in_the_place_of_a_file_that_is_written_is_not_followed(kept, whole, tmp_path):
+    somewhere, content = precious(tmp_path / "precious")
+
+    class Linked(TrialCheckpoints):
+        def due(self, *_, **__):
+            self.folder.mkdir(exist_ok=True)
+            (self.folder / f"{os.getpid()}.part").symlink_to(somewhere / "thesis.tex")
+            return True
+
+    assert numbers(run_trial(SPEC, checkpoints=Linked(kept, SPEC.id, "cpu"))) == whole
+    assert contents(somewhere) == content
+    the_file(kept)
+
+
+def test_what_somebody_puts_beside_the_checkpoints_stays(kept, whole):
+    killed_at(kept, 5)
+    own = the_file(kept)
+    names = {"thesis.tex", "half.part", "step-5.pt", f"copy-{own.name}", f"{own.name}.bak", f"step-5-{'0' * 64}.pt"}
+    for name in names:
+        own.with_name(name).write_text("précieux", encoding="utf-8")
+    record, told = go_on(replace(kept, every_seconds=1e-9))
+    assert (numbers(record), told) == (whole, [])
+    assert {path.name for path in own.parent.iterdir() if path.suffix == ".bak" or path.name in names} == names
 
 
 def test_writing_takes_a_twentieth_of_the_time_at_most(kept, monkeypatch):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from interrupted import contents, precious
 from operations import NoTracking
 
 from initbench.cli import main
@@ -146,6 +147,92 @@ def test_a_folder_that_cannot_be_made_is_said_and_nothing_fails():
     assert {record["status"] for record in numbers().values()} == {"finished"}
 
 
+def link_to_another_folder(checkpoints, somewhere):
+    checkpoints.symlink_to(somewhere)
+    return "is a link, which is not followed"
+
+
+def link_to_another_suites(checkpoints, somewhere):
+    (somewhere / ".folder").write_text("0" * 32, encoding="ascii")
+    return link_to_another_folder(checkpoints, somewhere)
+
+
+def files_of_somebody(checkpoints, _):
+    precious(checkpoints)
+    return "holds files and not initbench's mark, .folder"
+
+
+def mark_that_is_a_link(checkpoints, somewhere):
+    checkpoints.mkdir()
+    (checkpoints / ".folder").symlink_to(somewhere / "thesis.tex")
+    return "holds files and not initbench's mark, .folder"
+
+
+@pytest.mark.parametrize(
+    "obstacle", [link_to_another_folder, link_to_another_suites, files_of_somebody, mark_that_is_a_link]
+)
+@pytest.mark.parametrize("folder", ["runs/long/checkpoints", "scratch/long"])
+def test_what_is_somebody_elses_is_not_touched_and_training_goes_on(obstacle, folder, tmp_path):
+    somewhere, _ = precious(tmp_path / "precious")
+    checkpoints = tmp_path / folder
+    checkpoints.parent.mkdir(parents=True)
+    why = obstacle(checkpoints, somewhere)
+    Path("suite.yaml").write_text(SUITE, encoding="utf-8")
+    for trial_of in plan_of(load_suite("suite.yaml")).trials:
+        (somewhere / trial_of.id).mkdir()
+        (somewhere / trial_of.id / "thesis.tex").write_text("précieux", encoding="utf-8")
+    there, behind = contents(checkpoints), contents(somewhere)
+    asked = "checkpoints: {folder: scratch, every_epochs: 1}\n" if folder.startswith("scratch") else EVERY
+    notes = run(asked).notes
+    assert (contents(checkpoints), contents(somewhere)) == (there, behind)
+    assert {record["status"] for record in numbers().values()} == {"finished"}
+    assert notes[0] == f"checkpoints: {checkpoints}: {why}; a trial that is killed starts again"
+    assert len(notes) == 2  # the worker says it once, for both trials
+    assert notes[1].endswith("; a trial that is killed there begins again")
+
+
+def test_what_somebody_puts_into_a_trials_folder_stays():
+    killed = run(EVERY, at=0.5)
+    trial_folder = Path("runs/long/checkpoints", killed.begun[1])
+    (trial_folder / "thesis.tex").write_text("précieux", encoding="utf-8")
+    (trial_folder / "sub").mkdir()
+    (trial_folder / "7.part").write_text("half", encoding="utf-8")
+    run(EVERY)
+    assert {path.name for path in trial_folder.iterdir()} == {"thesis.tex", "sub"}
+    assert len(numbers()) == 2
+
+
+def test_a_trials_folder_that_is_a_link_is_left_alone(tmp_path):
+    somewhere, content = precious(tmp_path / "precious")
+    killed = run(EVERY, at=0.5)
+    for began in killed.begun:
+        folder = Path("runs/long/checkpoints", began)
+        for path in files(folder):
+            (folder / path).unlink()
+        if folder.is_dir():
+            folder.rmdir()
+        folder.symlink_to(somewhere)
+    notes = run(EVERY).notes
+    assert contents(somewhere) == content
+    [note] = notes
+    assert f"does not follow {Path.cwd()}/runs/long/checkpoints/{killed.begun[1]}, which is a link; " in note
+    assert len(numbers()) == 2
+
+
+def test_the_folder_that_is_asked_for_may_be_a_link(tmp_path):
+    (tmp_path / "disk").mkdir()
+    Path("scratch").symlink_to("disk")
+    run("checkpoints: {folder: scratch, every_epochs: 1}\n", at=0.5)
+    assert len(files("disk/long")) == 1
+    run("checkpoints: scratch\n")
+    assert list(Path("disk").iterdir()) == []
+
+
+def test_a_home_that_nobody_has_is_a_folder_like_another():
+    run("checkpoints: {folder: ~nobody-of-this-name/x, every_epochs: 1}\n", at=0.5)
+    assert len(files("~nobody-of-this-name/x/long")) == 1
+
+
 def test_no_checkpoints_are_asked_for():
     run("checkpoints: null\n", at=0.5)
     assert files() == []
@@ -187,6 +274,10 @@ def test_what_a_suite_says_is_what_is_meant():
         (
             "checkpoints: false",
             "7: checkpoints: must be a folder or a mapping {every_minutes: ...}, or null for none, got false",
+        ),
+        (
+            'checkpoints: {folder: "a\\0b"}',
+            "7: checkpoints.folder: holds \\x00, which is no character of a text",
         ),
         ("keep_checkpoints: all", "7: keep_checkpoints: must be one of none, last; got 'all'"),
         (
