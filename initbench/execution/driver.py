@@ -227,9 +227,10 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
     from initbench.reporting.report import write_report
 
     if any(recorder.ledger.trials.glob("*.json")):
+        begun = time.monotonic()
         recorder.progress.note("interrupted: writing the report of what has finished; once more ends at once")
         write_report(folder)
-        recorder.close(_SECONDS_TO_WIND_UP)
+        recorder.close(max(begun + _SECONDS_TO_WIND_UP, time.monotonic() + 1))
 
 
 def _statuses(records: Mapping[str, TrialRecord]) -> dict[str, str]:

@@ -263,11 +263,11 @@ class Recorder:
             self.ledger.write_suite(*self.files)
             self._write_plan()
 
-    def close(self, timeout: float = 60.0) -> None:
+    def close(self, deadline: float | None = None) -> None:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it.
 
         Args:
-            timeout: see `TrackingThread.close`.
+            deadline: see `TrackingThread.close_by`; None waits as long as MLflow takes what it lacks.
         """
         from initbench.tracking.level import Level
 
@@ -281,7 +281,7 @@ class Recorder:
                 if self.labels.of(record) != before.of(record):
                     self.tracking.put(record, self.labels.of(record))
             self.tracking.put_suite()
-            problems = self.tracking.close(timeout)
+            problems = self.tracking.close() if deadline is None else self.tracking.close_by(deadline)
             for problem in problems:
                 self.progress.note(problem)
             if not problems:

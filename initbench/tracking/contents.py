@@ -20,6 +20,7 @@ from initbench.suite.labels import (
     value_text,
     with_scheme,
 )
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -78,7 +79,7 @@ def run_name(record: TrialRecord, labels: Mapping[str, str]) -> str:
     that tunes the name says what was tried, ``· search lr=0.01``, or which protocols come to it, ``· own, shared``.
     """
     name = f"{labels['initializer']} · {labels['place']} · seed {record.spec['seed']}"
-    return " · ".join(filter(None, [name, _tuned(record.spec)]))
+    return visible(" · ".join(filter(None, [name, _tuned(record.spec)])))
 
 
 def _tuned(spec: Mapping[str, Any]) -> str:
@@ -118,7 +119,8 @@ def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
         result |= {"task": record.task["name"], "metric": record.task["primary"]}
     if record.error:
         result["error"] = _text(f"{record.error.get('type')}: {record.error.get('message')}")
-    return result | {key: _text(labels[key]) for key in ("architecture", "initializer", "dataset")}
+    result |= {key: labels[key] for key in ("architecture", "initializer", "dataset")}
+    return {key: _text(value) for key, value in result.items()}
 
 
 def parameters(record: TrialRecord) -> dict[str, str]:
@@ -207,5 +209,6 @@ def _with_arguments(
 
 
 def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    # A database refuses half characters, which a record may hold, and some refuse the null character.
+    text = visible(value, keep="\t\n") if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."

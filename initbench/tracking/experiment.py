@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError, LedgerError
+from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord, record_of
 from initbench.reporting.frame import slim
 from initbench.reporting.resolved import read_compare, read_incompatible, read_tune
@@ -64,8 +65,9 @@ def read_experiment(name: str, uri: str) -> Source:
                 except (OSError, ValueError, RecursionError, LedgerError, MlflowException) as error:
                     other_formats = other_formats or (error if isinstance(error, LedgerError) else None)
                     skipped.append(f"mlflow:{name}, run {run.info.run_name!r} ({run.info.run_id}): {_reason(error)}")
-        suite_file = Path(folder) / SUITE_FILE
-        suite_text = suite_file.read_text(encoding="utf-8") if suite_file.exists() else ""
+        suite_file, suite_text = Path(folder) / SUITE_FILE, ""
+        with suppress(OSError, ValueError):  # a report can do without
+            suite_text = read_text(suite_file)
         compare, incompatible, tune = read_compare(folder), read_incompatible(folder), read_tune(folder)
     if not records and other_formats is not None:
         raise LedgerError(f"MLflow at {shown_uri(uri)}: experiment {name!r}: {other_formats}")
@@ -92,7 +94,7 @@ def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
     if digest is None:
         raise ValueError("half written; initbench sync writes it anew")
     path = Path(client.download_artifacts(run.info.run_id, contents.RECORD_FILE, folder))
-    record = record_of(path.read_text(encoding="utf-8"))
+    record = record_of(read_text(path))
     if contents.record_digest(record) != digest:
         raise ValueError("its record is not the one that its digest tells of")
     return record

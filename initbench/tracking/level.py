@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from initbench.files import read_text, write_text
 from initbench.tracking.uri import sqlite_path
 
 if TYPE_CHECKING:
@@ -42,17 +44,21 @@ class Level:
             labels: as from `initbench.tracking.contents.trial_labels`.
         """
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads(read_text(self._path))
+        except (OSError, ValueError, RecursionError):
             return False
         mark = self._mark(labels)
         return mark is not None and found == mark
 
     def keep(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Say that MLflow has every record, with these labels, and that nothing is being written to it."""
+        """Say that MLflow has every record, with these labels, and that nothing is being written to it.
+
+        A mark that cannot be written is none: the next run compares.
+        """
         mark = self._mark(labels)
         if mark is not None:
-            self._path.write_text(json.dumps(mark), encoding="utf-8")
+            with suppress(OSError):
+                write_text(self._path, json.dumps(mark), self._ledger.folder)
 
     def _mark(self, labels: Mapping[str, Mapping[str, str]]) -> dict[str, str] | None:
         if self._store is None:

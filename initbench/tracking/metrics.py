@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from initbench.tracking.contents import SATURATED, clean_name
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +77,7 @@ def layer_table(record: TrialRecord) -> str:
             rows.writerow(
                 [clean_name(names[layer]), step, layer, "" if value is None else value, probe.get("unit", "")]
             )
-    return text.getvalue() if measured else ""
+    return visible(text.getvalue(), keep="\t\n") if measured else ""
 
 
 def _result(record: TrialRecord) -> dict[str, Any]:

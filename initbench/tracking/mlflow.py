@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from initbench.errors import InitbenchError
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
@@ -21,7 +22,9 @@ from initbench.reporting.formatting import counted
 from initbench.tracking import contents
 from initbench.tracking.client import active_runs, connect, errors_of_one_line
 from initbench.tracking.metrics import LAYERS_FILE, layer_table, metrics
+from initbench.tracking.store_file import check_stays, leads_out
 from initbench.tracking.uri import default_tracking_uri, is_server
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,6 +38,7 @@ Written = Literal["written", "unchanged", "replaced", "relabelled"]
 MOST_REFUSED = 3
 """After so many trials that a store refuses one after another it is taken for one that does not answer."""
 T = TypeVar("T")
+_ARTIFACTS = "mlartifacts"
 # MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
 _METRICS_PER_CALL = 900
 _PARAMETERS_PER_CALL = 100
@@ -69,8 +73,10 @@ class MlflowTracker:
     def __init__(self, folder: str | Path, uri: str, suite_name: str) -> None:
         self._folder = Path(folder).resolve()
         self._uri = uri
-        self._suite_name = suite_name
+        self._suite_name = visible(suite_name)
         with errors_of_one_line(self._uri):
+            if not is_server(uri):
+                check_stays(self._folder / _ARTIFACTS)
             self._client = connect(uri)
             self._experiment_id = self._find_or_create_experiment()
 
@@ -119,19 +125,22 @@ class MlflowTracker:
         """Write what the folder says of the suite as artifacts of the run named ``report``, over what is there.
 
         That is the suite file, as written and resolved, and the report, whose ``index.html`` MLflow renders, with its
-        CSVs.
+        CSVs. What else lies in the folder, or what a link there leads to, is not passed on.
 
         Raises:
             InitbenchError: MLflow refuses.
         """
+        from initbench.reporting.manifest import written_files
+
         with errors_of_one_line(self._uri):
-            run_id = self._report_run().info.run_id
-            for file in (SUITE_FILE, RESOLVED_FILE):
-                if (self._folder / file).exists():
-                    self._client.log_artifact(run_id, str(self._folder / file))
-            if (self._folder / contents.REPORT).exists():
-                self._client.log_artifacts(run_id, str(self._folder / contents.REPORT), contents.REPORT)
-            self._client.set_terminated(run_id)
+            run = self._report_run()
+            self._check_artifacts(run)
+            suite = [self._folder / name for name in (SUITE_FILE, RESOLVED_FILE)]
+            files = [file for file in suite if file.is_file() and not leads_out(file)]
+            for file in [*files, *written_files(self._folder / contents.REPORT)]:
+                place = file.parent.relative_to(self._folder).as_posix()
+                self._client.log_artifact(run.info.run_id, str(file), None if place == "." else place)
+            self._client.set_terminated(run.info.run_id)
 
     def _report_run(self) -> Run:
         query = f"tags.`{contents.KIND}` = '{contents.REPORT}'"
@@ -200,7 +209,19 @@ class MlflowTracker:
         return experiment.experiment_id
 
     def _artifacts(self) -> str:
-        return (self._folder / "mlartifacts").as_uri()
+        return (self._folder / _ARTIFACTS).as_uri()
+
+    def _check_artifacts(self, run: Run) -> None:
+        """Refuse a run of this folder's store, or with artifacts in this folder, that keeps them out of the folder."""
+        location = run.info.artifact_uri
+        if self._uri == default_tracking_uri(self._folder) or location.startswith(self._artifacts()):
+            parts = urlsplit(location)
+            path = Path(unquote(parts.path)).resolve()
+            if parts.scheme != "file" or not path.is_relative_to(self._folder):
+                raise InitbenchError(
+                    f"{self._folder}: MLflow's run {run.info.run_name!r} keeps its artifacts out of this folder, in "
+                    f"{location}; delete mlflow.db and {_ARTIFACTS} and run: initbench sync {self._folder}"
+                )
 
     def _refuse_moved_store(self, experiment: Experiment) -> None:
         """MLflow keeps absolute paths: the store of a folder that was moved would write to where it came from."""

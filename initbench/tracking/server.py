@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 from urllib.parse import urlencode
 
 from initbench.errors import InitbenchError
+from initbench.tracking.store_file import check_regular, check_stays
 from initbench.tracking.uri import is_server, shown_uri, sqlite_path
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
         _say(f"MLflow is a server already: {shown_uri(uri)}")
         return
     path = sqlite_path(uri)
-    if path is not None and not path.exists():
-        raise InitbenchError(f"no runs yet in {folder}: initbench run SUITE first")
+    if path is not None:
+        if not path.exists():
+            raise InitbenchError(f"no runs yet in {folder}: initbench run SUITE first")
+        check_stays(path)
+        check_regular(path)
     chosen = _free_port(host, port)
     if port not in {0, chosen}:
         _say(f"port {port} is in use, {chosen} is taken instead")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.plugins import first_line
+from initbench.reporting.formatting import counted
 from initbench.tracking.uri import shown_uri, without_secrets
 
 if TYPE_CHECKING:
@@ -18,17 +20,23 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.tracking.mlflow import MlflowTracker
 
-    Write = Callable[[MlflowTracker], object]
-
 _SECONDS_UNTIL_ASKED_AGAIN = 30.0
+
+
+class _Write(NamedTuple):
+    """Something to write, and which trial that is, if it is one: ``number`` of those that were put."""
+
+    call: Callable[[MlflowTracker], object]
+    number: int = 0
+    trial: str | None = None
 
 
 class TrackingThread:
     """A thread that owns a `MlflowTracker` and does what it is given, in order.
 
     Importing MLflow and creating the store, some seconds, happen in the thread. Nothing that fails here stops a suite:
-    the ledger is the truth, errors are kept for `close`, and ``initbench sync`` repairs. A store that does not answer
-    is asked again only after a while; what was to be written meanwhile is left to ``initbench sync``.
+    the ledger is the truth, errors are kept for `close` and `close_by`, and ``initbench sync`` repairs. A store that
+    does not answer is asked again only after a while; what was to be written meanwhile is left to ``initbench sync``.
 
     Args:
         folder, uri, suite_name: as for `MlflowTracker`.
@@ -38,9 +46,13 @@ class TrackingThread:
         self._folder = folder
         self._uri = uri
         self._suite_name = suite_name
-        self._writes: queue.Queue[Write | None] = queue.Queue()
+        self._writes: queue.Queue[_Write | None] = queue.Queue()
+        self._deadline = math.inf
         self._errors: list[str] = []
         self._done = 0
+        # The number of each trial's last write, as put and as written. A trial that is put again has another label.
+        self._put: dict[str, int] = {}
+        self._written: dict[str, int] = {}
         # A daemon: a store that hangs must not keep the process alive after `close` has given up. Python waits at its
         # end for the threads of a ThreadPoolExecutor, which would otherwise do.
         self._thread = threading.Thread(target=self._work, name="initbench-tracking", daemon=True)
@@ -54,23 +66,25 @@ class TrackingThread:
         from initbench.ledger import Ledger
 
         ledger, trial_id = Ledger(self._folder), record.id
+        number = self._put[trial_id] = self._put.get(trial_id, 0) + 1
         if ledger.path(trial_id).exists():
-            self._writes.put(lambda tracker: tracker.log(ledger.read(trial_id), labels))
+            self._writes.put(_Write(lambda tracker: tracker.log(ledger.read(trial_id), labels), number, trial_id))
         else:
-            self._writes.put(lambda tracker: tracker.log(record, labels))
+            self._writes.put(_Write(lambda tracker: tracker.log(record, labels), number, trial_id))
 
     def put_suite(self) -> None:
         """Have the suite file and the report written: `MlflowTracker.log_suite`."""
-        self._writes.put(lambda tracker: tracker.log_suite())
+        self._writes.put(_Write(lambda tracker: tracker.log_suite()))
 
     def close(self, timeout: float = 60.0) -> list[str]:
-        """Wait until everything is written.
+        """Wait until everything is written, as long as that goes on.
 
         Args:
             timeout: give up once nothing was written for so many seconds.
 
         Returns:
-            One line that says what went wrong and how to repair it; none where everything is written.
+            One line that says what went wrong and how to repair it; none if everything is written. It says that the
+            ledger is complete, which is for the caller to know.
         """
         self._writes.put(None)
         before = -1
@@ -82,9 +96,29 @@ class TrackingThread:
             problems.append(f"MLflow at {shown_uri(self._uri)} has answered nothing for {timeout:g} seconds")
         if not problems:
             return []
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        repair = f"the ledger is complete, MLflow is not; to repair it: initbench sync {self._folder}"
-        return [f"{problems[0]}{more}; {repair}"]
+        return [f"{_first(problems)}; the ledger is complete, MLflow is not; {self._repair()}"]
+
+    def close_by(self, deadline: float) -> list[str]:
+        """Wait until everything is written or the time is up: then nothing more is, whatever waits.
+
+        What is being written at that moment is not waited for. A process that ends then leaves a trial half written,
+        which ``initbench sync`` and the next run write anew.
+
+        Args:
+            deadline: a time of `time.monotonic`.
+
+        Returns:
+            One line that says what is missing and how to repair it; none if everything is written.
+        """
+        self._deadline = deadline
+        self._writes.put(None)
+        self._thread.join(max(0.0, deadline - time.monotonic()))
+        missing = sum(self._written.get(trial) != number for trial, number in self._put.items())
+        problems = list(dict.fromkeys(self._errors))
+        if not (missing or problems or self._thread.is_alive()):
+            return []
+        reason = _first(problems) if problems else "there was no time left"
+        return [f"{reason}; MLflow may lack {counted(missing, 'trial') if missing else 'the report'}; {self._repair()}"]
 
     def abandon(self) -> None:
         """Write nothing more than what is being written, and do not wait for it."""
@@ -93,20 +127,34 @@ class TrackingThread:
                 self._writes.get_nowait()
         self._writes.put(None)
 
+    def _repair(self) -> str:
+        return f"to repair it: initbench sync {self._folder}"
+
+    def _is_late(self) -> bool:
+        return time.monotonic() >= self._deadline
+
     def _work(self) -> None:
         from initbench.tracking.mlflow import MOST_REFUSED, MlflowTracker
 
         tracker: MlflowTracker | None = None
         in_a_row, asked_again_at = 0, 0.0
-        while (write := self._writes.get()) is not None:
+        while (write := self._writes.get()) is not None and not self._is_late():
             if time.monotonic() >= asked_again_at:
                 try:
                     tracker = tracker or MlflowTracker(self._folder, self._uri, self._suite_name)
-                    write(tracker)
+                    if self._is_late():  # the store was being made
+                        return
+                    write.call(tracker)
                     in_a_row = 0
+                    if write.trial is not None:
+                        self._written[write.trial] = write.number
                 except Exception as error:  # noqa: BLE001  # whatever it is, the suite goes on and `close` tells
                     self._errors.append(without_secrets(first_line(error), self._uri))
                     in_a_row += 1
                     if tracker is None or in_a_row == MOST_REFUSED:
                         in_a_row, asked_again_at = 0, time.monotonic() + _SECONDS_UNTIL_ASKED_AGAIN
             self._done += 1
+
+
+def _first(problems: list[str]) -> str:
+    return f"{problems[0]} (and {len(problems) - 1} more)" if len(problems) > 1 else problems[0]

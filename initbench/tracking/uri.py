@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, quote, quote_plus, unquote, urlsplit
 
 from initbench.errors import InitbenchError
+from initbench.tracking.store_file import check_regular, leads_out
 
 TIMEOUT_SECONDS = 5.0
 _DATABASE_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
@@ -23,7 +24,15 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 
 def default_tracking_uri(folder: str | Path) -> str:
     """Return the URI of the SQLite store beside the ledger in `folder`."""
-    return f"{_SQLITE}{Path(folder).resolve() / 'mlflow.db'}"
+    return sqlite_uri(Path(folder).resolve() / "mlflow.db")
+
+
+def sqlite_uri(path: Path) -> str:
+    """Return the URI of a SQLite file."""
+    text = str(path)
+    # SQLAlchemy decodes ``%41``, and to it ``?`` ends the path. MLflow decodes nothing where it makes the folder that
+    # the path names, so the slashes are encoded too: it then sees no folder.
+    return _SQLITE + (quote(text, safe="") if {"?", "%"} & set(text) else text)
 
 
 def resolve_tracking_uri(folder: str | Path, option: str | None = None) -> str:
@@ -42,8 +51,8 @@ def is_server(uri: str) -> bool:
 
 
 def sqlite_path(uri: str) -> Path | None:
-    """Return the file of a SQLite URI, None for any other URI."""
-    return Path(uri.removeprefix(_SQLITE).partition("?")[0]) if uri.startswith(_SQLITE) else None
+    """Return the file that SQLAlchemy opens for a SQLite URI, None for any other URI."""
+    return Path(unquote(uri.removeprefix(_SQLITE).partition("?")[0])) if uri.startswith(_SQLITE) else None
 
 
 class StoreUnreachableError(InitbenchError):
@@ -122,7 +131,7 @@ def check_tracking_uri(uri: str) -> None:
     elif scheme in _DATABASE_PORTS:
         _check_database(uri, parts, _DATABASE_PORTS[scheme])
     elif scheme in {"", "file"} or len(scheme) == 1:  # a single letter is a drive of Windows
-        hint = f"{_SQLITE}{Path(uri.removeprefix('file://')).absolute() / 'mlflow.db'}"
+        hint = sqlite_uri(Path(uri.removeprefix("file://")).absolute() / "mlflow.db")
         raise InitbenchError(
             f"tracking URI {shown_uri(uri)}: MLflow no longer keeps runs in a folder of files; use {hint}"
         )
@@ -140,7 +149,9 @@ def _check_sqlite(uri: str) -> None:
     if path.is_dir():
         raise InitbenchError(f"tracking URI {uri}: {path} is a folder; name a file in it")
     try:
-        if path.exists():
+        # The tracker refuses a link out of its folder, and the trials run on.
+        if path.exists() and not leads_out(path):
+            check_regular(path)
             # SQLite writes its journal beside the file, so the folder must be writable too.
             _require_writable(uri, path)
             with path.open("rb") as file:

@@ -40,7 +40,7 @@ class NoTracking:
 
     def __init__(self, *_):
         self.put = self.put_suite = self.abandon = lambda *_: None
-        self.close = lambda *_: []
+        self.close = self.close_by = lambda *_: []
 
 
 def without_the_rest(monkeypatch):

@@ -249,6 +249,77 @@ def test_a_store_that_is_locked_does_not_stop_the_sweep_and_sync_makes_it_level(
     assert runs_in(default_tracking_uri(home)) == sorted(numbers(home))
 
 
+@pytest.mark.slow
+def test_a_disk_that_fills_while_mlflow_is_written_is_one_note_and_sync_makes_it_level(tmp_path):
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    with disk(tmp_path / "disk", "1300k") as folder:  # an empty store has 0.9 MB
+        store = default_tracking_uri(folder)
+        out, err = initbench(*RUN, "--tracking-uri", store, cwd=tmp_path)
+        assert err == ""
+        [told] = [line for line in out.splitlines() if "MLflow at" in line]
+        assert told.startswith(f"note: MLflow at {store}: (sqlite3.OperationalError) database or disk is full")
+        assert told.endswith("the ledger is complete, MLflow is not; to repair it: initbench sync runs/small")
+        assert len(runs_in(store)) < TRIALS
+        assert mount("-o", "remount,size=32m", str(folder))
+        initbench("sync", "runs/small", "--tracking-uri", store, cwd=tmp_path)
+        assert runs_in(store) == sorted(numbers(tmp_path / "runs/small"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["what?", "a%41b"])
+def test_a_folder_of_any_name_is_run_synced_read_back_and_served(name, tmp_path):
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("seeds: 6", "seeds: 1"))
+    out, _ = initbench(*RUN, "--out", name, cwd=tmp_path)
+    assert "note: " not in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "suite.yaml"])
+    home = tmp_path / name / "small"
+    store = default_tracking_uri(home)
+    assert runs_in(store) == sorted(numbers(home))
+    out, _ = initbench("sync", home, cwd=tmp_path)
+    assert out == "MLflow: 4 unchanged\n"
+    out, _ = initbench("report", "--from", "mlflow:small", "--tracking-uri", store, "--out", "read", cwd=tmp_path)
+    # The experiment's page is told only where the server finds the experiment.
+    with start("ui", home, "--port", 0, cwd=tmp_path) as served:
+        line = served.stdout.readline()
+        served.terminate()
+    assert "/#/experiments/1/" in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "read", "suite.yaml"])
+
+
+SLOW_STORE = """
+import time
+from initbench.__main__ import main
+from initbench.tracking.mlflow import MlflowTracker
+log = MlflowTracker.log
+def slow(*arguments):
+    time.sleep(2)
+    log(*arguments)
+MlflowTracker.log = slow
+main()
+"""
+
+
+@pytest.mark.slow
+def test_a_terminated_run_does_not_wait_for_a_store_that_is_behind(tmp_path):
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("seeds: 6", "seeds: 15"))
+    command = [sys.executable, "-c", SLOW_STORE, *RUN]
+    home, trials = tmp_path / "runs/small", 60
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sweep:
+        wait_for(lambda: len(list((home / "trials").glob("*.json"))) == trials, sweep)
+        sweep.terminate()
+        begun = time.monotonic()
+        out, err = sweep.communicate(timeout=300)
+        assert time.monotonic() - begun < 20  # on an idle machine 12; for all of it MLflow would take two minutes
+    assert sweep.returncode == 143, out + err
+    assert err == ""
+    [told] = [line for line in out.splitlines() if "MLflow may lack" in line]
+    assert told.startswith("note: there was no time left; MLflow may lack ")
+    assert told.endswith(" trials; to repair it: initbench sync runs/small")
+    assert len(numbers(home)) == trials
+    initbench("sync", "runs/small", cwd=tmp_path)
+    assert runs_in(default_tracking_uri(home)) == sorted(numbers(home))
+
+
 # --- drivers
 
 

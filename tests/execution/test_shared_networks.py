@@ -75,7 +75,7 @@ def made(scratch_registry, monkeypatch):  # noqa: ARG001
 class _NoTracking:
     def __init__(self, *_):
         self.put = self.put_suite = self.abandon = lambda *_: None
-        self.close = lambda *_: []
+        self.close = self.close_by = lambda *_: []
 
 
 class _Notes(Progress):

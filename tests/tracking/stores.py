@@ -1,6 +1,10 @@
 """A store of MLflow, and what a run in it must hold."""
 
 import json
+import os
+import threading
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from mlflow import MlflowClient
@@ -31,6 +35,18 @@ class Store:
 
     def points(self, run, name):
         return [(m.step, m.value) for m in self.client.get_metric_history(run.info.run_id, name)]
+
+
+@contextmanager
+def unread_pipe(path):
+    """A named pipe that nobody may open: to read it would take for ever, but for the writer that waits here."""
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("{}",), daemon=True)
+    writer.start()
+    time.sleep(0.1)  # until it waits
+    yield
+    writer.join(0.2)
+    assert writer.is_alive(), f"{path.name} was opened"
 
 
 def log_trial(tracker, record):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from ledgers import KAIMING, METAINIT, make_record, make_spec
+from stores import unread_pipe
 
 from initbench.ledger import Ledger
 from initbench.tracking.level import LEVEL_FILE, Level
@@ -64,6 +65,37 @@ def damage_the_mark(ledger):
 def test_any_change_ends_it(ledger, level, change):
     change(ledger)
     assert not level.holds(LABELS)
+
+
+def test_a_mark_that_is_a_link_is_replaced_and_what_it_leads_to_stays(ledger, tmp_path_factory):
+    precious = tmp_path_factory.mktemp("elsewhere") / "precious"
+    precious.write_text("precious")
+    Path(ledger.folder, LEVEL_FILE).symlink_to(precious)
+    level = Level(ledger, default_tracking_uri(ledger.folder))
+    assert not level.holds(LABELS)
+    level.keep(LABELS)
+    assert precious.read_text() == "precious"
+    assert level.holds(LABELS)
+
+
+def test_a_folder_in_the_place_of_the_mark_is_no_mark_and_no_error(ledger):
+    Path(ledger.folder, LEVEL_FILE).mkdir()
+    level = Level(ledger, default_tracking_uri(ledger.folder))
+    level.keep(LABELS)
+    assert not level.holds(LABELS)
+
+
+def test_a_pipe_in_the_place_of_the_mark_is_not_opened(ledger):
+    level = Level(ledger, default_tracking_uri(ledger.folder))
+    with unread_pipe(ledger.folder / LEVEL_FILE):
+        assert not level.holds(LABELS)
+    level.keep(LABELS)
+    assert level.holds(LABELS)
+
+
+def test_a_mark_that_is_nested_without_end_is_none(ledger):
+    Path(ledger.folder, LEVEL_FILE).write_text("[" * 100_000)
+    assert not Level(ledger, default_tracking_uri(ledger.folder)).holds(LABELS)
 
 
 def test_another_label_or_another_store_ends_it(ledger, level, tmp_path):

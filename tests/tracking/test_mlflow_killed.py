@@ -95,6 +95,63 @@ def test_a_driver_that_was_really_killed_and_never_printed_a_word(tmp_path):
         assert_whole(store, record)
 
 
+OUT_OF_TIME = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from trials import make_record
+from initbench.ledger import Ledger
+from initbench.tracking import contents
+from initbench.tracking.mlflow import MlflowTracker
+from initbench.tracking.thread import TrackingThread
+from initbench.tracking.uri import default_tracking_uri
+folder, part = sys.argv[2:]
+write = MlflowTracker._write
+def slow(self, record, labels, digest):
+    if record.spec["seed"] == 2:
+        if part == "artifacts":
+            self._client.log_text = lambda *_: time.sleep(60)
+        else:
+            connect = self._client._tracking_client.store.engine.connect()
+            connect.exec_driver_sql("begin exclusive")  # SQLite waits for its own process as for any other
+    write(self, record, labels, digest)
+MlflowTracker._write = slow
+records = [make_record(seed=seed) for seed in range(5)]
+ledger = Ledger(folder)
+for record in records:
+    ledger.write(record)
+thread = TrackingThread(folder, default_tracking_uri(folder), "depth")
+for record, labels in zip(records, contents.trial_labels([record.spec for record in records])):
+    thread.put(record, labels)
+while thread._done < 2:
+    time.sleep(0.01)
+[line] = thread.close_by(time.monotonic() + 1)
+print(line, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["artifacts", "database"])
+def test_a_process_whose_time_is_up_ends_amid_a_write_and_nothing_is_doubled(part, tmp_path):
+    command = [sys.executable, "-c", OUT_OF_TIME, HERE, tmp_path, part]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        told = process.stdout.readline()
+        begun = time.monotonic()
+        try:
+            assert process.communicate(timeout=20) == ("", "")
+        finally:
+            process.kill()
+        assert time.monotonic() - begun < 10  # what is being written would take a minute, or five seconds a trial
+    assert process.returncode == 0
+    assert told == f"there was no time left; MLflow may lack 3 trials; to repair it: initbench sync {tmp_path}\n"
+    store = Store(tmp_path, default_tracking_uri(tmp_path), "depth")
+    ledger = Ledger(tmp_path)
+    half = Counter(unchanged=2, replaced=1, written=2) if part == "artifacts" else Counter(unchanged=2, written=3)
+    assert sync(ledger, store.tracker()) == half
+    assert len(store.runs()) == 5
+    for record in ledger.records():
+        assert_whole(store, record)
+
+
 @pytest.mark.slow
 def test_a_driver_killed_while_the_store_was_made_leaves_none(tmp_path):
     """MLflow's migrations cannot go on from a half-made store: "table _alembic_tmp_experiments already exists"."""

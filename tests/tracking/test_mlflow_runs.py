@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stores import assert_whole, log_trial
+from stores import Store, assert_whole, log_trial
 from trials import EPOCHS, STEPS_PER_EPOCH, make_record, metainit
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
+from initbench.reporting.manifest import recorded
 from initbench.tracking import client, contents
 from initbench.tracking.metrics import metrics
 from initbench.tracking.mlflow import MlflowTracker, sync
@@ -164,10 +165,10 @@ def test_a_run_that_the_user_deleted_comes_back(store):
 
 def test_the_report_is_refreshed_and_not_doubled(store):
     report = store.folder / "report"
-    report.mkdir()
     for text in ("first", "second"):
-        (report / "index.html").write_text(f"<h1>{text}</h1>")
-        (report / "cells.csv").write_text(text)
+        with recorded(report, ["index.html", "cells.csv"]):
+            (report / "index.html").write_text(f"<h1>{text}</h1>")
+            (report / "cells.csv").write_text(text)
         Ledger(store.folder).write_suite(f"name: {text}", {"name": text})
         store.tracker().log_suite()
     [run] = store.runs()
@@ -185,6 +186,34 @@ def test_the_report_is_refreshed_and_not_doubled(store):
     }
 
 
+@pytest.mark.parametrize("status", ["finished", "failed"])
+def test_texts_with_half_characters_and_nulls_are_written_as_python_escapes_them(store, status):
+    odd = "a\udce9\ud800\x00b"
+    record = make_record(status=status)
+    record.spec["suite"] = record.spec["dataset"]["name"] = odd
+    record.spec["initializer"] = {"name": odd, "arguments": {"mode": odd, odd: odd}}
+    if status == "failed":
+        record.error.update(type=odd, message=f"first\nsecond {odd}")
+    else:
+        record.task.update(name=odd)
+        record.probes[0]["conditions"][odd] = odd
+        record.probes[3]["values"][odd] = 0.5
+    tracker = store.tracker()
+    assert log_trial(tracker, record) == "written"
+    assert log_trial(store.tracker(), record) == "unchanged"
+    run = assert_whole(store, record)
+    shown = r"a\xe9\ud800\x00b"
+    assert run.info.run_name.startswith(shown)
+    assert [run.data.tags[key] for key in ("suite", "dataset")] == [shown, shown]
+    assert run.data.params["initializer.mode"] == shown
+    if status == "failed":
+        assert run.data.tags["error"] == f"{shown}: first\nsecond {shown}"
+    else:
+        assert run.data.tags["task"] == shown
+        layers = Path(store.client.download_artifacts(run.info.run_id, "layers.csv")).read_text()
+        assert f",{shown},0.5," in layers
+
+
 def test_artifacts_lie_beside_the_ledger_and_the_working_directory_stays_clean(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     record = make_record()
@@ -192,6 +221,19 @@ def test_artifacts_lie_beside_the_ledger_and_the_working_directory_stays_clean(s
     [run] = store.runs()
     assert (store.folder / "mlartifacts" / run.info.run_id / "artifacts" / "trial.json").exists()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["what?", "feature%2Fx"])
+def test_all_lies_beside_the_ledger_whatever_the_folder_is_called(name, tmp_path):
+    folder = tmp_path / name
+    ledger = Ledger(folder)
+    ledger.write(make_record())
+    store = Store(folder, default_tracking_uri(folder), "depth")
+    assert sync(ledger, store.tracker()) == Counter(written=1)
+    assert_whole(store, make_record())
+    assert sync(ledger, store.tracker()) == Counter(unchanged=1)
+    assert list(tmp_path.iterdir()) == [folder]
+    assert sorted(path.name for path in folder.iterdir()) == ["mlartifacts", "mlflow.db", "trials"]
 
 
 def test_the_store_of_a_folder_that_was_moved_is_refused(tmp_path):

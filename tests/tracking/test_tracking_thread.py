@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -24,10 +25,11 @@ class FakeTracker:
         pass
 
     def log(self, record, _labels):
+        logged = FakeTracker.logged  # of this test, whenever the gate opens
         FakeTracker.gate.wait(30)
         if record.spec["seed"] == 1:
             raise InitbenchError("seed 1 is refused\nand this line is not shown")
-        FakeTracker.logged.append(record.spec["seed"])
+        logged.append(record.spec["seed"])
 
 
 @pytest.fixture
@@ -134,6 +136,76 @@ def test_close_gives_up_on_a_store_that_hangs(fake, tmp_path):
     assert time.monotonic() - begun < 5
     assert line.startswith("MLflow at http://me:***@host has answered nothing for 0.3 seconds; ")
     assert fake.logged == []
+
+
+def test_nothing_is_written_after_a_deadline_and_what_is_missing_is_counted(fake, monkeypatch, tmp_path):
+    fake.gate.set()
+    log = FakeTracker.log
+
+    def slow(self, record, labels):
+        time.sleep(0.05)
+        log(self, record, labels)
+
+    monkeypatch.setattr(FakeTracker, "log", slow)
+    thread = TrackingThread(tmp_path, "uri", "depth")
+    _put(thread, range(2, 202))  # ten seconds of them
+    begun = time.monotonic()
+    [line] = thread.close_by(begun + 0.5)
+    assert 0.4 < time.monotonic() - begun < 2
+    time.sleep(0.2)  # the one that was under way
+    written = len(fake.logged)
+    assert 0 < written < 50
+    told = re.fullmatch(
+        rf"there was no time left; MLflow may lack (\d+) trials; to repair it: initbench sync {tmp_path}", line
+    )
+    assert int(told[1]) in {200 - written, 201 - written}
+    time.sleep(0.3)
+    assert len(fake.logged) == written
+
+
+def test_a_deadline_ends_the_waiting_for_a_store_that_hangs(fake, tmp_path):
+    thread = TrackingThread(tmp_path, "uri", "depth")
+    _put(thread, [0, 2, 2])  # the last one has another label
+    begun = time.monotonic()
+    [line] = thread.close_by(begun + 0.3)
+    assert time.monotonic() - begun < 2
+    assert "MLflow may lack 2 trials" in line
+    fake.gate.set()
+    thread._thread.join(5)
+    assert not thread._thread.is_alive()
+    assert fake.logged == [0]
+
+
+def test_a_store_is_not_written_to_that_is_ready_after_the_deadline(fake, monkeypatch, tmp_path):
+    made = []
+
+    def make(*_args):
+        made.append(fake.gate.wait(30))
+        return FakeTracker()
+
+    monkeypatch.setattr(tracking, "MlflowTracker", make)
+    thread = TrackingThread(tmp_path, "uri", "depth")
+    _put(thread, [0])
+    [line] = thread.close_by(time.monotonic() + 0.3)
+    assert "MLflow may lack 1 trial;" in line
+    fake.gate.set()
+    thread._thread.join(5)
+    assert not thread._thread.is_alive()
+    assert (made, fake.logged) == ([True], [])
+
+
+def test_before_a_deadline_all_is_written_and_what_is_refused_is_told(fake, tmp_path):
+    fake.gate.set()
+    begun = time.monotonic()
+    thread = TrackingThread(tmp_path, "uri", "depth")
+    _put(thread, [0, 2])
+    assert thread.close_by(begun + 30) == []
+    thread = TrackingThread(tmp_path, "uri", "depth")
+    _put(thread, [3, 1])
+    [line] = thread.close_by(begun + 30)
+    assert line == f"seed 1 is refused; MLflow may lack 1 trial; to repair it: initbench sync {tmp_path}"
+    assert time.monotonic() - begun < 10
+    assert fake.logged == [0, 2, 3]
 
 
 def test_an_abandoned_queue_is_not_written(fake, tmp_path):

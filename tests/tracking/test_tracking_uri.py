@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from initbench.errors import InitbenchError
 from initbench.tracking.uri import (
@@ -16,6 +17,7 @@ from initbench.tracking.uri import (
     default_tracking_uri,
     resolve_tracking_uri,
     shown_uri,
+    sqlite_path,
     without_secrets,
 )
 
@@ -40,6 +42,20 @@ def test_the_option_goes_before_the_environment_and_both_before_the_default(tmp_
 def test_the_default_is_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert default_tracking_uri("runs/depth") == f"sqlite:///{tmp_path}/runs/depth/mlflow.db"
+
+
+@pytest.mark.parametrize("name", ["a b", "what?", "?mode=ro", "a%41b", "feature%2Fx", "50%", "a#b", "me:pa@host"])
+def test_the_default_store_of_every_folder_is_opened_in_it(name, tmp_path):
+    uri = default_tracking_uri(tmp_path / name)
+    assert sqlite_path(uri) == Path(make_url(uri).database) == tmp_path / name / "mlflow.db"
+    assert shown_uri(uri) == uri
+    check_tracking_uri(uri)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_of_a_uri_is_the_one_that_is_opened(tmp_path):
+    uri = f"sqlite:///{tmp_path}/a%41b?timeout=5"
+    assert sqlite_path(uri) == Path(make_url(uri).database) == tmp_path / "aAb"
 
 
 def test_a_default_store_that_does_not_exist_yet_passes_and_is_not_created(tmp_path):

@@ -1,0 +1,140 @@
+"""The record of a report's files, beside them: the next report replaces and removes what is in it, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from initbench.errors import InitbenchError
+from initbench.files import check_readable, check_within, read_text, remove, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+MANIFEST = ".initbench-report.json"
+PAGE = "index.html"
+FIGURES = "figures"
+MARKER = 'data-made-by="initbench report"'
+"""In the first tag of every figure's file."""
+_MADE_BY = "initbench report"
+_MARK_OF_PAGE = '<p class="eyebrow">initbench report</p>'
+"""In the page of every version, also of those that wrote no manifest."""
+_HEAD_BYTES = 2**18  # within which it stands
+# A manifest may come from anywhere: a name in it is one that a report writes, of a file within its folder.
+_NAME = re.compile(r"index\.html|[ -.0-\[\]-~]+\.csv|figures/[ -.0-\[\]-~]+\.svg")
+
+
+def written_files(folder: Path) -> list[Path]:
+    """Return the files of a report that are there, by its manifest; none where it has no manifest, or is a link.
+
+    Args:
+        folder: of the report.
+    """
+    names = [] if folder.is_symlink() else sorted(_read(folder) or ())
+    return [folder / name for name in names if _is_file(folder / name, folder)]
+
+
+@contextmanager
+def recorded(folder: Path, names: Collection[str]) -> Iterator[None]:
+    """Let a report be written into a folder, which is made; then remove the files of the one before that it lacks.
+
+    The manifest names all of them before the first is written, so that the next report knows them whatever ends this
+    one.
+
+    Args:
+        folder: of the report.
+        names: of the files that are written: ``index.html``, ``<name>.csv`` and ``figures/<name>.svg``.
+
+    Raises:
+        InitbenchError: one would replace a file that no report wrote; nothing is written then.
+        OSError: a link leads out of the folder, or something cannot be written or removed.
+    """
+    before = _read(folder)
+    _check(folder, names, before)
+    (folder / FIGURES).mkdir(parents=True, exist_ok=True)
+    left = set(before or ()).difference(names)
+    _write(folder, {*names, *left})
+    yield
+    for name in left:
+        if _is_file(folder / name, folder):
+            remove(folder / name, folder)
+    _write(folder, names)
+
+
+def check_not_foreign(path: Path, *, is_known: bool = False) -> None:
+    """Refuse to replace what is not known, nor a figure with our mark.
+
+    Args:
+        path: of a file that may be there.
+        is_known: whether it is ours.
+
+    Raises:
+        InitbenchError: it is there, and is not ours.
+        OSError: it is a folder.
+    """
+    if path.is_dir() and not path.is_symlink():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if os.path.lexists(path) and not is_known and not is_drawing(path):
+        raise InitbenchError(f"{path}: was not made by initbench report; give another folder")
+
+
+def is_drawing(path: Path) -> bool:
+    """Return whether a path is that of a figure's file that we wrote."""
+    return path.suffix == ".svg" and not path.is_symlink() and MARKER in _head(path)
+
+
+def _check(folder: Path, names: Collection[str], before: Collection[str] | None) -> None:
+    is_suites_own = _is_of_suite(folder)
+    if is_suites_own:
+        check_within(folder / PAGE, folder.parent)
+    check_within(folder / FIGURES / PAGE, folder)
+    are_known = is_suites_own or (before is None and _MARK_OF_PAGE in _head(folder / PAGE))
+    for name in names:
+        check_not_foreign(folder / name, is_known=are_known or name in (before or ()))
+    check_not_foreign(folder / MANIFEST, is_known=is_suites_own or before is not None)
+
+
+def _is_of_suite(folder: Path) -> bool:
+    """Return whether a folder is that of the report in a suite's folder, in which all is ours."""
+    folder = folder.absolute()
+    return folder.name == "report" and any((folder.parent / "trials").glob("*.json"))
+
+
+def _head(path: Path) -> str:
+    """Return what a file begins with; nothing where it cannot be read."""
+    try:
+        check_readable(path)
+        with path.open("rb") as file:
+            return file.read(_HEAD_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _is_file(path: Path, folder: Path) -> bool:
+    try:
+        check_within(path, folder)
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _read(folder: Path) -> set[str] | None:
+    """Return the names in a folder's manifest; None where it has none."""
+    try:
+        data = json.loads(read_text(folder / MANIFEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or data.get("made_by") != _MADE_BY or not isinstance(data.get("files"), list):
+        return None
+    return {name for name in data["files"] if isinstance(name, str) and _NAME.fullmatch(name)}
+
+
+def _write(folder: Path, names: Collection[str]) -> None:
+    text = json.dumps({"made_by": _MADE_BY, "files": sorted(names)}, indent=0)
+    write_text(folder / MANIFEST, text + "\n", folder)
