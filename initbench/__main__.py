@@ -1,5 +1,38 @@
-"""``python -m initbench`` is the command line."""
+"""The process of ``initbench`` and of ``python -m initbench``.
 
-from initbench.cli import main
+It sees to signals before anything heavy is imported, which takes seconds.
+"""
 
-main()
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+
+
+def main() -> None:
+    """Run the command line; a process that is interrupted ends as shells know it, and says no more than its command."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own prints a traceback
+    from initbench.cli import signals
+
+    signals.install()
+    try:
+        from initbench.cli.command_line import main as run_command_line
+
+        run_command_line()
+    except BaseException as error:
+        if signals.interrupted():
+            signals.leave(signals.exit_code())
+        if not isinstance(error, Exception):
+            raise
+        from initbench.cli.output import say
+
+        say("".join(traceback.format_exception(error)), to_stderr=True, keep="\n\t", end="")
+        sys.exit(1)
+    finally:
+        signals.end_work()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,75 +1,21 @@
-"""The command line, one file per command. Nothing heavy is imported before a command needs it."""
+"""The command line, one file per command.
+
+Its parts are imported when they are first used, so that a process sees to signals before all else.
+"""
 
 from __future__ import annotations
 
-import errno
-import sys
-import traceback
-from typing import cast
+from typing import TYPE_CHECKING, Any
 
-import typer
+if TYPE_CHECKING:
+    from initbench.cli.command_line import app, main
 
-from initbench.cli.describe import describe
-from initbench.cli.list import list_components
-from initbench.cli.new_plugin import new_plugin
-from initbench.cli.options import debugging, start
-from initbench.cli.plan import plan
-from initbench.cli.report import report
-from initbench.cli.retry import retry
-from initbench.cli.run import run
-from initbench.cli.status import status
-from initbench.cli.sync import sync
-from initbench.cli.ui import ui
-from initbench.errors import InitbenchError
-
-app = typer.Typer(
-    invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: rich's would import a Markdown parser and a highlighter, half of its time
-    context_settings={"help_option_names": ["-h", "--help"]},
-    callback=start,
-)
-app.command("run", short_help="Run a suite's missing trials and write the report.")(run)
-app.command("plan", short_help="Print what a suite comes to, before it runs.")(plan)
-app.command("status", short_help="Say how a suite's run stands.")(status)
-app.command("retry", short_help="Run again what has no result in a suite's folder.")(retry)
-app.command("report", short_help="Write the report of one suite's folder or several.")(report)
-app.command("list", short_help="List what is registered, with arguments.")(list_components)
-app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
-app.command("ui", short_help="Serve MLflow's user interface on a suite's runs.")(ui)
-app.command("sync", short_help="Write to MLflow what the ledger has and MLflow lacks.")(sync)
-app.command("new-plugin", short_help="Write a plug-in package to start from.")(new_plugin)
+__all__ = ["app", "main"]
 
 
-# Typer exports one of click's errors, which it has from an installed click or a copy of its own, by version.
-_UsageError = cast("type[Exception]", typer.BadParameter.__base__)
-_OF_THE_MACHINE = {
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
-    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
-}
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'initbench.cli' has no attribute {name!r}")
+    from initbench.cli import command_line
 
-
-def main() -> None:
-    """Run the command line; a request that cannot be met is one line on stderr.
-
-    Exit code 0: all trials finished or diverged; 1: some failed; 2: the request was wrong.
-    """
-    try:
-        code = app(standalone_mode=False)
-    except (InitbenchError, _UsageError) as error:
-        if debugging():
-            traceback.print_exception(error)
-        else:
-            message = getattr(error, "format_message", error.__str__)()
-            typer.echo(f"initbench: {' '.join(message.split())}", err=True)
-        sys.exit(2)
-    except OSError as error:
-        # What the machine refuses, such as a full disk: no mistake of the library's, and none that a traceback tells.
-        if debugging() or error.errno not in _OF_THE_MACHINE:
-            raise
-        place = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"initbench: {place}{error.strerror}", err=True)
-        sys.exit(2)
-    if code:
-        sys.exit(code)
+    return getattr(command_line, name)

@@ -59,10 +59,10 @@ def describe(
     if json:
         print_json(cards)
         return
-    from rich.console import Console
+    from initbench.cli.console import VisibleConsole
 
     # Text is read best in lines of this length, on a wider terminal too.
-    out = Console(highlight=False, width=min(_WIDTH, Console().width))
+    out = VisibleConsole(highlight=False, emoji=False, width=min(_WIDTH, VisibleConsole().width))
     for index, found in enumerate(cards):
         if index:
             out.rule()

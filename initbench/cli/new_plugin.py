@@ -17,6 +17,7 @@ import typer
 
 import initbench
 from initbench.cli.options import Debug, Json, print_json
+from initbench.cli.output import say
 from initbench.errors import InitbenchError
 
 # What is written, and the template of each. These have a suffix of their own, so that no tool takes them for sources
@@ -56,10 +57,10 @@ def new_plugin(
         print_json({"package": package, "files": [str(path) for path in written], "next": commands})
         return
     for path in written:
-        typer.echo(path)
-    typer.echo("\nNext:")
+        say(str(path))
+    say("\nNext:", keep="\n")
     for command in commands:
-        typer.echo(f"  {command}")
+        say(f"  {command}")
 
 
 def _package_name(name: str) -> str:

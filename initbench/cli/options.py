@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from initbench.cli.output import say, say_json
+from initbench.cli.signals import begin_work
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from initbench.plugins import PluginFile
 
 _state = {"debug": False}
+_BEGIN_THEMSELVES = ("run", "retry")  # until the driver is at work there is nothing to be ended in order
 
 
 def _set_debug(value: bool) -> bool:
@@ -37,10 +40,12 @@ def start(
     if show_version:
         import initbench
 
-        typer.echo(initbench.__version__)
+        say(initbench.__version__)
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say(context.get_help(), keep="\n")
     else:
+        if context.invoked_subcommand not in _BEGIN_THEMSELVES:
+            begin_work()
         return
     raise typer.Exit
 
@@ -76,20 +81,24 @@ Plugins = Annotated[
 ]
 TrackingUri = Annotated[
     str | None,
-    typer.Option("--tracking-uri", help="MLflow's; default: $MLFLOW_TRACKING_URI, else SQLite beside the ledger."),
+    typer.Option(
+        "--tracking-uri",
+        help="MLflow's; default: $MLFLOW_TRACKING_URI, else SQLite beside the ledger. All users of this machine see "
+        "options in its list of processes, so give a secret by the variable.",
+    ),
 ]
 
 
 def console() -> Console:
     """Return a console for tables; where nobody looks at it (a pipe, a file) lines are not folded at 80 columns."""
-    from rich.console import Console
+    from initbench.cli.console import VisibleConsole
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    return VisibleConsole(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 200)
 
 
 def print_json(data: Any) -> None:
     """Print plain data as JSON on the standard output."""
-    typer.echo(json.dumps(data, indent=2, allow_nan=False, default=str))
+    say_json(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
 def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:

@@ -7,17 +7,18 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from initbench.cli.cells import crossed_fields
+from initbench.cli.console import VisibleConsole
 from initbench.execution.recorder import Labels, Progress
 from initbench.execution.time_left import TimeLeft
 from initbench.metric import Metric
 from initbench.reporting.formatting import counted
 from initbench.validation import show
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,9 @@ class Display(Progress):
     """
 
     def __init__(self, plan: Plan, *, to_stderr: bool = False) -> None:
-        self.console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, soft_wrap=True)
+        self.console = VisibleConsole(
+            file=sys.stderr if to_stderr else sys.stdout, highlight=False, emoji=False, soft_wrap=True
+        )
         self.known = {trial.id: trial for trial in (*plan.trials, *plan.unselected)}
         self._name_by(())
         self.total = len(plan.trials) + plan.awaited
@@ -67,11 +70,11 @@ class Display(Progress):
             self.have = self.total - len(missing) - awaited
             kept = f", {self.have} {'has' if self.have == 1 else 'have'} a result already" if self.have else ""
             more = f"; up to {awaited} more follow from what searches find" if awaited else ""
-            self.console.print(f"{counted(len(missing), 'trial')} to run{kept}{more}")
+            self._say(f"{counted(len(missing), 'trial')} to run{kept}{more}")
         else:
             self.total = self.have + self.counts.total() + len(missing) + awaited
             done = "the searches are done" if not awaited else "the searches have ended, some with failed trials"
-            self.console.print(f"{done}; {counted(len(missing), 'trial')} to run at what they found")
+            self._say(f"{done}; {counted(len(missing), 'trial')} to run at what they found")
         if not self.console.is_terminal:
             return
         self.bar = Bar(
@@ -108,11 +111,11 @@ class Display(Progress):
         ending = "" if self.live or not left else f"  ({duration(left)} left)"
         name = self._name(record)
         line = f"[{done:>{len(str(self.total))}}/{self.total}] {record.status:<8}  {name}  {outcome(record)}"
-        self.console.print(f"{line}  {duration(seconds)}{ending}", style=_STYLES[record.status], markup=False)
+        self._say(f"{line}  {duration(seconds)}{ending}", _STYLES[record.status])
 
     def note(self, message: str) -> None:
         """Print a note."""
-        self.console.print(f"note: {message}", style="yellow", markup=False)
+        self._say(f"note: {message}", "yellow")
 
     def end(self) -> None:
         """Stop to draw."""
@@ -128,31 +131,36 @@ class Display(Progress):
             command: that was interrupted.
         """
         self.end()
+        if self.have is None:
+            self._say("interrupted before the first trial")
+            self._say(f"to go on from here: {command}")
+            return
         kept, failed = self._done() - self.counts["failed"], self.counts["failed"]
         lost = f", {counted(failed, 'trial')} failed" if failed else ""
         if running := len(self.time_left.running):
             longest = time.monotonic() - min(self.time_left.running.values())
             lost += f", {running} under way {'is' if running == 1 else 'are'} given up (begun {duration(longest)} ago)"
-        self.console.print(f"interrupted: {kept} of {self.total} trials are kept in {folder}{lost}", markup=False)
-        self.console.print(f"to go on from here: {command}", markup=False)
+        self._say(f"interrupted: {kept} of {self.total} trials are kept in {folder}{lost}")
+        self._say(f"to go on from here: {command}")
 
     def summary(self, result: RunSummary) -> None:
         """Say what the run came to and where to look."""
         counts = ", ".join(f"{result.statuses[s]} {s}" for s in _COUNTS if result.statuses.get(s))
         total = sum(result.statuses.values())
         if result.ran:
-            self.console.print(
-                f"{counted(total, 'trial')}: {counts}; {result.ran} ran now, in {duration(result.seconds)}"
-            )
+            self._say(f"{counted(total, 'trial')}: {counts}; {result.ran} ran now, in {duration(result.seconds)}")
         else:
             have = f"all {total} trials have" if total > 1 else "the one trial has"
-            self.console.print(f"nothing to run: {have} a result ({counts})")
+            self._say(f"nothing to run: {have} a result ({counts})")
         if result.statuses.get("failed"):
-            self.console.print("failed trials are tried again by the same command; the report has their errors")
+            self._say("failed trials are tried again by the same command; the report has their errors")
         for sentence in result.sentences:
-            self.console.print(sentence, markup=False)
-        self.console.print(f"report: {result.report}", markup=False)
-        self.console.print(f"MLflow: initbench ui {result.folder}", markup=False)
+            self._say(sentence)
+        self._say(f"report: {result.report}")
+        self._say(f"MLflow: initbench ui {result.folder}")
+
+    def _say(self, line: str, style: str | None = None) -> None:
+        self.console.print(visible(line), style=style, markup=False)
 
     def _done(self) -> int:
         return (self.have or 0) + self.counts.total()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from initbench.cli.options import Debug, Json, TrackingUri, print_json, suite_folder
+from initbench.cli.output import say, say_json
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def report(
     else:
         _write_text(results, out, form)
     for line in results.source.skipped:
-        typer.echo(f"skipped {line}", err=True)
+        say(f"skipped {line}", to_stderr=True)
     if results.source.skipped:
         sys.exit(1)
 
@@ -102,19 +103,23 @@ def _write_html(results: Results, out: Path, *, json: bool) -> None:
         print_json({"report": str(written.page), "sentences": sentences, "files": files} | skipped)
         return
     for sentence in written.sentences:
-        typer.echo(sentence)
-    typer.echo(f"report: {written.page}")
+        say(str(sentence))
+    say(f"report: {written.page}")
 
 
 def _write_text(results: Results, out: Path | None, form: Format) -> None:
     from initbench.reporting.text_report import text_of, write_markdown, write_text
 
     if out is None:
-        typer.echo(text_of(results, form.value), nl=False)
+        text = text_of(results, form.value)
+        if form is Format.json:
+            say_json(text)
+        else:
+            say(text, keep="\n\t", end="")
     elif form is Format.md:
-        typer.echo(f"report: {write_markdown(results, out)}")
+        say(f"report: {write_markdown(results, out)}")
     else:
-        typer.echo(f"report: {write_text(results, out, form.value)}")
+        say(f"report: {write_text(results, out, form.value)}")
 
 
 def _experiment(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from initbench.cli.options import Debug, Json, Only, Plugins, SuiteFolder, TrackingUri, print_json, suite_folder
+from initbench.cli.output import say
 from initbench.cli.run import (
     Address,
     ExecutorName,
@@ -16,7 +17,6 @@ from initbench.cli.run import (
     chosen_executor,
     execute,
 )
-from initbench.cli.signals import end_in_order
 from initbench.errors import InitbenchError
 from initbench.ledger import SUITE_FILE, Ledger
 
@@ -46,14 +46,13 @@ def retry(
     """
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
-    end_in_order()
     path = suite_folder(folder)
     request = _request(path, only, plugin, failed=failed)
     if failed and not request.plan.trials:
         if json:
             print_json({"folder": str(path), "statuses": {}, "ran": 0})
         else:
-            typer.echo(f"{path}: no trial has failed")
+            say(f"{path}: no trial has failed")
         return
     execute(
         request,

@@ -25,7 +25,7 @@ from initbench.cli.options import (
     TrackingUri,
     print_json,
 )
-from initbench.cli.signals import end_in_order, exit_code
+from initbench.cli.signals import begin_work, exit_code
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ def run(
 
     if address is not None and executor is ExecutorName.in_process:
         raise InitbenchError("--address is for --executor ray")
-    end_in_order()
     request = read_request(suite, assignments, only, seeds, plugin, smoke=smoke)
     execute(
         request,
@@ -121,6 +120,7 @@ def execute(
         display.note("resources.minutes and resources.memory_gb are not enforced with --executor in-process")
     if request.asked.smoke:
         tracking_uri = tracking_uri or default_tracking_uri(folder)  # not the server that real results go to
+    begin_work()
     try:
         outcome = run_suite(
             request.suite,

@@ -1,44 +1,136 @@
-"""What Ctrl-C and SIGTERM do to a run: the first ends it in order, the second at once."""
+"""What Ctrl-C and SIGTERM do: before a command is at work, and the second time, they end it at once; else in order.
+
+The handlers are set before anything heavy is imported, see `initbench.__main__`.
+"""
 
 from __future__ import annotations
 
+import _thread
+import inspect
 import os
 import signal
+import sys
+import threading
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from initbench.execution.limits import family
 
 if TYPE_CHECKING:
     from types import FrameType
 
+_SECONDS_UNTIL_AGAIN = 0.05
+_BEFORE = b"initbench: interrupted before anything was run or written\n"
 
-# Ray raises an interruption of its own in the place of the one that a handler raises, so the signal is kept here.
-_received: list[int] = []
+
+class _State:
+    """What the handlers know.
+
+    Attributes:
+        received: the first signal; Ray raises an interruption of its own in the place of the one that a handler raises.
+        has_begun: whether a command has been at work.
+        is_at_work: whether one is.
+        is_due: whether the first signal is being delivered again.
+    """
+
+    received: int | None = None
+    has_begun = False
+    is_at_work = False
+    is_due = False
+
+
+_state = _State()
+
+
+def install() -> None:
+    """Take Ctrl-C and SIGTERM, which SLURM, spot markets and `kill` send; from the main thread.
+
+    One that is ignored, as shells have Ctrl-C for what they start in the background, stays so.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _handle)
+    sys.unraisablehook = _unraisable
+
+
+def begin_work() -> None:
+    """From now on the first signal raises a KeyboardInterrupt, so that what is under way ends in order."""
+    _state.has_begun = _state.is_at_work = True
+
+
+def end_work() -> None:
+    """From now on a signal ends the process at once again: nothing is left to be done."""
+    _state.is_at_work = False
+
+
+def interrupted() -> bool:
+    """Return whether one of the signals has come."""
+    return _state.received is not None
+
+
+def is_terminated() -> bool:
+    """Return whether it was SIGTERM, which no command takes for the user's wish to see its end."""
+    return _state.received == signal.SIGTERM
 
 
 def exit_code() -> int:
-    """Return the exit code of an interrupted run, as shells have it: 143 after SIGTERM, else 130."""
-    return 128 + next(iter(_received), signal.SIGINT)
+    """Return the exit code of an interrupted command, as shells have it: 143 after SIGTERM, else 130."""
+    return 128 + (_state.received or signal.SIGINT)
 
 
-def end_in_order() -> None:
-    """Let SIGTERM, which SLURM, spot markets and `kill` send, end a run the way Ctrl-C does.
+def leave(code: int) -> NoReturn:
+    """End this process and all that it has started, whatever threads and exit handlers of libraries would wait for."""
+    for process in set(family(os.getpid())) - {os.getpid()}:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    os._exit(code)
 
-    A second signal ends the process at once, with all that it has started. A Ctrl-C that is ignored, as
-    shells have it for what they start in the background, stays so.
-    """
-    _received.clear()
 
-    def handle(number: int, _: FrameType | None) -> None:
-        if _received:
-            for process in set(family(os.getpid())) - {os.getpid()}:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
-            os._exit(128 + number)
-        _received.append(number)
+def _handle(number: int, frame: FrameType | None) -> None:
+    is_again, _state.is_due = _state.is_due, False
+    if not is_again:
+        if not _state.has_begun and sys.__stderr__ is not None:
+            with suppress(OSError):
+                os.write(2, _BEFORE)
+        if _state.received is not None:
+            leave(128 + number)
+        _state.received = number
+    if not _state.is_at_work:
+        leave(exit_code())
+    if _is_importing(frame or inspect.currentframe()):
+        _deliver_again(number)
+    else:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handle)
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being imported.
+
+    An exception there may end in C++, as in torch, which aborts the process; or leave half a module behind.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib._bootstrap"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _deliver_again(number: int) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def deliver() -> None:
+        time.sleep(_SECONDS_UNTIL_AGAIN)
+        _state.is_due = True
+        signal.pthread_kill(main, number)  # a real signal: it wakes the thread from a wait
+
+    _thread.start_new_thread(deliver, ())  # a handler must not wait for the locks of `threading.Thread`
+
+
+def _unraisable(given: sys.UnraisableHookArgs, /) -> None:
+    """Deliver an interruption again that came where Python cannot raise it, such as in a finalizer."""
+    if isinstance(given.exc_value, KeyboardInterrupt) and _state.received is not None:
+        _deliver_again(_state.received)
+    else:
+        sys.__unraisablehook__(given)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from initbench.cli.options import Debug, Json, SuiteFolder, console, print_json, suite_folder
+from initbench.cli.output import say
+from initbench.cli.signals import is_terminated
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def status(
         return
     if not watch:
         for line in lines(found):
-            typer.echo(line)
+            say(line)
         return
     from rich.live import Live
     from rich.text import Text
@@ -48,7 +50,8 @@ def status(
                 found = reader.read()
                 live.update(Text("\n".join(lines(found))), refresh=True)
     except KeyboardInterrupt:
-        pass
+        if is_terminated():
+            raise
 
 
 def lines(found: Status) -> list[str]:

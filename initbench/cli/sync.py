@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 from initbench.cli.options import Debug, Json, SuiteFolder, TrackingUri, print_json, suite_folder
+from initbench.cli.output import say
 
 
 def sync(
@@ -26,8 +25,8 @@ def sync(
     if json:
         print_json(counts)
     else:
-        typer.echo("MLflow: " + ", ".join(f"{number} {what}" for what, number in counts.items()))
+        say("MLflow: " + ", ".join(f"{number} {what}" for what, number in counts.items()))
     for line in skipped:
-        typer.echo(f"skipped {line}", err=True)
+        say(f"skipped {line}", to_stderr=True)
     if skipped:
         sys.exit(1)

@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from initbench.errors import InitbenchError
 from initbench.execution.background import import_in_background
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
 _SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # which would answer SIGTERM by a dump, and abort the process
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # a worker stays where the driver is: `./data` means the same to both
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -147,18 +148,23 @@ def _sigterm_is_ours() -> Iterator[None]:
     SLURM and spot markets send it to every process of a job at once. Ray's own processes would end by it, and this one
     would abort, since its connection to them is lost, before it could write a line. They inherit a mask in which it is
     blocked, as Ray does with Ctrl-C by itself, and end when this process does. Ray also puts a handler of its own in
-    the place of the one that is there, which would leave without a word.
+    the place of the one that is there, which would leave without a word; and other threads, in which SIGTERM is not
+    blocked, would take it meanwhile.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Ray sets no handler then, and Python would refuse one
         return
-    handler = signal.getsignal(signal.SIGTERM)
+    set_handler = signal.signal
+
+    def set_other_handler(signalnum: int, handler: Any) -> Any:
+        return signal.getsignal(signalnum) if signalnum == signal.SIGTERM else set_handler(signalnum, handler)
+
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.signal = set_other_handler
     try:
         yield
     finally:
-        if handler is not None:
-            signal.signal(signal.SIGTERM, handler)
+        signal.signal = set_handler
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 

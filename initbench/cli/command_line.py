@@ -1,0 +1,89 @@
+"""The commands, and what becomes of their errors. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from typing import cast
+
+import typer
+
+from initbench.cli.describe import describe
+from initbench.cli.list import list_components
+from initbench.cli.new_plugin import new_plugin
+from initbench.cli.options import debugging, start
+from initbench.cli.output import say, standard_streams
+from initbench.cli.plan import plan
+from initbench.cli.report import report
+from initbench.cli.retry import retry
+from initbench.cli.run import run
+from initbench.cli.signals import interrupted
+from initbench.cli.status import status
+from initbench.cli.sync import sync
+from initbench.cli.ui import ui
+from initbench.errors import InitbenchError
+
+app = typer.Typer(
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: rich's would import a Markdown parser and a highlighter, half of its time
+    context_settings={"help_option_names": ["-h", "--help"]},
+    callback=start,
+)
+app.command("run", short_help="Run a suite's missing trials and write the report.")(run)
+app.command("plan", short_help="Print what a suite comes to, before it runs.")(plan)
+app.command("status", short_help="Say how a suite's run stands.")(status)
+app.command("retry", short_help="Run again what has no result in a suite's folder.")(retry)
+app.command("report", short_help="Write the report of one suite's folder or several.")(report)
+app.command("list", short_help="List what is registered, with arguments.")(list_components)
+app.command("describe", short_help="Describe one component: arguments, reference, an example.")(describe)
+app.command("ui", short_help="Serve MLflow's user interface on a suite's runs.")(ui)
+app.command("sync", short_help="Write to MLflow what the ledger has and MLflow lacks.")(sync)
+app.command("new-plugin", short_help="Write a plug-in package to start from.")(new_plugin)
+
+
+# Typer exports one of click's errors, which it has from an installed click or a copy of its own, by version.
+_UsageError = cast("type[Exception]", typer.BadParameter.__base__)
+_OF_THE_MACHINE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
+
+
+def main() -> None:
+    """Run the command line; a request that cannot be met is one line on stderr.
+
+    Exit code 0: all trials finished or diverged; 1: some failed; 2: the request was wrong, or what was to be printed
+    could not be written.
+    """
+    with standard_streams():
+        if code := _run():
+            sys.exit(code)
+
+
+def _run() -> int:
+    """Run the command line and return its exit code."""
+    try:
+        return int(app(standalone_mode=False) or 0)
+    except Exception as error:
+        message = _message(error)
+        if message is None:
+            raise
+        if debugging():
+            say("".join(traceback.format_exception(error)), to_stderr=True, keep="\n\t", end="")
+        else:
+            say(f"initbench: {' '.join(message.split())}", to_stderr=True)
+        return 2
+
+
+def _message(error: Exception) -> str | None:
+    """Return what to say of an error; None if it is a mistake of the library's, of which a traceback tells."""
+    if isinstance(error, InitbenchError | _UsageError):
+        return str(getattr(error, "format_message", error.__str__)())
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE and not debugging():
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+    if interrupted():
+        return f"interrupted, and then {type(error).__name__}: {error}"
+    return None
