@@ -145,8 +145,8 @@ def _plain(metric: Metric) -> Metric:
 def mean_train_loss(record: TrialRecord) -> dict[str, float]:
     """Return the mean over the epochs of the training loss, as the metric ``mean_train_loss``: lower if it fits faster.
 
-    Empty for a trial that did not come to its end, whose epochs are cut short, and for one that `frame.slim` has had
-    in its hands before.
+    Empty for a trial that did not come to its end, whose epochs are cut short, for one that `frame.slim` has had in its
+    hands before, and where no number holds the sum.
 
     Args:
         record: with its whole history.
@@ -155,4 +155,7 @@ def mean_train_loss(record: TrialRecord) -> dict[str, float]:
     losses = [entry["train_loss"] for entry in entries if entry.get("train_loss") is not None]
     if MEAN_TRAIN_LOSS in record.metrics or record.status != "finished" or not losses or len(losses) < len(entries):
         return {}
-    return {MEAN_TRAIN_LOSS: math.fsum(losses) / len(losses)}
+    try:
+        return {MEAN_TRAIN_LOSS: math.fsum(losses) / len(losses)}
+    except OverflowError:
+        return {}

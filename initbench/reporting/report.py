@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from initbench.errors import InitbenchError
+from initbench.files import remove, write_text, written_whole
 from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.charts.figure import MARKER
+from initbench.reporting.csv_files import write_csv
+from initbench.reporting.file_names import name_apart
+from initbench.reporting.manifest import FIGURES, MANIFEST, PAGE, is_drawing, recorded
 from initbench.reporting.page.collect import collect
 from initbench.reporting.page.html import html_pieces
 from initbench.reporting.results import Results, read_results
 from initbench.reporting.speed import set_aside, texts_as_objects
+from initbench.reporting.words.undrawn import undrawn_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
@@ -26,32 +30,6 @@ if TYPE_CHECKING:
     from initbench.reporting.page.contents import Contents
     from initbench.reporting.source import Source
     from initbench.reporting.words.sentence import Sentence
-
-_FIGURES = "figures"
-# The tables that a report may lack, so that one of an earlier report may stand in its place.
-_NOT_IN_EVERY_REPORT = (
-    *("rank_pairs", "differences", "paired_differences", "divergence", "variance", "depths", "costs", "probes"),
-    *(
-        "correlation",
-        "curves",
-        "curve_ends",
-        "tuning",
-        "tuning_steps",
-        "tuning_outcomes",
-        "scale_factors",
-        "layers",
-        "probe_curves",
-        "probe_layers",
-        "protocols",
-        "verdicts",
-        "good_rates",
-        "tunability",
-        "searched",
-        "stable_rates",
-        "claims",
-        "published",
-    ),
-)
 
 
 class Written(NamedTuple):
@@ -68,6 +46,7 @@ class Written(NamedTuple):
     sentences: list[Sentence]
 
 
+@np.errstate(over="ignore")  # of values at the end of what a number can hold
 def write_report(
     folders: str | Path | Results | Source | Sequence[str | Path | Source],
     output: str | Path | None = None,
@@ -77,8 +56,9 @@ def write_report(
     """Write a report; equal ledgers give equal files.
 
     Writes ``index.html``; ``results.csv`` (the frame of `load_results`), ``conditions.csv``, and every table of the
-    page as ``<name>.csv``; and every figure of the page as ``figures/<name>.svg``. Each is put in place by an
-    atomic rename; tables and figures of an earlier report that this one does not have are removed.
+    page as ``<name>.csv``; every figure of the page as ``figures/<name>.svg``; and a manifest of all these. Each is put
+    in place by an atomic rename. The files of an earlier report that this one does not have are removed; no file that
+    no report wrote is replaced or removed, but for the suite's own ``<folder>/report``, in which all is the report's.
 
     Args:
         folders: a suite's folder, ``runs/<suite name>``, or several, which make one report; or results that were read.
@@ -87,8 +67,8 @@ def write_report(
         description: what the suites ask; by default that of each ``<folder>/suite.yaml`` where it can be read.
 
     Raises:
-        InitbenchError: a folder has no trial records that can be read; `output` is not given and has no default; or a
-            file cannot be written.
+        InitbenchError: a folder has no trial records that can be read; `output` is not given and has no default; it
+            has a file of another origin where one is to be written; or a file cannot be written.
     """
     if output is None and not isinstance(folders, str | Path):
         raise InitbenchError("only one suite's folder has a place for its report: say where to write it")
@@ -97,20 +77,20 @@ def write_report(
     with set_aside(), texts_as_objects():
         contents = contents_of(results, title, description)
         tables = _tables(results, contents)
-        written = [output / "index.html", *(output / f"{name}.csv" for name in tables)]
+        figures = [figure for analysis in contents.analyses for figure in analysis.figures]
+        names = [PAGE, *(f"{name}.csv" for name in tables), *(f"{FIGURES}/{figure.name}.svg" for figure in figures)]
         try:
-            (output / _FIGURES).mkdir(parents=True, exist_ok=True)
-            for name, table in tables.items():
-                with _put(output / f"{name}.csv") as file:
-                    table.to_csv(file, index=False)
-            for name in set(_NOT_IN_EVERY_REPORT) - set(tables):
-                (output / f"{name}.csv").unlink(missing_ok=True)
-            figures = (figure for analysis in contents.analyses for figure in analysis.figures)
-            written += write_drawings(output / _FIGURES, figures)
-            with _put(output / "index.html") as file:
-                file.writelines(html_pieces(contents))
+            with recorded(output, names):
+                for name, table in tables.items():
+                    with written_whole(output / f"{name}.csv", output) as file:
+                        write_csv(table, file)
+                write_drawings(output / FIGURES, figures, output)
+                contents = replace(contents, notices=[*contents.notices, *undrawn_words(figures)])
+                with written_whole(output / PAGE, output) as file:
+                    file.writelines(html_pieces(contents))
         except OSError as error:
             raise InitbenchError(f"{error.filename or output}: {error.strerror}") from error
+    written = [output / name for name in (*names, MANIFEST)]
     return Written(written[0], written, list(contents.overview.sentences))
 
 
@@ -122,9 +102,10 @@ def contents_of(results: Results, title: str | None = None, description: str | N
         title: as for `write_report`.
         description: likewise.
     """
-    first, analyses = overview(results), []
+    first, analyses, used = overview(results), [], set[str]()
     for analysis in every_analysis(results):
         for figure in analysis.figures:
+            figure.rename(name_apart(figure.name, used))
             figure.begin()  # on another core, while the other analyses are made
         analyses.append(analysis)
     return collect(results, first, analyses, title, description)
@@ -139,49 +120,20 @@ def _tables(results: Results, contents: Contents) -> dict[str, pd.DataFrame]:
     return frames
 
 
-def write_drawings(folder: Path, figures: Iterable[Figure]) -> list[Path]:
-    """Write figures by their names, remove those of ours that are not among them, and return what was written.
+def write_drawings(folder: Path, figures: Iterable[Figure], within: Path) -> None:
+    """Write figures by their names, and remove those of ours that are not among them.
 
     Args:
         folder: that exists.
         figures: of a report.
+        within: out of which no link may lead.
+
+    Raises:
+        OSError: one cannot be written or removed.
     """
     each = {folder / f"{figure.name}.svg": figure for figure in figures}
     for path, figure in each.items():
-        write_file(path, figure.file())
-    written = list(each)
-    for path in set(folder.glob("*.svg")) - set(written):
-        if MARKER in path.read_text(encoding="utf-8", errors="replace"):
-            path.unlink()
-    return written
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a file and put it in place by an atomic rename.
-
-    Args:
-        path: in a folder that exists.
-        text: that it has.
-
-    Raises:
-        OSError: it cannot be written; the error names it.
-    """
-    with _put(path) as file:
-        file.write(text)
-
-
-@contextmanager
-def _put(path: Path) -> Iterator[TextIO]:
-    """Open a file to be written whole, and put it in place by an atomic rename: piece by piece it takes less memory."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            yield file
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        write_text(path, figure.file(), within)
+    for path in set(folder.glob("*.svg")).difference(each):
+        if is_drawing(path):
+            remove(path, within)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import TypeAdapter
 
 from initbench.errors import InitbenchError, LedgerError
+from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE
+from initbench.reporting.plain_data import plain_data
 from initbench.suite.claims import Claim, Published
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
 from initbench.suite.treatments import DEFAULT_COMPARE
@@ -143,12 +145,13 @@ def _changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     """Return the file's content, empty where there is none."""
     try:
-        resolved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        resolved: dict[str, Any] = plain_data(json.loads(read_text(path)))  # pandas takes no half of a character
         schema = resolved.get("schema", SCHEMA)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise InitbenchError(f"{path}: is no resolved suite ({error}); say what is compared with --compare") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InitbenchError(f"{path}: is no resolved suite ({reason}); say what is compared with --compare") from error
     if schema != SCHEMA:
         raise LedgerError(f"{path}: schema {schema}; this version of initbench reads schema {SCHEMA}")
     return resolved

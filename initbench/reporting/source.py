@@ -12,7 +12,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from initbench.errors import InitbenchError
-from initbench.ledger import RESOLVED_FILE
+from initbench.files import read_text
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.reporting.frame import read_records
 from initbench.reporting.resolved import Refused, Stated, read_compare, read_incompatible, read_stated, read_tune
 from initbench.suite.treatments import DEFAULT_COMPARE
@@ -61,7 +62,7 @@ def read_folder(folder: str | Path, compare: Sequence[str] | None = None) -> Sou
     skipped: list[str] = []
     records = read_records(folder, skipped)
     try:
-        text = (Path(folder) / "suite.yaml").read_text(encoding="utf-8")
+        text = read_text(Path(folder) / SUITE_FILE)
     except (OSError, ValueError):
         text = ""
     found = read_compare(folder) if compare is None else tuple(compare)

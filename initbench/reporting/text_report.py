@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from initbench import files
 from initbench.errors import InitbenchError
+from initbench.reporting.manifest import check_not_foreign
 from initbench.reporting.page import json, latex, markdown
-from initbench.reporting.report import contents_of, write_drawings, write_file
+from initbench.reporting.report import contents_of, write_drawings
+from initbench.reporting.words.undrawn import undrawn_words
 
 if TYPE_CHECKING:
     from initbench.reporting.results import Results
@@ -16,6 +22,7 @@ FORMATS = {"md": markdown.render_markdown, "latex": latex.render_latex, "json": 
 """Name of a format → what renders it."""
 
 
+@np.errstate(over="ignore")  # as in `write_report`
 def text_of(results: Results, form: str) -> str:
     """Return the report as text.
 
@@ -41,12 +48,15 @@ def write_text(results: Results, file: str | Path, form: str) -> Path:
     text = text_of(results, form)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(file, text)
+        if file.exists() and not file.is_dir():
+            files.check_readable(file)  # no device is replaced, nor a pipe
+        files.write_text(file, text, file.parent)
     except OSError as error:
         raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
     return file
 
 
+@np.errstate(over="ignore")  # as in `write_report`
 def write_markdown(results: Results, file: str | Path) -> Path:
     """Write the report as Markdown, its charts beside it in a folder of the file's name, and return the file.
 
@@ -68,15 +78,27 @@ def write_markdown(results: Results, file: str | Path) -> Path:
     contents = contents_of(results)
     head = markdown.head(contents)
     figures = [figure for analysis in contents.analyses for figure in analysis.main_figures]
+    images = file.with_suffix("")
     try:
         if file.exists():
-            head, mark, _ = file.read_text(encoding="utf-8").partition(markdown.MARK)
+            head, mark, _ = _text(file).partition(markdown.MARK)
             if not mark:
                 raise InitbenchError(f"{file}: was not made by initbench report (it lacks the line {markdown.MARK})")
-        images = file.with_suffix("")
+        files.check_within(images / "figure.svg", file.parent)
+        for figure in figures:
+            check_not_foreign(images / f"{figure.name}.svg")
         images.mkdir(parents=True, exist_ok=True)
-        write_drawings(images, figures)
-        write_file(file, head + markdown.MARK + "\n\n" + markdown.body(contents, images.name))
+        write_drawings(images, figures, file.parent)
+        contents = replace(contents, notices=[*contents.notices, *undrawn_words(figures)])
+        files.write_text(file, head + markdown.MARK + "\n\n" + markdown.body(contents, images.name), file.parent)
     except OSError as error:
         raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error
     return file
+
+
+def _text(file: Path) -> str:
+    """Return a file's text; nothing where it is no text."""
+    try:
+        return files.read_text(file)
+    except ValueError:
+        return ""

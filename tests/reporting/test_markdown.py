@@ -158,7 +158,7 @@ def test_a_file_of_someone_else_is_not_touched(tmp_path):
     ("name", "message"),
     [
         ("RESULTS", r"RESULTS: a Markdown file ends in \.md$"),
-        ("folder.md", r"folder\.md: Is a directory$"),
+        ("folder.md", r"folder\.md: is a folder, not a file$"),
         ("taken.md", r"taken: File exists$"),
     ],
 )

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import escape
 
 from initbench.errors import InitbenchError
+from initbench.files import written_whole
 from initbench.reporting.charts import rendering
 from initbench.reporting.charts.legend import Entry, legend_layer, legend_of
 from initbench.reporting.charts.style import INK, PIXELS_PER_INCH, page_config, paper_config
+from initbench.reporting.file_names import plain_name
+from initbench.reporting.manifest import MARKER
+from initbench.reporting.plain_data import KEPT
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from concurrent.futures import Future
 
-MARKER = 'data-made-by="initbench report"'
 FORMATS = (".svg", ".pdf", ".png")
 _MARGIN, _LINE, _TITLE = 12, 18, 30  # of a file, in pixels
 _PANEL = 420  # px: what is wider is not shrunk to the width of a panel
@@ -33,7 +37,8 @@ class Figure:
     """A drawing.
 
     Attributes:
-        name: unique in a report; its file is ``figures/<name>.svg``.
+        name: unique in a report; its file is ``figures/<name>.svg``, whatever characters the name was given with
+            (`file_names.plain_name`).
         title: what stands above it.
         alt: the finding in words, for who cannot see it: whole sentences.
         specification: of Vega-Lite, as a function of `charts` returns it: with its data and its legend, text and axes
@@ -53,6 +58,7 @@ class Figure:
     subject: str = ""
 
     def __post_init__(self) -> None:
+        self.rename(self.name)
         if not self.key:
             found = {entry.label: entry.colour for entry in self.legend if entry.colour != "currentColor"}
             object.__setattr__(self, "key", found)
@@ -62,16 +68,33 @@ class Figure:
         """What its colours, shapes and kinds of lines mean; empty where it needs no legend."""
         return legend_of(self.specification) or [Entry(label, colour) for label, colour in self.key.items()]
 
-    @cached_property
+    def rename(self, name: str) -> None:
+        """Give it another name, where another figure of a report has its own."""
+        object.__setattr__(self, "name", plain_name(name))
+
+    @property
     def drawing(self) -> str:
-        """The SVG of the drawing alone, in the page's colour."""
-        begun: Future[str] | None = self.__dict__.pop("_begun", None)
-        return begun.result() if begun else rendering.to_svg(self._on_page())
+        """The SVG of the drawing alone, in the page's colour; where it cannot be drawn, one that says so."""
+        return self._drawn[0]
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be drawn, in a few words; empty where it can."""
+        return self._drawn[1]
+
+    @cached_property
+    def _drawn(self) -> tuple[str, str]:
+        begun: Future[bytes] = self.__dict__.pop("_begun", None) or rendering.begin(self._on_page())
+        try:
+            return begun.result().decode(), ""
+        except rendering.UndrawableError as error:
+            return _in_words(f"This figure could not be drawn: {error}."), str(error)
 
     @property
     def svg(self) -> str:
         """The drawing as it stands in a page, with its alternative text."""
-        return self.drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(self.alt)}" ', 1)
+        described = self.drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(self.alt)}" ', 1)
+        return visible(described, KEPT)
 
     @property
     def is_wide(self) -> bool:
@@ -80,23 +103,24 @@ class Figure:
 
     def begin(self) -> None:
         """Begin to draw beside what else is done, so that `svg` is there sooner."""
-        if "drawing" not in self.__dict__ and "_begun" not in self.__dict__:
+        if "_drawn" not in self.__dict__ and "_begun" not in self.__dict__:
             self.__dict__["_begun"] = rendering.begin(self._on_page())
 
     def file(self) -> str:
         """Return the drawing as an SVG of its own: with title and legend, in fixed colours."""
         width, height = _size(self.drawing)
-        widest = max([width, *(30 + 7.2 * len(entry.label) for entry in self.legend), 7.6 * len(self.title)])
+        legend = [] if self.problem else self.legend
+        widest = max([width, *(30 + 7.2 * len(entry.label) for entry in legend), 7.6 * len(self.title)])
         outer_width = round(widest + 2 * _MARGIN)
-        outer_height = round(_TITLE + height + _LINE * len(self.legend) + 2 * _MARGIN)
+        outer_height = round(_TITLE + height + _LINE * len(legend) + 2 * _MARGIN)
         place = f'x="{_MARGIN}" y="{_MARGIN + _TITLE}" '
         lines = [
             f'<path transform="translate({_MARGIN + 8},{y - 4:g}) scale(5)" d="{entry.path}" fill="{entry.colour}"/>'
             f'<text x="{_MARGIN + 20}" y="{y:g}" font-size="12">{escape(entry.label)}</text>'
-            for i, entry in enumerate(self.legend)
+            for i, entry in enumerate(legend)
             for y in [_MARGIN + _TITLE + height + _LINE * (i + 0.8)]
         ]
-        return (
+        text = (
             f'<svg xmlns="http://www.w3.org/2000/svg" {MARKER} role="img" width="{outer_width}" '
             f'height="{outer_height}" viewBox="0 0 {outer_width} {outer_height}" color="{INK}" fill="{INK}" '
             f'font-family="sans-serif"><title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>'
@@ -105,6 +129,7 @@ class Figure:
             + (self.drawing.replace("<svg ", f"<svg {place}", 1) + "".join(lines)).replace("currentColor", INK)
             + "</svg>\n"
         )
+        return visible(text, KEPT)
 
     def save(self, path: str | Path, *, width: float = 5.0, height: float = 3.2, title: bool = True) -> Path:
         """Write the figure as a paper prints it: fixed colours on white, with its legend; return the file.
@@ -118,7 +143,8 @@ class Figure:
             title: whether its title stands above it.
 
         Raises:
-            InitbenchError: the path ends in something else, a size is not from 1 to 100, or the file cannot be written.
+            InitbenchError: the path ends in something else, a size is not from 1 to 100, or the figure cannot be drawn
+                or written.
         """
         path = Path(path)
         kind = path.suffix.lower()
@@ -128,12 +154,15 @@ class Figure:
             if not _LEAST_INCHES <= inches <= _MOST_INCHES:
                 raise InitbenchError(f"{path}: {side} must be from 1 to 100 inches, got {inches:g}")
         paper = self.on_paper(width, height, title=title)
-        if kind == ".svg":
-            content = self._described(rendering.to_svg(paper)).encode()
-        else:
-            content = rendering.to_pdf(paper) if kind == ".pdf" else rendering.to_png(paper)
         try:
-            path.write_bytes(content)
+            if kind == ".svg":
+                content = self._described(rendering.to_svg(paper)).encode()
+            else:
+                content = rendering.to_pdf(paper) if kind == ".pdf" else rendering.to_png(paper)
+            with written_whole(path, path.parent) as file:
+                file.buffer.write(content)
+        except rendering.UndrawableError as error:
+            raise InitbenchError(f"{path}: could not be drawn: {error}") from error
         except OSError as error:
             raise InitbenchError(f"{path}: {error.strerror}") from error
         return path
@@ -184,7 +213,8 @@ class Figure:
         # A number without a unit would be of 96 to the inch.
         inches = f'width="{width / PIXELS_PER_INCH:g}in" height="{height / PIXELS_PER_INCH:g}in"'
         svg = re.sub(r'\bwidth="[\d.]+" height="[\d.]+"', inches, svg, count=1)
-        return re.sub(r"^(<svg [^>]*)>", lambda head: f'{head[1]} {MARKER} role="img">{words}', svg, count=1)
+        described = re.sub(r"^(<svg [^>]*)>", lambda head: f'{head[1]} {MARKER} role="img">{words}', svg, count=1)
+        return visible(described, KEPT)
 
 
 def render(figures: Iterable[Figure]) -> None:
@@ -195,6 +225,15 @@ def render(figures: Iterable[Figure]) -> None:
     """
     for figure in figures:
         figure.begin()
+
+
+def _in_words(sentence: str) -> str:
+    """Return an SVG that is a line of text."""
+    width, height = round(7.2 * len(sentence)) + 2 * _MARGIN, _LINE + 2 * _MARGIN
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f'<text x="{_MARGIN}" y="{_MARGIN + 13}" font-size="12" fill="currentColor">{escape(sentence)}</text></svg>'
+    )
 
 
 def _size(drawing: str) -> tuple[float, float]:

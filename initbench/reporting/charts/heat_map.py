@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.reporting.charts.legend import Entry
 from initbench.reporting.charts.panel import Specification, panel, raw, said, where
+from initbench.reporting.plain_data import plain_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -161,7 +162,7 @@ def _axes(columns: list[str], rows: list[str], *, slanted: bool) -> tuple[dict[s
             "scale": {"domain": [0, max(len(names), 1)], "nice": False, "zero": False},
             "axis": {
                 "values": [i + 0.5 for i in range(len(names))],
-                "labelExpr": f"{json.dumps(names)}[floor(datum.value)]",
+                "labelExpr": f"{json.dumps(plain_data(names))}[floor(datum.value)]",
                 "grid": False,
                 "ticks": False,
                 "domain": False,

@@ -19,6 +19,7 @@ _MARKS = "marks"
 _TICKS = 5
 _LEAST_LABELS = 28  # px that the labels of a vertical axis take, so that panels below one another align
 _MOST_LOG_TICKS = 8
+_SMALLEST, _LARGEST = 1e-307, 1e308  # that an axis reaches: an end beyond is no number, or is 0
 
 
 class Axis(NamedTuple):
@@ -44,14 +45,15 @@ class Axis(NamedTuple):
         """Return the encoding of a field by this axis."""
         scale: dict[str, Any] = {"nice": self.nice, "padding": self.padding, "zero": False}
         axis: dict[str, Any] = {"tickCount": _TICKS}
-        if self.domain is not None:
-            scale["domain"] = list(self.domain)
+        domain = [] if self.domain is None else [min(max(end, -_LARGEST), _LARGEST) for end in self.domain]
+        if domain:
+            scale["domain"] = domain
         if self.ticks is not None:
             axis = {"values": list(self.ticks)}
         if self.log:
-            assert self.domain is not None
-            scale = {"type": "log", "domain": list(self.domain), "nice": False, "padding": self.padding}
-            ticks = log_ticks(*self.domain)
+            low, high = (max(end, _SMALLEST) for end in domain)
+            scale = {"type": "log", "domain": [low, high], "nice": False, "padding": self.padding}
+            ticks = log_ticks(low, high)
             labels = json.dumps(log_labels(ticks), ensure_ascii=False)
             axis = {"values": ticks, "labelExpr": f"{labels}[indexof({json.dumps(ticks)}, datum.value)]"}
         return {"field": field, "type": "quantitative", "title": self.title, "scale": scale, "axis": axis}

@@ -1,97 +1,199 @@
-"""From a specification to a drawing, by vl-convert."""
+"""From a specification to a drawing, by vl-convert in a process of its own.
+
+vl-convert holds Python's lock while it draws (1.9.0), and ends its process where it meets what it does not expect, such
+as a limit of memory. On a second core a report's figures cost no time of their own, and one that cannot be drawn costs
+that figure alone.
+"""
 
 from __future__ import annotations
 
 import atexit
+import base64
 import json
+import signal
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from threading import Thread, Timer
+from typing import TYPE_CHECKING, Any, Literal
+
+from initbench.errors import InitbenchError
+from initbench.reporting.plain_data import plain_data
+from initbench.visible_text import cut, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MOST_SECONDS = 120.0
+"""Of one drawing, which takes a tenth of a second."""
 _VERSION = "5.20"  # of Vega-Lite: every vl-convert from 1.7 on has it
-_DOTS_PER_INCH = 300
+_MOST_DEATHS = 3  # in a row: then it is not the figures
+_MOST_CHARACTERS = 150  # of what vl-convert says
+_SECONDS_TO_END = 5.0
+_SCRIPT = Path(__file__).with_name("drawing_process.py")
+
+Form = Literal["svg", "pdf", "png"]
+
+
+class UndrawableError(InitbenchError):
+    """A figure cannot be drawn; the message says why in a few words."""
 
 
 def to_svg(specification: Mapping[str, Any]) -> str:
-    """Return a drawing as SVG; equal specifications give equal text."""
-    import vl_convert  # not before something is drawn
+    """Return a drawing as SVG; equal specifications give equal text.
 
-    return str(vl_convert.vegalite_to_svg(_text(specification), vl_version=_VERSION))
+    Raises:
+        UndrawableError: it cannot be drawn.
+    """
+    return begin(specification).result().decode()
 
 
 def to_pdf(specification: Mapping[str, Any]) -> bytes:
-    """Return a drawing as a page of PDF in which a pixel is a point, with the fonts that it uses."""
-    import vl_convert
+    """Return a drawing as a page of PDF in which a pixel is a point, with the fonts that it uses.
 
-    return bytes(vl_convert.vegalite_to_pdf(_text(specification), vl_version=_VERSION))
+    Raises:
+        UndrawableError: it cannot be drawn.
+    """
+    return begin(specification, "pdf").result()
 
 
 def to_png(specification: Mapping[str, Any]) -> bytes:
-    """Return a drawing as PNG at 300 dots per inch, where 72 pixels of the specification are an inch."""
-    import vl_convert
+    """Return a drawing as PNG at 300 dots per inch, where 72 pixels of the specification are an inch.
 
-    return bytes(vl_convert.vegalite_to_png(_text(specification), vl_version=_VERSION, ppi=_DOTS_PER_INCH))
-
-
-def begin(specification: Mapping[str, Any]) -> Future[str]:
-    """Begin to draw beside what else is done, and return what will hold the SVG.
-
-    vl-convert holds Python's lock while it draws (1.9.0). So it draws in a process of its own: on a second core a
-    report's figures cost no time of their own. Where there is no such process, they are drawn in this one.
+    Raises:
+        UndrawableError: it cannot be drawn.
     """
-    return _drawing().submit(specification)
+    return begin(specification, "png").result()
+
+
+def begin(specification: Mapping[str, Any], form: Form = "svg") -> Future[bytes]:
+    """Begin to draw beside what else is done, and return what will hold the drawing, or an `UndrawableError`.
+
+    Args:
+        specification: of Vega-Lite. What is invisible in its texts is made visible, and numbers that are not finite are
+            left out.
+        form: of the drawing; an SVG is UTF-8.
+    """
+    text = json.dumps(plain_data(specification), allow_nan=False, ensure_ascii=False)
+    return _drawing().submit(f"{form} {text}")
 
 
 class _Drawing:
-    """A process that draws one figure after the other, and the thread that waits for it."""
+    """The process that draws one figure after the other, and the thread that waits for it.
+
+    A process that dies is started again for the next figure, until several have died in a row without a drawing.
+    """
 
     def __init__(self) -> None:
-        script = str(Path(__file__).with_name("drawing_process.py"))
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="figures")
+        self._requests: SimpleQueue[tuple[Future[bytes], str] | None] = SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - Python itself, and a file of this package
-                [sys.executable, "-P", script, _VERSION],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        except OSError:
-            return
-        atexit.register(self._process.communicate)
+        self._deaths = 0  # in a row
+        self._death = ""
+        self._is_closed = False
+        # No thread that Python waits for at its end: much may be asked for that nobody wants any more.
+        self._thread = Thread(target=self._work, name="figures", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
 
-    def submit(self, specification: Mapping[str, Any]) -> Future[str]:
-        """Return what will hold the drawing."""
-        return self._thread.submit(self._drawn, specification)
+    def submit(self, request: str) -> Future[bytes]:
+        """Return what will hold the answer to a request, a line as `drawing_process` takes it."""
+        future: Future[bytes] = Future()
+        self._requests.put((future, request))
+        return future
 
-    def _drawn(self, specification: Mapping[str, Any]) -> str:
-        found = self._answer(_text(specification))
-        return to_svg(specification) if found is None else found
+    def close(self) -> None:
+        """End the process and the thread; what has been asked for is not drawn any more."""
+        self._is_closed = True
+        self._requests.put(None)
+        if (process := self._process) is not None:
+            process.kill()
+        self._thread.join(_SECONDS_TO_END)
 
-    def _answer(self, text: str) -> str | None:
-        """Return the drawing; None where the process has ended or cannot draw it."""
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
-            return None
-        try:
-            self._process.stdin.write(text.encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            return None
-        line = self._process.stdout.readline()
-        answer: str | None = json.loads(line) if line.endswith(b"\n") else None
-        return answer
+    def _work(self) -> None:
+        while (item := self._requests.get()) is not None and not self._is_closed:
+            future, request = item
+            try:
+                future.set_result(self._drawn(request))
+            except Exception as error:  # noqa: BLE001 - raised where the drawing is wanted
+                future.set_exception(error)
+        self._end()
+
+    def _drawn(self, request: str) -> bytes:
+        if self._deaths < _MOST_DEATHS:
+            try:
+                answer = self._answer(request)
+            except (OSError, RuntimeError) as death:  # no memory, no thread
+                self._deaths += 1
+                self._death = f"the drawing process {death}"
+            else:
+                self._deaths = 0
+                if "error" in answer:
+                    raise UndrawableError(cut(visible(" ".join(answer["error"].split())), _MOST_CHARACTERS))
+                return base64.b64decode(answer["drawing"])
+        raise UndrawableError(self._death)
+
+    def _answer(self, request: str) -> dict[str, str]:
+        """Return what the process answers.
+
+        Raises:
+            OSError: it cannot be started, died, or took too long; the message follows "the drawing process".
+        """
+        process = self._running()
+        assert process.stdin
+        assert process.stdout
+        line, begun = b"", time.monotonic()
+        timer = Timer(MOST_SECONDS, process.kill)
+        timer.daemon = True  # likewise
+        timer.start()
+        with suppress(OSError):  # nobody reads: it has died
+            process.stdin.write(request.encode() + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        timer.cancel()
+        if line.endswith(b"\n"):
+            answer: dict[str, str] = json.loads(line)
+            return answer
+        took = time.monotonic() - begun
+        code = self._end()
+        raise ChildProcessError(f"took more than {MOST_SECONDS:g} seconds" if took > MOST_SECONDS else _ending(code))
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self._end()  # between two drawings, whoever did it
+        if self._process is None:
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - Python itself, and a file of this package
+                    [sys.executable, "-P", _SCRIPT, _VERSION],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                raise ChildProcessError(f"cannot be started: {error.strerror}") from error
+        return self._process
+
+    def _end(self) -> int:
+        """End the process, where there is one, and return its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.kill()
+        process.communicate()
+        return process.returncode
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"left with exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"died of {name}"
 
 
 @cache
 def _drawing() -> _Drawing:
     return _Drawing()
-
-
-def _text(specification: Mapping[str, Any]) -> str:
-    return json.dumps(specification, allow_nan=False, ensure_ascii=False)

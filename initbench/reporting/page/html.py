@@ -14,6 +14,8 @@ from initbench.reporting.formatting import FILTERS
 from initbench.reporting.page import shades
 from initbench.reporting.page.contents import by_subject, head_of
 from initbench.reporting.page.glossary import Glossary, words_of
+from initbench.reporting.plain_data import KEPT, plain_data
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +40,7 @@ def render_html(contents: Contents) -> str:
 
 
 def html_pieces(contents: Contents) -> Iterator[str]:
-    """Return the report as HTML, piece by piece.
+    """Yield the report as HTML, piece by piece; whatever is invisible in texts is made visible.
 
     Args:
         contents: what it says.
@@ -60,7 +62,7 @@ def html_pieces(contents: Contents) -> Iterator[str]:
         "as_json": as_json,
         "symbol": lambda entry: Markup(entry.symbol),  # noqa: S704  # ours
     }
-    return environment.get_template("page.html").generate(
+    pieces = environment.get_template("page.html").generate(
         {name: getattr(contents, name) for name in contents.__dataclass_fields__},
         sentences=contents.overview.sentences,
         heat_map=heat_map if heat_map is not None and heat_map.rows and heat_map.columns else None,
@@ -71,15 +73,16 @@ def html_pieces(contents: Contents) -> Iterator[str]:
         shades=Markup(shades.rules()),  # noqa: S704  # colours alone
         dark_shades=Markup(shades.rules(dark=True)),  # noqa: S704
     )
+    yield from (visible(piece, KEPT) for piece in pieces)
 
 
 def as_json(data: Any) -> Markup:
     """Return data as JSON for a ``<script>`` element: no text in it can end the element or begin another.
 
     Args:
-        data: plain; no number that JSON does not have.
+        data: plain.
     """
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain_data(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704  # escaped
 
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from initbench.json_values import json_values
+from initbench.reporting.plain_data import plain_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,10 +26,13 @@ SCHEMA = 1
 def render_json(contents: Contents) -> str:
     """Return the report as JSON; a number that JSON does not have is null, with the reason beside it.
 
+    Whatever is invisible in texts is made visible.
+
     Args:
         contents: what it says.
     """
-    return json.dumps(json_values(plain(contents)), ensure_ascii=False, allow_nan=False, indent=1, default=str) + "\n"
+    data = plain_data(json_values(plain(contents)))
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1, default=str) + "\n"
 
 
 def plain(contents: Contents) -> dict[str, Any]:

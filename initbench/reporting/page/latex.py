@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from initbench.reporting.page.contents import head_of
+from initbench.reporting.plain_data import KEPT
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,12 +61,12 @@ def render_latex(contents: Contents) -> str:
     Args:
         contents: what it says.
     """
-    return "\n".join([f"% {_comment(contents.title)}", r"% \usepackage{booktabs}", *_tables(contents)])
+    return "\n".join([f"% {_one_line(contents.title)}", r"% \usepackage{booktabs}", *_tables(contents)])
 
 
 def escaped(text: str) -> str:
     """Return text that LaTeX sets as it is (letters that its fonts lack are left as they are)."""
-    return _PATTERN.sub(lambda match: _SPECIAL[match[0]], " ".join(text.splitlines()))
+    return _PATTERN.sub(lambda match: _SPECIAL[match[0]], _one_line(text))
 
 
 def _tables(contents: Contents) -> Iterator[str]:
@@ -117,7 +119,7 @@ def _analysis_table(table: Table) -> str:
     columns = "".join("l" if column.is_text else "r" for column in table.columns)
     caption = escaped(f"{table.title}. {table.note}".strip())
     text = _float(caption, table.name, columns, heads, [[escaped(text) for text in row] for row in cells])
-    return text + (f"% {left} more rows stand in {_comment(table.name)}.csv.\n" if left else "")
+    return text + (f"% {left} more rows stand in {_one_line(table.name)}.csv.\n" if left else "")
 
 
 def _float(
@@ -144,5 +146,5 @@ def _float(
     return "\n".join(lines)
 
 
-def _comment(text: str) -> str:
-    return " ".join(text.splitlines())
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.splitlines()), KEPT)

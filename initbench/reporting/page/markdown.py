@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from initbench.reporting.page.contents import by_subject, head_of
+from initbench.reporting.plain_data import KEPT
+from initbench.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +62,7 @@ def escaped(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|~&])", r"\\\1", " ".join(text.splitlines()))
+    return re.sub(r"([\\`*_{}\[\]<>|~&])", r"\\\1", visible(" ".join(text.splitlines()), KEPT))
 
 
 def _begun(line: str) -> str:

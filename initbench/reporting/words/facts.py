@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,7 @@ def _either(texts: Sequence[str], separator: str = " or ") -> str:
 def _time(records: Sequence[TrialRecord]) -> str:
     """Return how long all trials took one after another, where the records say it."""
     seconds = sum(record.timing.get("total_seconds", 0.0) for record in records)
-    if not seconds:
+    if not 0 < seconds < math.inf:
         return ""
     if seconds < 60:
         return f"{counted(max(1, round(seconds)), 'second')} of computing"
