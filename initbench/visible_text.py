@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-# Control characters; those that turn or hide the text around them; line ends that only some readers know; what is no character; halves of
-# characters, which no file can hold and which Python puts where a file's name is not UTF-8.
-_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+# Control characters; those that turn or hide the text around them; line ends that only some readers know; what is no
+# character; halves of characters, which no file can hold and which Python puts where a file's name is not UTF-8.
+_INVISIBLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
 _BYTES_OF_NAMES = range(0xDC80, 0xDD00)  # PEP 383
 
 

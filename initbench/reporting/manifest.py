@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
-from initbench.files import check_readable, check_within, read_text, remove, write_text
+from initbench.files import MOST_BYTES, check_readable, check_within, read_text, remove, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -31,13 +31,17 @@ _NAME = re.compile(r"index\.html|[ -.0-\[\]-~]+\.csv|figures/[ -.0-\[\]-~]+\.svg
 
 
 def written_files(folder: Path) -> list[Path]:
-    """Return the files of a report that are there, by its manifest; none where it has no manifest, or is a link.
+    """Return the files of a report that are there and that no report would be too large for, by its manifest.
 
     Args:
         folder: of the report.
+
+    Returns:
+        No files if it has no manifest, or is a link.
     """
     names = [] if folder.is_symlink() else sorted(_read(folder) or ())
-    return [folder / name for name in names if _is_file(folder / name, folder)]
+    files = [folder / name for name in names if _is_file(folder / name, folder)]
+    return [file for file in files if file.stat().st_size <= MOST_BYTES]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from initbench.errors import InitbenchError
+from initbench.files import MOST_BYTES
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.reporting.formatting import counted
 from initbench.tracking import contents
@@ -136,7 +137,9 @@ class MlflowTracker:
             run = self._report_run()
             self._check_artifacts(run)
             suite = [self._folder / name for name in (SUITE_FILE, RESOLVED_FILE)]
-            files = [file for file in suite if file.is_file() and not leads_out(file)]
+            files = [
+                file for file in suite if file.is_file() and not leads_out(file) and file.stat().st_size <= MOST_BYTES
+            ]
             for file in [*files, *written_files(self._folder / contents.REPORT)]:
                 place = file.parent.relative_to(self._folder).as_posix()
                 self._client.log_artifact(run.info.run_id, str(file), None if place == "." else place)
