@@ -43,7 +43,7 @@ def memory_of(process: int, at_least: float = 0.0) -> int:
         at_least: where the resident sets, quickly had, add up to no more than this, they are returned instead.
     """
     members = list(family(process))
-    resident = sum(_kilobytes(member, "status", "VmRSS") for member in members) * 1024
+    resident = sum(map(resident_bytes, members))
     if resident <= at_least:
         return resident
     return sum(_kilobytes(member, "smaps_rollup", "Pss") for member in members) * 1024
@@ -56,6 +56,11 @@ def family(process: int) -> Iterator[int]:
         with suppress(OSError):  # one that has just ended
             for child in children.read_text(encoding="utf-8").split():
                 yield from family(int(child))
+
+
+def resident_bytes(process: int) -> int:
+    """Return the bytes of memory that one process takes, shared pages included; 0 if it has ended."""
+    return _kilobytes(process, "status", "VmRSS") * 1024
 
 
 def _kilobytes(process: int, file: str, field: str) -> int:

@@ -15,6 +15,8 @@ from initbench.execution.ray_cluster import alive_nodes
 from initbench.ledger import TrialRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from initbench.execution.executor import Job, Observer
     from initbench.execution.ray_cluster import Node
     from initbench.suite.spec import TrialSpec
@@ -48,18 +50,21 @@ class Sweep:
     Args:
         job: what runs.
         observer: who is told.
+        check_ray: raises an error that nothing of Ray catches where Ray has ended.
         named_nodes: whether records say on which node of a cluster they ran.
     """
 
-    def __init__(self, job: Job, observer: Observer, *, named_nodes: bool) -> None:
+    def __init__(self, job: Job, observer: Observer, check_ray: Callable[[], None], *, named_nodes: bool) -> None:
         self.job = job
         self.observer = observer
+        self.check_ray = check_ray
         self.named_nodes = named_nodes
         self.specs = {spec.id: spec for spec in job.trials}
         self.attempts = Attempts(self.specs)
         self.under_way: dict[str, Task] = {}  # by Tune's names of them
         self.running: set[str] = set()
         self.hosts: dict[str, list[str]] = {}  # of trials that failed and are tried again
+        self.reasons: dict[str, str] = {}  # node → what last failed there and was tried again
         self.nodes: dict[str, Node] = {}
         self.looked = 0.0
         self.stalled_since: float | None = None
@@ -102,12 +107,13 @@ class Sweep:
             ends = self.attempts.failed(record.id, node, fitting, own_fault=own_fault)
             if not ends:
                 self.hosts[record.id] = hosts
+                self.reasons[node] = f"{record.error['type']}: {record.error['message']}"
             elif len(hosts) > 1:
                 error = record.error | {"message": f"{record.error['message']} (failed on {', '.join(hosts)})"}
                 record = replace(record, error=error)
         for aside in sorted(self.attempts.set_aside - before):
-            why = f": {record.error['type']}: {record.error['message']}" if record.error and node == aside else ""
-            self.observer.note(f"node {self._name(aside)} is set aside, since trials fail there in a row{why}")
+            why = self.reasons[aside]
+            self.observer.note(f"node {self._name(aside)} is set aside, since trials fail there in a row: {why}")
         for back in sorted(before - self.attempts.set_aside):
             self.observer.note(f"node {self._name(back)} takes trials again: what failed there fails elsewhere, too")
         if ends:
@@ -154,6 +160,7 @@ class Sweep:
         Raises:
             InitbenchError: no node that a trial could run on was there for ten minutes.
         """
+        self.check_ray()  # Tune calls this after each step, and Ray in the next one
         now = time.monotonic()
         if now - self.looked < _SECONDS_BETWEEN_LOOKS:
             return
@@ -172,6 +179,7 @@ class Sweep:
 
     def _look_at_nodes(self) -> dict[str, Node]:
         """Return the nodes that are alive; seen once in a while, and remembered by name when they are gone."""
+        self.check_ray()
         now = time.monotonic()
         if not self.nodes or now - self.looked >= _SECONDS_BETWEEN_LOOKS:
             self.looked = now

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.data.load import data_root
 from initbench.execution.ray_cluster import alive_nodes, check_resources, cluster
+from initbench.execution.ray_servers import end_with_ray
 from initbench.execution.ray_sweep import Sweep
 from initbench.execution.trial_process import TrialProcess
 
@@ -34,16 +35,16 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         address: a running cluster, ``auto`` or HOST:PORT of its head; None starts a local one for the job.
 
     Raises:
-        InitbenchError: no cluster answers at the address, no node of it has what one trial asks for, or none that has
-            it was there for ten minutes.
+        InitbenchError: no cluster answers at the address, no node of it has what one trial asks for, none that has it
+            was there for ten minutes, or Ray has ended.
     """
-    with cluster(address):
+    with cluster(address), end_with_ray(is_local=address is None) as check_ray:
         from ray import tune
         from ray.tune.search import Searcher
 
         check_resources(job, alive_nodes())
         observer.ready()
-        sweep = Sweep(job, observer, named_nodes=address is not None)
+        sweep = Sweep(job, observer, check_ray, named_nodes=address is not None)
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
         placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["task"].avoid))

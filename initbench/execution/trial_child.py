@@ -10,35 +10,69 @@ import json
 import os
 import signal
 import sys
-import threading
+import traceback
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from initbench.execution.keeper import go_below_keepers
+from initbench.execution.limits import family, resident_bytes
+
+if TYPE_CHECKING:
+    from initbench.suite.spec import TrialSpec
 
 
-def main(connection: Connection, lifeline: int, device: str) -> None:
-    """Say ``ready``, then run what comes, and say how far it is and what came of it, until nothing comes any more."""
+def main(connection: Connection, device: str) -> None:
+    """Say ``ready``, then run what comes, and say how far it is and what came of it, until nothing comes any more.
+
+    A trial that leaves processes behind is the last: they end with this process, before another trial runs beside them.
+    """
     # Told on the standard error, which the worker reads: where it was when it crashed, and where it hangs.
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     from initbench.execution.environment import known_environment
-    from initbench.execution.trial import attempt_trial
 
-    connection.send(("ready", known_environment(device)))
+    here = os.getpid()
+
+    def send(kind: str, value: Any) -> None:
+        if os.getpid() != here:  # a copy that a trial made of this process by os.fork, and let go on
+            os._exit(1)
+        connection.send((kind, value))
+
+    send("ready", {"environment": known_environment(device), "process": here})
     while True:
         try:
             spec, options = connection.recv()
         except EOFError:
             return
-        options["tell"] = lambda message: connection.send(("note", message))
-        record = attempt_trial(spec, lambda done, epochs: connection.send(("progress", (done, epochs))), **options)
-        connection.send(("record", json.dumps(record.to_json())))
+        options["tell"] = lambda message: send("note", message)
+        options["on_epoch"] = lambda done, epochs: send("progress", (done, epochs))
+        text = _attempt(spec, options)
+        send("last record" if _has_left_processes() else "record", text)
 
 
-def _end_with(lifeline: int) -> None:
-    """End at once when the worker does, whatever kills it: the other end of the pipe is open as long as it lives."""
-    os.read(lifeline, 1)
-    os._exit(1)
+def _attempt(spec: TrialSpec, options: dict[str, Any]) -> str:
+    """Return a trial's record as JSON; whatever is raised comes from the trial: no Ctrl-C reaches this process."""
+    from initbench.execution.environment import known_environment
+    from initbench.execution.failure import failed_record
+    from initbench.execution.trial import attempt_trial
+    from initbench.plugins import first_line
+
+    try:
+        return json.dumps(attempt_trial(spec, **options).to_json())
+    except BaseException as error:  # noqa: BLE001  # see above
+        message, here = first_line(error) or "the trial raised it", known_environment(options["device"])
+        return json.dumps(failed_record(spec, type(error).__name__, message, traceback.format_exc(), here).to_json())
+
+
+def _has_left_processes() -> bool:
+    """Return whether anything runs beside this process, but for what multiprocessing starts once and keeps."""
+    keeper = os.getppid()
+    kept = {vars(forkserver._forkserver).get("_forkserver_pid"), vars(resource_tracker._resource_tracker).get("_pid")}  # noqa: SLF001
+    beside = set(family(keeper)) - {keeper, os.getpid()} - kept
+    return any(map(resident_bytes, beside))  # a process that has ended has no memory
 
 
 if __name__ == "__main__":
-    main(Connection(int(sys.argv[1])), int(sys.argv[2]), sys.argv[3])
+    go_below_keepers(*map(int, sys.argv[1:3]))
+    main(Connection(int(sys.argv[1])), sys.argv[3])

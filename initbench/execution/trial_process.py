@@ -1,8 +1,9 @@
 """Trials in a process of their own, watched by the worker: whatever becomes of it, the worker lives and tells.
 
 A crash (a segmentation fault, the kernel's end of a process for want of memory, ``os._exit``), a hang and a trial that
-takes more memory than it may end this process and no more, and the record says which. Starting one takes seconds, so it
-runs trial after trial and is replaced only when it has ended.
+takes more memory than it may end this process and no more, and the record says which. What a trial has started ends
+with it, see `initbench.execution.keeper`. Starting a process takes seconds, so it runs trial after trial and is
+replaced only when it has ended, or when a trial has left something running beside it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from multiprocessing import Pipe
 from typing import TYPE_CHECKING, Any
 
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, host
-from initbench.execution.limits import Limits, memory_of
+from initbench.execution.limits import Limits, family, memory_of
 from initbench.ledger import TrialRecord
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_TO_START = 600.0  # libraries may come from a slow disk that a hundred workers share
+_SECONDS_TO_END = 10.0
 _TRACE_BYTES = 20_000
 
 
@@ -79,14 +82,9 @@ class TrialProcess:
         return record
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and all that the trials have started."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._connection.close()
-            os.close(self._lifeline)
-            self._trace.close()
-            self._process = None
+            self._end()
 
     def _start(self) -> str:
         """Start a process; return why it did not start, or nothing."""
@@ -100,6 +98,7 @@ class TrialProcess:
             pass_fds=passed,
             stdin=subprocess.DEVNULL,
             stderr=self._trace,
+            start_new_session=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         theirs.close()
@@ -108,7 +107,7 @@ class TrialProcess:
         message = self._next_message(time.monotonic() + _SECONDS_TO_START)
         if message is None:
             return f"a process for the trial did not start: {self._death()}"
-        self.environment = message[1]
+        self.environment, self._child = message[1]["environment"], message[1]["process"]
         return ""
 
     def _watch(
@@ -125,8 +124,10 @@ class TrialProcess:
             if message is None:
                 break
             kind, value = message
-            if kind == "record":
+            if kind in ("record", "last record"):
                 self._trace.truncate(0)
+                if kind == "last record":
+                    self.close()
                 return TrialRecord.from_json(json.loads(value))
             if kind == "memory":
                 limit = f"{value / 1e9:.2f} GB of memory, more than resources.memory_gb: {self.limits.memory_gb:g}"
@@ -164,8 +165,8 @@ class TrialProcess:
 
     def _tell_where(self) -> None:
         """Have the process write where each of its threads is."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGUSR1)
+        with suppress(ProcessLookupError):
+            os.kill(self._child, signal.SIGUSR1)
         before = -1
         for _ in range(20):  # it takes milliseconds; a process that is stopped does not answer
             time.sleep(0.05)
@@ -178,7 +179,7 @@ class TrialProcess:
         """Return in a few words how the process ended."""
         assert self._process is not None
         try:
-            code = self._process.wait(5)
+            code = self._process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             return "it answers no more"
         if code >= 0:
@@ -189,11 +190,22 @@ class TrialProcess:
 
     def _failed(self, spec: TrialSpec, kind: str, message: str) -> TrialRecord:
         """Return a record that says so, after the process has ended."""
+        return failed_record(spec, kind, message, self._end(), self.environment)
+
+    def _end(self) -> str:
+        """End the process and all that its trials have started; return the last that it wrote on its standard error."""
         assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-        size = os.fstat(self._trace.fileno()).st_size
-        self._trace.seek(max(0, size - _TRACE_BYTES))
-        trace = self._trace.read().decode(errors="replace")
-        self.close()
-        return failed_record(spec, kind, message, trace, self.environment)
+        os.close(self._lifeline)  # at which the keepers end what is below them
+        try:
+            self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:  # the keepers are stopped, or the system does not let a process go
+            for process in list(family(self._process.pid)):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            self._process.wait()
+        self._process = None
+        self._connection.close()
+        with self._trace as trace:
+            size = os.fstat(trace.fileno()).st_size
+            trace.seek(max(0, size - _TRACE_BYTES))
+            return trace.read().decode(errors="replace")

@@ -2,9 +2,12 @@
 
 import ctypes
 import math
+import multiprocessing
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -29,6 +32,21 @@ def fail(_):
 
 def leave(_):
     raise SystemExit(3)
+
+
+def interrupt(_):
+    raise KeyboardInterrupt
+
+
+class UntellableError(Exception):
+    """An exception that cannot be made text of."""
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def raise_untellable(_):
+    raise UntellableError
 
 
 def diverge(model):
@@ -59,6 +77,34 @@ def take_memory(_):
         time.sleep(0.02)
 
 
+def let_an_orphan_take_memory(_):
+    """As `take_memory`, in a process whose parent has ended, and not more than 500 MB."""
+    code = "import time; x = [time.sleep(0.02) or bytearray(b'x') * 10_000_000 for _ in range(50)]; time.sleep(600)"
+    subprocess.run(["/bin/sh", "-c", '"$0" -c "$1" &', sys.executable, code], check=True)
+    time.sleep(600)
+
+
+def leave_processes_behind(_):
+    """Starts one for each way in which a process can leave its family."""
+    subprocess.Popen(["sleep", "600"])
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    subprocess.run(["/bin/sh", "-c", "sleep 600 & setsid sleep 600 &"], check=True)
+    Path(os.environ["INITBENCH_TEST_LEFT"]).touch()
+
+
+def leave_processes_behind_and(what):
+    def both(model):
+        leave_processes_behind(model)
+        what(model)
+
+    return both
+
+
+def use_a_pool(_):
+    with multiprocessing.get_context("forkserver").Pool(1) as pool:
+        pool.map(abs, [-1])
+
+
 def run_out_of_memory(_):
     """Asks for more than a limit of the system admits, the way a job's `ulimit -v` does."""
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -71,9 +117,14 @@ def run_out_of_memory(_):
 
 
 def fall_into_the_black_hole(_):
-    """Fails where the environment says so: on a node whose GPU or installation is broken."""
+    """Fails where the environment says so: on a node whose GPU or installation is broken. Elsewhere it ends later."""
+    failures = Path(os.environ.get("INITBENCH_TEST_FAILURES", os.devnull))
     if os.environ.get("INITBENCH_TEST_BLACK_HOLE"):
+        with failures.open("a") as file:
+            file.write("one\n")
         raise RuntimeError("this node is broken")
+    while failures.is_file() and failures.read_text().count("one") < 3:
+        time.sleep(0.1)
 
 
 FAULTS = {
@@ -89,6 +140,15 @@ FAULTS = {
     "black_hole": fall_into_the_black_hole,
     "pause": lambda _: time.sleep(3),
     "sleep": lambda _: time.sleep(600),
+    "interrupt": interrupt,
+    "untellable": raise_untellable,
+    "orphan_takes_memory": let_an_orphan_take_memory,
+    "leave_behind": leave_processes_behind,
+    "leave_behind_and_crash": leave_processes_behind_and(crash),
+    "leave_behind_and_exit": leave_processes_behind_and(lambda _: os._exit(0)),
+    "leave_behind_and_sleep": leave_processes_behind_and(lambda _: time.sleep(600)),
+    "fork": lambda _: os.fork(),
+    "pool": use_a_pool,
 }
 
 

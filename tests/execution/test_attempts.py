@@ -1,6 +1,15 @@
 """Whose fault a failure is, the trial's or the node's, and what is tried next."""
 
+from ledgers import make_record
+from operations import LOST, SUITE, Told
+
+from initbench.execution import ray_sweep
 from initbench.execution.attempts import Attempt, Attempts
+from initbench.execution.executor import Job
+from initbench.execution.ray_cluster import Node
+from initbench.execution.ray_sweep import Sweep
+from initbench.suite.load import load_suite
+from suites import plan_of
 
 NODES = {"a", "b", "c"}
 
@@ -99,3 +108,19 @@ def test_what_was_to_start_and_did_not_is_next_and_nobody_is_blamed():
     attempts.returned("t1")
     assert [attempts.next(), attempts.next()] == [Attempt("t1"), Attempt("t2")]
     assert not attempts.done
+
+
+def test_a_node_that_a_success_elsewhere_sets_aside_is_named_with_what_failed_there(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        ray_sweep, "alive_nodes", lambda: [Node(name, name, name, 1.0, 0.0) for name in ("broken", "sound")]
+    )
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    trials, told = plan_of(load_suite(tmp_path / "suite.yaml")).trials, Told()
+    sweep = Sweep(Job(trials), told, lambda: None, named_nodes=True)
+    specs = {attempt: sweep.next(attempt).spec for attempt in "1234"}
+    for attempt in "123":
+        lost = make_record(specs[attempt], status="failed", error=LOST | {"message": "no GPU"})
+        sweep.ended(attempt, lost, "broken")
+    assert told.notes == []
+    sweep.ended("4", make_record(specs["4"]), "sound")
+    assert told.notes == ["node broken is set aside, since trials fail there in a row: WorkerLost: no GPU"]

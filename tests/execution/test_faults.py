@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,22 @@ from test_executors import FAULTS, PLUGIN, SUITE, initbench
 
 from initbench import plugins
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST
-from initbench.execution.limits import Limits, memory_of
+from initbench.execution.limits import Limits, family, memory_of
 from initbench.execution.trial_process import TrialProcess
 from initbench.ledger import Ledger
 from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan
+
+NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are seen in /proc")
+WORKER = f"""
+from pathlib import Path
+from test_faults import plugins, specs_of
+from initbench.execution.trial_process import TrialProcess
+process = TrialProcess("cpu")
+process.run(specs_of("leave_behind_and_sleep")[0], options={{"plugins": (plugins.read_file(Path({str(PLUGIN)!r})),)}})
+"""
 
 
 def specs_of(*kinds):
@@ -33,10 +43,43 @@ def specs_of(*kinds):
     return [by_kind[kind] for kind in kinds]
 
 
+@pytest.fixture
+def left(tmp_path, monkeypatch):
+    """The path of a file that trials make when they have started processes, and that all these know by its name."""
+    monkeypatch.setenv("INITBENCH_TEST_LEFT", str(tmp_path / "left"))
+    yield tmp_path / "left"
+    for process in still_running(tmp_path / "left"):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def still_running(left):
+    """Return the processes, but for this one and those that have ended, that have the path in their environment."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            known = f"INITBENCH_TEST_LEFT={left}\0".encode() in file.read_bytes()
+        except OSError:
+            continue
+        if known and int(file.parent.name) != os.getpid():
+            found.append(int(file.parent.name))
+    return found
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
 @pytest.mark.slow
 def test_whatever_ends_a_trial_its_worker_lives_and_tells():
     options = {"plugins": (plugins.read_file(PLUGIN),)}
-    kinds = ("black_hole", "crash", "kill", "system_exit", "run_out_of_memory", "take_memory", "sleep")
+    kinds = (
+        "black_hole", "crash", "kill", "system_exit", "interrupt", "untellable", "run_out_of_memory", "take_memory",
+        "sleep",
+    )  # fmt: skip
     records = {}
     process = TrialProcess("cpu", Limits(memory_gb=1.5))  # a trial's process takes about half a gigabyte
     for spec in specs_of(*kinds):
@@ -48,13 +91,17 @@ def test_whatever_ends_a_trial_its_worker_lives_and_tells():
     assert records.pop("black_hole").status == "finished"
     errors = {kind: record.error for kind, record in records.items()}
     assert {kind: error["type"] for kind, error in errors.items()} == {
-        "crash": WORKER_LOST, "kill": WORKER_LOST, "system_exit": WORKER_LOST,
+        "crash": WORKER_LOST, "kill": WORKER_LOST, "system_exit": "SystemExit", "interrupt": "KeyboardInterrupt",
+        "untellable": "UntellableError",
         "sleep": TIME_LIMIT, "run_out_of_memory": "RuntimeError", "take_memory": MEMORY_LIMIT,
     }  # fmt: skip
     assert errors["crash"]["message"] == "the trial's process died of SIGSEGV"
     assert "in crash" in errors["crash"]["traceback"]
     assert "died of SIGKILL, as the kernel does where memory runs out" in errors["kill"]["message"]
-    assert errors["system_exit"]["message"].endswith("exit code 3")
+    assert errors["system_exit"]["message"] == "3"
+    for kind in ("system_exit", "interrupt", "untellable"):
+        assert errors[kind]["message"]
+        assert "in apply" in errors[kind]["traceback"]
     assert errors["sleep"]["message"].startswith("the trial took longer than resources.minutes: 0.15")
     assert "in apply" in errors["sleep"]["traceback"]
     assert "allocate" in errors["run_out_of_memory"]["message"]
@@ -81,16 +128,82 @@ def test_memory_of_a_process_and_its_children_counts_shared_pages_once():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "limits", "error"),
+    [
+        ("leave_behind_and_crash", Limits(), WORKER_LOST),
+        ("leave_behind_and_exit", Limits(), WORKER_LOST),
+        ("leave_behind_and_sleep", Limits(minutes=0.1), TIME_LIMIT),
+        ("orphan_takes_memory", Limits(memory_gb=0.8), MEMORY_LIMIT),
+    ],
+)
+def test_what_a_trial_has_started_has_ended_when_its_record_comes(left, kind, limits, error):
+    process, options = TrialProcess("cpu"), {"plugins": (plugins.read_file(PLUGIN),)}
+    process.run(specs_of("black_hole")[0], options=options)  # loads libraries, for seconds
+    process.limits = limits
+    record = process.run(specs_of(kind)[0], options=options)
+    assert still_running(left) == []
+    assert record.error["type"] == error
+    assert left.exists() or kind == "orphan_takes_memory"
+    process.close()
+
+
+@pytest.mark.slow
+@NEEDS_PROC
+def test_what_a_finished_trial_has_left_takes_no_cores_of_the_next(left):
+    process, options, numbers = TrialProcess("cpu"), {"plugins": (plugins.read_file(PLUGIN),)}, []
+    for spec in specs_of("leave_behind", "black_hole", "pool", "fork", "diverge"):
+        record = process.run(spec, options=options)
+        assert (record.id, record.error) == (spec.id, None)
+        numbers.append(process._process and process._process.pid)
+        if spec.initializer.arguments["kind"] == "leave_behind":
+            assert left.exists()
+            assert still_running(left) == []
+    assert numbers[0] is None
+    assert numbers[1] == numbers[2]  # it runs trial after trial where they leave nothing but helpers
+    process.close()
+
+
+@pytest.mark.slow
+@NEEDS_PROC
+@pytest.mark.parametrize(
+    ("whom", "number"),
+    [
+        ("worker", signal.SIGKILL),
+        ("group", signal.SIGKILL),
+        ("group", signal.SIGINT),  # as a terminal sends it
+        ("first keeper", signal.SIGKILL),  # as Ray does where a worker ends
+        ("second keeper", signal.SIGKILL),
+        ("trial", signal.SIGKILL),
+    ],
+)
+def test_nothing_is_left_whoever_is_killed(left, whom, number):
+    paths = os.pathsep.join([str(PLUGIN.parent), str(PLUGIN.parent.parent), *filter(None, sys.path)])
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], env=os.environ | {"PYTHONPATH": paths}, process_group=0)
+    try:
+        wait_until(lambda: left.exists() or worker.poll() is not None, 60)
+        who = dict(zip(("worker", "first keeper", "second keeper", "trial"), family(worker.pid), strict=False))
+        if whom == "group":
+            os.killpg(worker.pid, number)
+        else:
+            os.kill(who[whom], number)
+        wait_until(lambda: still_running(left) == [], 5)
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("to_group", "twice"), [(False, False), (True, False), (True, True)])
-def test_sigterm_does_what_ctrl_c_does(tmp_path, to_group, twice):
+def test_sigterm_does_what_ctrl_c_does(tmp_path, left, to_group, twice):
     (tmp_path / "suite.yaml").write_text(
-        SUITE.replace("  - kaiming\n", "  - kaiming\n  - {name: fault, kind: sleep}\n")
+        SUITE.replace("  - kaiming\n", "  - kaiming\n  - {name: fault, kind: leave_behind_and_sleep}\n")
     )
     command = [sys.executable, "-m", "initbench", "run", "suite.yaml", "--plugin", str(PLUGIN)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     driver = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes)
     trials = tmp_path / "runs/faults/trials"
-    while not trials.is_dir() or not list(trials.glob("*.json")):
+    while not left.exists() or not trials.is_dir() or not list(trials.glob("*.json")):
         assert driver.poll() is None
         time.sleep(0.05)
     begun = time.monotonic()
@@ -110,9 +223,9 @@ def test_sigterm_does_what_ctrl_c_does(tmp_path, to_group, twice):
         assert f"to go on from here: initbench run suite.yaml --plugin {PLUGIN}\n" in out
         assert (tmp_path / "runs/faults/report/index.html").exists()
     deadline = time.monotonic() + 20
-    while session(driver.pid) and time.monotonic() < deadline:
+    while still_running(left) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert session(driver.pid) == []  # nothing that the run has started outlives it
+    assert still_running(left) == []  # nothing that the run and its trials have started outlives it
 
 
 @pytest.mark.slow
@@ -133,17 +246,3 @@ def test_trials_that_ray_ends_for_want_of_memory_are_lost_and_the_others_run(tmp
         if record.status == "failed":
             assert record.error["type"] == WORKER_LOST
             assert record.error["message"].startswith("its machine ran low on memory (")
-
-
-def session(leader):
-    """Return the processes of a session, but for those that have ended."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = stat.read_text().rpartition(")")
-        except OSError:
-            continue
-        fields = rest.split()
-        if int(fields[3]) == leader and fields[0] != "Z":
-            found.append(name)
-    return found

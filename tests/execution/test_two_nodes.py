@@ -18,9 +18,14 @@ seeds: 16
 
 
 @pytest.fixture
-def nodes(monkeypatch):
-    """A head and a second node, each with one core; on the second `fault[kind=black_hole]` fails."""
+def nodes(monkeypatch, tmp_path):
+    """A head and a second node, each with one core; on the second `fault[kind=black_hole]` fails.
+
+    On the head it ends once three have failed: then a success there, no failure, sets the second node aside.
+    """
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    (tmp_path / "failures").touch()
+    monkeypatch.setenv("INITBENCH_TEST_FAILURES", str(tmp_path / "failures"))
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(
@@ -48,7 +53,8 @@ def test_a_black_hole_is_set_aside_and_named_and_fails_no_trial(tmp_path, nodes)
     )
     assert not (tmp_path / "runs").exists()
     out = initbench(*arguments(cluster), cwd=tmp_path)
-    assert "note: node black-hole is set aside, since trials fail there in a row" in out
+    note = "note: node black-hole is set aside, since trials fail there in a row: RuntimeError: this node is broken"
+    assert note in " ".join(out.split())
     records = list(Ledger(tmp_path / "runs/nodes").records())
     assert [record.status for record in records] == ["finished"] * 16
     assert {record.environment["node"] for record in records} == {"sound"}
@@ -60,6 +66,23 @@ def test_a_black_hole_is_set_aside_and_named_and_fails_no_trial(tmp_path, nodes)
         ("black-hole", "sound")
     }
     assert "set aside" not in out
+
+
+@pytest.mark.slow
+def test_a_head_whose_server_is_killed_ends_the_run_with_one_line(tmp_path, nodes):
+    cluster, _ = nodes
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("black_hole", "pause"))
+    driver = start(*arguments(cluster), cwd=tmp_path)
+    trials = tmp_path / "runs/nodes/trials"
+    while not trials.is_dir() or not list(trials.glob("*.json")):
+        assert driver.poll() is None
+        time.sleep(0.1)
+    cluster.head_node.kill_gcs_server()
+    _, err = driver.communicate(timeout=100)
+    assert driver.returncode == 2
+    assert err.startswith("initbench: Ray has ended: its GCS server at ")
+    assert err.endswith(" answers no more; what has finished is kept, and the same command goes on from here\n")
+    assert {record.status for record in Ledger(tmp_path / "runs/nodes").records()} == {"finished"}
 
 
 @pytest.mark.slow

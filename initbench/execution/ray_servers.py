@@ -1,0 +1,104 @@
+"""Whether the two servers of Ray are there that a driver cannot do without; one line says so when one has ended.
+
+Without them Ray waits a minute, in calls that nothing interrupts, and then ends the process of the driver with exit
+code 1. So they are looked at before Tune calls them next.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from initbench.errors import InitbenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_SECONDS_TO_ANSWER = 5.0
+_SECONDS_TO_COME_BACK = 2.0
+_SECONDS_OF_A_HEAD = 30.0  # that is restarted, or cut off for a moment; Ray gives up after 60
+_END_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: no closed connection waits in the kernel
+
+
+class RayEndedError(BaseException):
+    """Ray has ended. It is no `Exception`: Tune would catch it and call Ray to clear up, which waits for a minute."""
+
+
+class Server(NamedTuple):
+    """A server of Ray.
+
+    Attributes:
+        name: what a person calls it.
+        host: where it listens.
+        port: see there.
+        patience: seconds for which it may be away.
+    """
+
+    name: str
+    host: str
+    port: int
+    patience: float
+
+    def check(self) -> None:
+        """Wait until it answers.
+
+        Raises:
+            RayEndedError: it does not, for longer than it may be away.
+        """
+        deadline = time.monotonic() + self.patience
+        while not self._answers():
+            if time.monotonic() >= deadline:
+                raise RayEndedError(f"Ray has ended: its {self.name} at {self.host}:{self.port} answers no more")
+            time.sleep(0.2)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((self.host, self.port), timeout=_SECONDS_TO_ANSWER) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _END_AT_ONCE)
+        except OSError:
+            return False
+        return True
+
+
+@contextmanager
+def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
+    """Say in one line that Ray has ended, rather than with what fails then; yield a function that looks.
+
+    Args:
+        is_local: whether Ray was started here for one job, so that nobody starts it again.
+
+    Raises:
+        InitbenchError: Ray has ended.
+    """
+    servers = _servers(is_local=is_local)
+
+    def check() -> None:
+        for server in servers:
+            server.check()
+
+    try:
+        try:
+            yield check
+        except InitbenchError:
+            raise
+        except Exception:
+            check()
+            raise
+    except RayEndedError as end:
+        raise InitbenchError(f"{end}; what has finished is kept, and the same command goes on from here") from end
+
+
+def _servers(*, is_local: bool) -> Sequence[Server]:
+    """Return that of the node on which this process is, and the head's."""
+    import ray
+
+    context = ray.get_runtime_context()
+    host, _, port = context.gcs_address.rpartition(":")
+    here = next(node for node in ray.nodes() if node["NodeID"] == context.get_node_id())
+    return (
+        Server("raylet", here["NodeManagerAddress"], here["NodeManagerPort"], _SECONDS_TO_COME_BACK),
+        Server("GCS server", host.strip("[]"), int(port), _SECONDS_TO_COME_BACK if is_local else _SECONDS_OF_A_HEAD),
+    )

@@ -1,0 +1,92 @@
+"""Ray itself is killed amid a run: one line says so, and what has finished is kept."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from test_executors import PLUGIN, initbench, start
+
+from initbench.errors import InitbenchError
+from initbench.execution import ray_servers
+from initbench.execution.limits import family
+from initbench.execution.ray_servers import RayEndedError, Server, end_with_ray
+from initbench.ledger import Ledger
+
+SUITE = """
+name: ends
+dataset: {name: digits, train_size: 64}
+architectures: [tiny]
+initializers: [{name: fault, kind: pause}]
+recipe: {epochs: 1}
+seeds: 5
+"""
+
+
+@pytest.fixture
+def listening():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def test_a_server_that_is_there_or_comes_back_is_waited_for_and_one_that_does_not_has_ended(listening):
+    host, port = listening.getsockname()
+    Server("raylet", host, port, 0.0).check()
+    listening.close()
+    with pytest.raises(RayEndedError, match=f"its raylet at 127.0.0.1:{port} answers no more"):
+        Server("raylet", host, port, 0.5).check()
+    back = []
+    timer = threading.Timer(0.5, lambda: back.append(socket.create_server((host, port))))
+    timer.start()
+    Server("GCS server", host, port, 20.0).check()
+    timer.join()
+    back[0].close()
+
+
+def test_what_fails_once_ray_has_ended_is_not_told_and_what_failed_before_is(listening, monkeypatch):
+    host, port = listening.getsockname()
+    monkeypatch.setattr(ray_servers, "_servers", lambda **_: [Server("GCS server", host, port, 0.0)])
+    with pytest.raises(KeyError), end_with_ray(is_local=True):
+        raise KeyError("a mistake")
+    ended = (
+        rf"^Ray has ended: its GCS server at 127.0.0.1:{port} answers no more; what has finished is kept, and the same"
+    )
+    listening.close()
+    with pytest.raises(InitbenchError, match=ended), end_with_ray(is_local=True) as check, suppress(Exception):
+        check()  # nothing that catches exceptions, as Tune does, keeps it
+    with pytest.raises(InitbenchError, match=ended), end_with_ray(is_local=True):
+        raise RuntimeError("rpc_code: 14")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="processes are found in /proc")
+@pytest.mark.parametrize("victim", ["gcs_server", "raylet"])
+def test_ray_is_killed_amid_a_run_and_the_same_command_goes_on(tmp_path, victim):
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    arguments = ("run", "suite.yaml", "--plugin", PLUGIN, "--workers", "1")
+    driver = start(*arguments, cwd=tmp_path)
+    folder = tmp_path / "runs/ends"
+    while not list(folder.glob("trials/*.json")):
+        assert driver.poll() is None
+        time.sleep(0.05)
+    processes = list(family(driver.pid))
+    [server] = [one for one in processes if Path(f"/proc/{one}/comm").read_text().strip() == victim]
+    os.kill(server, signal.SIGKILL)
+    try:
+        _, err = driver.communicate(timeout=40)
+    finally:
+        driver.kill()
+    what = {"gcs_server": "GCS server", "raylet": "raylet"}[victim]
+    assert err.startswith(f"initbench: Ray has ended: its {what} at ")
+    assert err.endswith(" answers no more; what has finished is kept, and the same command goes on from here\n")
+    assert err.count("\n") == 1
+    assert driver.returncode == 2
+    assert not any(Path(f"/proc/{one}").exists() for one in processes)
+    kept = [record.status for record in Ledger(folder).records()]
+    assert set(kept) == {"finished"}
+    assert 1 <= len(kept) < 5
+    assert f"5 trials: 5 finished; {5 - len(kept)} ran now" in initbench(*arguments, cwd=tmp_path)
