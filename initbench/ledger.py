@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import check_within, read_text, write_text
 from initbench.folder_lock import HeldLock, is_locked, lock
+from initbench.json_values import with_visible_text
 from initbench.record_schema import check_record
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
 from initbench.validation import show
@@ -329,6 +330,11 @@ def record_of(text: str) -> TrialRecord:
             json.dumps(data, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise ValueError("it holds half a character") from None
+    if "\\u0000" in text and "\\u0000" in json.dumps(data["spec"]):
+        raise ValueError("its spec holds \\x00, which is no character of a text")
+    if "\\u" in text:  # a record that this version wrote has its texts made visible
+        texts = {key: value for key, value in data.items() if key not in {"spec", "identity"}}
+        return replace(record, **with_visible_text(texts))
     return record
 
 

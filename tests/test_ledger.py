@@ -173,6 +173,14 @@ def test_a_file_whose_name_is_not_utf_8_is_named_as_people_can_read_it(tmp_path)
     assert skipped == [rf"{tmp_path.name}/trials/\xff\x1b[2J.json: not a trial record (it says no schema)"]
 
 
+def test_texts_of_a_record_that_anybody_wrote_are_made_visible(tmp_path):
+    ledger, hostile = Ledger(tmp_path), "\0\x1b[2J"
+    probes = [{"name": hostile, "kind": "scalar", "value": 1.0, "unit": "", "conditions": {}}]
+    ledger.write(record(probes=probes, environment={"host": "β \U0001f600" + hostile}))
+    [read] = ledger.records()
+    assert (read.probes[0]["name"], read.environment["host"]) == (r"\x00\x1b[2J", r"β 😀\x00\x1b[2J")
+
+
 def test_nothing_is_written_through_a_link_that_leads_out(tmp_path):
     (tmp_path / "precious").mkdir()
     (tmp_path / "suite").mkdir()
