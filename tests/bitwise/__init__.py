@@ -1,1 +1,1 @@
-"""The proof that a redesign moves no number: `compare.py` runs the same cases on two trees and compares bit by bit."""
+"""Proofs that a redesign changes nothing: the same numbers, plans and reports by two versions; see README.md."""

@@ -1,29 +1,29 @@
-"""Proves that a page says the same statistics: reports of a commit and of this tree, from the same trials.
+"""Proves that a page says the same: reports of a commit and of this tree, from the same trials.
 
-    python tests/bitwise/compare_reports.py COMMIT [LEDGER ...] [--only PATTERN] [--keep FOLDER]
+    python tests/bitwise/compare_reports.py COMMIT [LEDGER ...] [--strict [--words]] [--only PATTERN] [--keep FOLDER]
 
-The commit is checked out in a temporary worktree. Each set of trials, made up (`report_ledgers.py`) or in the folder of
-a suite that is given, is written as a ledger of either version (`reports_schema.py`), each version writes its report,
-and every CSV is compared: rows by what they are about, columns under the names of today (`reports_tables.py`), numbers
-bit by bit. What differs must have one of the reasons of `reports_reasons.py`, and each of these is proved: where the
-causes are taken out of the trials (chance levels, schemes that initializers bring) both versions have to agree, and
-where a cause is put into the trials by hand (`reports_inputs.py`) the commit has to come to this tree's numbers.
-`--keep` leaves ledgers and reports in a folder. The exit status is 0 only if everything is equal or explained, 1 if
-not, and 2 where the request cannot be met.
+The commit is checked out in a temporary worktree. Each set of trials is one folder that both versions read: made up
+(`report_ledgers.py`), run by the commit (`report_suites.py`), or a LEDGER, a suite's folder or one that is packed as
+``.tar.xz``. Each version writes its report in a process of its own. What stood in the CSVs of the commit must stand in
+those of this tree; what is new is listed. With `--strict` nothing may differ: the names of the files, their columns and
+rows, the order of both, every text and every bit; nor may the report as JSON, the data of the figures, the frames for
+notebooks, and what ``sync`` writes to MLflow. Sentences that differ are listed, and are a difference with `--words`.
+`--keep` leaves ledgers and reports in a folder. The exit status is 0 if everything is equal, 1 if not, and 2 if the
+request cannot be met.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import shutil
 import signal
-import subprocess
 import sys
+import tarfile
 import tempfile
 from contextlib import nullcontext
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 if not __package__:
@@ -31,16 +31,22 @@ if not __package__:
 
 from bitwise.compare import ROOT, RequestError, checked_out
 from bitwise.report_ledgers import made_up
-from bitwise.reports_asked import Found, ReportsOfSet, SetOfTrials
-from bitwise.reports_reasons import REASONS
-from bitwise.reports_schema import NotInSchema1Error
+from bitwise.report_suites import PLUGIN, RAN, SUITES, Ran
+from bitwise.reports_compared import Compared, compare_reports
+from bitwise.versions import Version, VersionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-TESTS = Path(__file__).resolve().parents[1]
+    from initbench.ledger import TrialRecord
+
+    Files = dict[str, bytes]
+    Source = Ran | Files | Callable[[], list[TrialRecord]]
+
 SHOWN = 12
+PACKED = ".tar.xz"
+_BESIDE = {"suite.yaml", "resolved.json"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,150 +55,172 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: of the command line.
     """
-    parser = argparse.ArgumentParser(prog="compare_reports.py", description="Compare the statistics of reports.")
+    parser = argparse.ArgumentParser(prog="compare_reports.py", description="Compare the reports of two versions.")
     parser.add_argument("commit", help="the reference")
-    parser.add_argument("ledgers", nargs="*", type=Path, metavar="LEDGER", help="folders of suites that have run")
+    parser.add_argument("ledgers", nargs="*", type=Path, metavar="LEDGER", help="folders of suites, packed or not")
+    parser.add_argument("--strict", action="store_true", help="compare all that is said of trials to the last byte")
+    parser.add_argument("--words", action="store_true", help="with --strict: sentences must be equal too")
     parser.add_argument("--only", metavar="PATTERN", help="sets of trials whose name holds or matches this")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write ledgers and reports here, and leave them")
     options = parser.parse_intermixed_args(arguments)
     try:
         return _run(options)
-    except (RequestError, NotInSchema1Error) as error:
+    except (RequestError, VersionError) as error:
         print(f"compare_reports.py: {error}", file=sys.stderr)
         return 2
 
 
 def _run(options: argparse.Namespace) -> int:
-    chosen = list(_sets(options.ledgers, options.only))
+    if options.words and not options.strict:
+        raise RequestError("--words goes with --strict")
+    given = {path.resolve().name.removesuffix(PACKED): _files(path) for path in options.ledgers}
+    every: dict[str, Source] = made_up() | RAN | given
+    pattern = options.only
+    chosen = {name: own for name, own in every.items() if not pattern or pattern in name or fnmatchcase(name, pattern)}
     if not chosen:
-        raise RequestError(f"--only {options.only}: no set of trials has such a name")
-    with checked_out(options.commit) as commit, _place(options.keep) as folder:
-        return _conclusion(list(_compare(chosen, Version(commit), Version(ROOT), Path(folder).resolve())))
+        raise RequestError(f"--only {pattern}: no set of trials has such a name")
+    with checked_out(options.commit) as commit, _kept(options.keep) as folder:
+        found = compare_versions(Version(commit), Version(ROOT), chosen, Path(folder).resolve(), strict=options.strict)
+        return _conclusion(list(found), words=options.words)
 
 
-def _place(keep: Path | None) -> AbstractContextManager[str]:
-    return tempfile.TemporaryDirectory() if keep is None else nullcontext(str(keep))
+def _kept(folder: Path | None) -> AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder))
 
 
-def _compare(chosen: Sequence[SetOfTrials], old: Version, new: Version, folder: Path) -> Iterator[Found]:
-    """Yield what was found of each set of trials, and print it; each version is asked as seldom as can be."""
-    pairs = [
-        ReportsOfSet(own, folder / f"{i} {own.name}".replace(" ", "-"), old.schema) for i, own in enumerate(chosen)
-    ]
-    print(f"{len(pairs)} sets of trials; their reports take some 5 s each", flush=True)
-    failed = old.do(job for pair in pairs for job in pair.old.values())
-    failed |= new.do(job for pair in pairs for job in pair.new.values())
-    whole = [pair for pair in pairs if not _errors(pair, failed)]
-    for pair in whole:
-        pair.read()
-    further = {pair.folder: pair.further() for pair in whole}
-    failed |= old.do(job for jobs in further.values() for job in jobs.values())
-    for pair in pairs:
-        if errors := _errors(pair, failed):
-            found = Found("not compared", errors=errors)
-        else:
-            found = pair.compare(further[pair.folder])
-        print("\n".join(_lines(pair.trials.name, found)), flush=True)
-        yield found
-
-
-def _errors(pair: ReportsOfSet, failed: Mapping[str, str]) -> list[str]:
-    """Return why reports of a set could not be written, by what they are."""
-    return [
-        f"{Path(output).relative_to(pair.folder)}: {error}"
-        for output, error in failed.items()
-        if Path(output).is_relative_to(pair.folder)
-    ]
-
-
-def _sets(folders: Sequence[Path], pattern: str | None) -> Iterator[SetOfTrials]:
-    """Yield the sets of trials whose name holds or matches a pattern."""
-    files = {folder.resolve().name: sorted((folder / "trials").glob("*.json")) for folder in folders}
-    if empty := [name for name, found in files.items() if not found]:
-        raise RequestError(f"{empty[0]}: has no trial records")
-    for name, make in made_up().items():
-        if _matches(name, pattern):
-            yield SetOfTrials(name, [record.to_json() for record in make()])
-    for name, found in files.items():
-        if _matches(name, pattern):
-            yield SetOfTrials(name, [json.loads(file.read_text(encoding="utf-8")) for file in found])
-
-
-def _matches(name: str, pattern: str | None) -> bool:
-    return pattern is None or pattern in name or fnmatchcase(name, pattern)
-
-
-class Version:
-    """A tree that writes reports, in a process of its own.
+def compare_versions(
+    old: Version, new: Version, chosen: dict[str, Source], folder: Path, *, strict: bool
+) -> Iterator[Compared]:
+    """Yield what the reports of each set of trials have in common, and print it.
 
     Args:
-        tree: the folder that holds the package ``initbench``.
+        old: the reference.
+        new: what is compared with it.
+        chosen: sets of trials by name.
+        folder: for ledgers and reports.
+        strict: see above.
+
+    Raises:
+        VersionError: a version gives no answer.
     """
-
-    def __init__(self, tree: Path) -> None:
-        self.tree = tree
-        said = self._run(["-c", "from initbench.ledger import SCHEMA; print(SCHEMA)"], None)
-        self.schema = int(said)
-
-    def do(self, jobs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """Do the jobs of `reports_worker.py` and return why some of them could not be done, by their output."""
-        if not (asked := list(jobs)):
-            return {}
-        request = json.dumps({"tree": str(self.tree), "jobs": asked})
-        said = self._run([str(Path(__file__).with_name("reports_worker.py"))], request)
-        done = [json.loads(line) for line in said.splitlines()]
-        return {job["output"]: job["error"] for job in done if job["error"]}
-
-    def _run(self, arguments: Sequence[str], request: str | None) -> str:
-        environment = os.environ | {"PYTHONPATH": str(self.tree), "OMP_NUM_THREADS": "1"}
-        # -P: neither the current folder nor that of the script may hold another initbench
-        found = subprocess.run(
-            [sys.executable, "-P", *arguments],
-            env=environment,
-            input=request,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if found.returncode:
-            last = (found.stderr.strip().splitlines() or ["no message"])[-1]
-            raise RequestError(f"{self.tree}: {last}")
-        return found.stdout
+    print(f"{len(chosen)} sets of trials; a report of each takes some 2 s", flush=True)
+    ledgers = _ledgers(old, chosen, folder)
+    jobs = [_job(name, ledgers[name], chosen[name], strict=strict) for name in chosen]
+    failed = {}
+    for side, version in (("old", old), ("new", new)):
+        own = [job | {"output": str(folder / side / job["name"])} for job in jobs]
+        failed[side] = _failed(version, own)
+    for name in chosen:
+        compared = compare_reports(folder / "old" / name, folder / "new" / name, strict=strict)
+        compared.different[:0] = [f"{side}: no report: {own[name]}" for side, own in failed.items() if own[name]]
+        print("\n".join(_lines(name, compared)), flush=True)
+        yield compared
 
 
-def _lines(name: str, found: Found) -> Iterator[str]:
+def _job(name: str, folders: Sequence[Path], source: Source, *, strict: bool) -> dict[str, Any]:
+    mlflow = isinstance(source, Ran) and source.mlflow
+    return {"name": name, "folders": list(map(str, folders)), "strict": strict, "mlflow": mlflow}
+
+
+def _failed(version: Version, jobs: Iterable[dict[str, Any]]) -> dict[str, str | None]:
+    """Let a version do jobs, and return why each could not be done."""
+    return {answer["name"]: answer["error"] for answer in version.ask("reports_worker", {"jobs": list(jobs)})}
+
+
+def _ledgers(old: Version, chosen: dict[str, Source], folder: Path) -> dict[str, list[Path]]:
+    """Write the ledgers of each set of trials and return their folders."""
+    asked = dict.fromkeys(suite for own in chosen.values() if isinstance(own, Ran) for suite in own.suites)
+    runs = _run_suites(old, asked, folder / "runs")
+    ledgers: dict[str, list[Path]] = {}
+    for name, source in chosen.items():
+        place = folder / "ledgers" / name
+        if isinstance(source, dict):
+            ledgers[name] = [_copied(source, place / name)]
+        elif not isinstance(source, Ran):
+            records = {f"trials/{record.id}.json": json.dumps(record.to_json()).encode() for record in source()}
+            ledgers[name] = [_copied(records, place / "made-up")]
+        elif source.mlflow:  # which knows its files by their paths
+            ledgers[name] = [runs / suite for suite in source.suites]
+        else:
+            kept = {suite: _kept_records(_files(runs / suite), source) for suite in source.suites}
+            ledgers[name] = [_copied(files, place / suite) for suite, files in kept.items()]
+    return ledgers
+
+
+def _run_suites(version: Version, names: Iterable[str], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plugin.py").write_text(PLUGIN, encoding="utf-8")
+    jobs = []
+    for name in names:
+        (folder / f"{name}.yaml").write_text(SUITES[name], encoding="utf-8")
+        options = ["--out", str(folder), "--plugin", str(folder / "plugin.py"), "--executor", "in-process"]
+        jobs.append({"name": name, "run": [str(folder / f"{name}.yaml"), *options]})
+    for name, error in _failed(version, jobs).items() if jobs else ():
+        if error:
+            raise VersionError(f"{version.tree}: the suite {name} does not run: {error}")
+    return folder
+
+
+def _kept_records(files: Files, source: Ran) -> Files:
+    return {name: content for name, content in files.items() if name in _BESIDE or source.keep(json.loads(content))}
+
+
+def _files(ledger: Path) -> Files:
+    """Return the records of a ledger and what a report reads beside them, by their paths in its folder.
+
+    Raises:
+        RequestError: it has no records, or cannot be read.
+    """
+    try:
+        if ledger.is_dir():
+            every = {path.relative_to(ledger).as_posix(): path.read_bytes() for path in ledger.glob("trials/*.json")}
+            every |= {name: (ledger / name).read_bytes() for name in _BESIDE if (ledger / name).is_file()}
+        else:
+            every = dict(_unpacked(ledger))
+    except (OSError, tarfile.TarError) as error:
+        raise RequestError(f"{ledger}: cannot be read: {str(error).partition(chr(10))[0]}") from error
+    if not {*every} - _BESIDE:
+        raise RequestError(f"{ledger}: has no trial records")
+    return dict(sorted(every.items()))
+
+
+def _unpacked(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a packed ledger, with or without a folder around them."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            *_, parent, name = ("", *PurePosixPath(member.name).parts)
+            if (parent == "trials" and name.endswith(".json")) or name in _BESIDE:
+                content = tar.extractfile(member)
+                assert content is not None, member.name
+                yield f"trials/{name}" if parent == "trials" else name, content.read()
+
+
+def _copied(files: Files, folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "trials").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def _lines(name: str, compared: Compared) -> Iterator[str]:
     """Yield what was found of one set of trials, for people."""
-    yield f"\n{name}: {found.words}"
-    yield from (f"  {line}" for line in found.errors)
-    for comparison, tables in found.tables.items():
-        same = [table for table in tables.values() if table.is_equal]
-        rows, numbers = sum(t.rows for t in tables.values()), sum(t.numbers for t in tables.values())
-        equal = sum(t.equal for t in tables.values())
-        yield f" {comparison}: {len(tables)} tables, {rows} rows, {numbers} numbers, {equal} of them equal"
-        yield from (
-            f"  {t.name}.csv: {t.rows} rows, {t.numbers} numbers: equal" for t in same if comparison == "as it is"
-        )
-        for table in tables.values():
-            if not table.is_equal:
-                reasons = [f"{count} {reason.name}" for reason, count in table.reasons.items()]
-                reasons += [f"{len(table.unexplained)} UNEXPLAINED"] if table.unexplained else []
-                counts = f"{table.rows} rows, {table.numbers} numbers, {table.equal} equal"
-                yield f"  {table.name}.csv: {counts}; {', '.join(reasons)}"
-                yield from (f"    {line}" for line in table.unexplained[:SHOWN])
+    files = ", ".join(f"{count} {ending}" for ending, count in compared.files.items())
+    yield f"\n{name}: {files}; {compared.values} values in tables: {len(compared.different) or 'none'} differ"
+    for what, lines in (("", compared.different), ("new: ", compared.new), ("words: ", compared.words)):
+        yield from (f"  {what}{line}" for line in lines[:SHOWN])
+        if len(lines) > SHOWN:
+            yield f"  {what}and {len(lines) - SHOWN} more"
 
 
-def _conclusion(results: Sequence[Found]) -> int:
-    tables = [table for found in results for by_name in found.tables.values() for table in by_name.values()]
-    print()
-    for reason in REASONS:
-        if count := sum(table.reasons[reason] for table in tables):
-            print(f"{count} {reason.name}: {reason.words}")
-    unexplained = sum(len(table.unexplained) for table in tables)
-    errors = sum(len(found.errors) for found in results)
-    numbers, equal = sum(table.numbers for table in tables), sum(table.equal for table in tables)
-    said = f"{unexplained} unexplained, {errors} errors" if unexplained or errors else "all are equal or explained"
-    print(f"{len(results)} sets of trials, {len(tables)} tables, {numbers} numbers, {equal} equal: {said}")
-    return int(bool(unexplained or errors))
+def _conclusion(results: Sequence[Compared], *, words: bool) -> int:
+    different = sum(len(compared.different) + words * len(compared.words) for compared in results)
+    said, new = (sum(len(getattr(compared, kind)) for compared in results) for kind in ("words", "new"))
+    files, values = sum(r.files.total() for r in results), sum(r.values for r in results)
+    found = f"{different} differ" if different else "all are equal"
+    beside = "".join(f", {count} {what}" for count, what in ((new, "new"), (said, "lines of words differ")) if count)
+    print(f"\n{len(results)} sets of trials, {files} files, {values} values in tables: {found}{beside}")
+    return int(bool(different))
 
 
 if __name__ == "__main__":

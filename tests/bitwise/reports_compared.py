@@ -1,135 +1,160 @@
-"""Two reports of the same trials: what is equal, and which reason what differs has."""
+"""Two reports of the same trials: what differs, value by value."""
 
 from __future__ import annotations
 
+import csv
+import difflib
+import html
+import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from bitwise.reports_reasons import FURTHER, NEW, Reason
-from bitwise.reports_schema import NEW_IN_RECIPE
-from bitwise.reports_tables import KEYS, Table, equal, number
+from bitwise.trees import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator
+    from pathlib import Path
 
-    from bitwise.reports_tables import Key, Row
+    Facts = dict[tuple[str, ...], str]
 
-    Tables = Mapping[str, Table]
-    Sources = Sequence[tuple[Reason, Tables]]
-    """What the old version says where a reason's cause is put into the trials."""
-
-_UNSCALAR = ("probe_layers", "probe_curves")  # tables of measurements that schema 1 did not have
+KEYS = {
+    "results": ("trial_id",),
+    "comparison": ("workload", "treatment"),
+    "correlation": ("probe", "form", "workload"),
+    "curves": ("workload", "treatment", "step"),
+    "conditions": ("section", "condition"),
+    "costs": ("workload", "treatment"),
+    "probes": ("probe", "form"),
+    "rank_pairs": ("first", "second"),
+    "differences": ("treatment",),
+    "paired_differences": ("workload", "treatment"),
+    "depths": ("family", "treatment", "depth"),
+}
+"""The columns that say what a row is about, by table; of another table a row's number does."""
+ORDER = ("columns",), ("rows",)
+WORDS = {"sentences", "question", "remarks", "line", "notices", "title", "note", "alt", "methods", "words"}
+"""The keys of JSON whose texts are sentences."""
+_SPECIFICATION = re.compile(r'(<svg [^>]*width="10" height="10">)([^<]*)(</svg>)')
+_MOST_LINES = 200
 
 
 @dataclass
 class Compared:
-    """A table of both reports.
+    """What two reports have in common.
 
     Attributes:
-        name: of the table.
-        rows: of the new report.
-        numbers: in them that are no key and not new.
-        equal: how many of these are as they were.
-        reasons: how many cells, rows or columns differ for a reason.
-        unexplained: a line for each that has none.
+        files: how many both have, by their ending.
+        values: how many the tables of the older one have.
+        different: a line for each value that differs.
+        new: likewise for what the older one lacks and may.
+        words: lines of what people read that differ.
     """
 
-    name: str
-    rows: int = 0
-    numbers: int = 0
-    equal: int = 0
-    reasons: Counter[Reason] = field(default_factory=Counter)
-    unexplained: list[str] = field(default_factory=list)
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether every number is as it was; there may be new ones."""
-        return not self.unexplained and not set(self.reasons) - {NEW}
+    files: Counter[str] = field(default_factory=Counter)
+    values: int = 0
+    different: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
 
 
-def compare_tables(now: Tables, before: Tables, sources: Sources = ()) -> dict[str, Compared]:
-    """Compare the tables of two reports.
+def compare_reports(before: Path, now: Path, *, strict: bool) -> Compared:
+    """Compare the files of two reports.
 
     Args:
-        now: of the new version.
-        before: of the old one, from the same trials.
-        sources: of the old one, from trials with the cause of a reason.
+        before: folder of the older version's report.
+        now: folder of the newer one's.
+        strict: compare every file to the last byte; else what stood in the tables of the older one must stand in those
+            of the newer, in whatever order and beside whatever is new.
     """
-    found = {}
-    for name in dict.fromkeys([*before, *now]):
-        result = found[name] = Compared(name)
-        if name not in before and not any(name in tables for _, tables in sources):
-            result.rows = len(now[name].rows)
-            result.reasons[NEW] += 1
+    result = Compared()
+    pattern = "**/*.*" if strict else "*.csv"
+    files = [
+        {
+            str(path.relative_to(folder)): path
+            for path in sorted(folder.glob(pattern))
+            if path.suffix in {*_READ, *_TEXTS}
+        }
+        for folder in (before, now)
+    ]
+    for name in dict.fromkeys([*files[0], *files[1]]):
+        if name not in files[1]:
+            result.different.append(f"{name}: the file is missing")
+        elif name not in files[0]:
+            (result.different if strict else result.new).append(f"{name}: the file is new")
+        else:
+            _compare_file(result, name, files[0][name], files[1][name], strict=strict)
+    return result
+
+
+def _compare_file(result: Compared, name: str, before: Path, now: Path, *, strict: bool) -> None:
+    result.files[before.suffix] += 1
+    if before.suffix in _TEXTS:
+        lines = [path.read_text(encoding="utf-8").splitlines() for path in (before, now)]
+        changed = islice(difflib.unified_diff(*lines, n=0, lineterm=""), 2, None)
+        result.words += [f"{name}: {_short(line)}" for line in changed if not line.startswith("@@")]
+        return
+    if before.suffix == ".csv":
+        with before.open(encoding="utf-8", newline="") as file:
+            result.values += sum(map(len, csv.reader(file)))
+    if before.read_bytes() == now.read_bytes():
+        return
+    old, new = (_READ[path.suffix](path) for path in (before, now))
+    found = list(_differences(old, new, strict=strict))
+    for place, line in found:
+        is_words = before.suffix != ".csv" and not WORDS.isdisjoint(place)
+        lines = result.new if not strict and place not in old else result.words if is_words else result.different
+        lines.append(f"{name}: {line}")
+    if strict and not found:
+        result.different.append(f"{name}: other bytes for the same values, such as the order of keys")
+
+
+def _differences(old: Facts, new: Facts, *, strict: bool) -> Iterator[tuple[tuple[str, ...], str]]:
+    for place in dict.fromkeys([*old, *new]):
+        if place in ORDER and not strict:
             continue
-        new, old = now.get(name, Table()), before.get(name, Table())
-        result.rows = len(new.rows)
-        others = [(reason, tables[name]) for reason, tables in sources if name in tables]
-        lacking = [reason for reason, tables in sources if name not in tables]
-        columns = set(old.columns).union(*(table.columns for _, table in others))
-        if added := [column for column in new.columns if column not in columns]:
-            result.reasons[NEW] += len(added)
-        for column in columns.difference(new.columns) if new.rows else ():
-            result.unexplained.append(f"the column {column} is missing")
-        for key in dict.fromkeys([*old.rows, *new.rows]):
-            if key not in new.rows:
-                gone = [*lacking, *(reason for reason, table in others if key not in table.rows)]
-                _count(result, next((r for r in gone if r.covers(name)), None), f"{_place(key)}: the row is missing")
-                continue
-            _compare_row(result, key, new.rows[key], old.rows.get(key), others, now)
-    return found
+        if old.get(place) != new.get(place):
+            was, is_now = (facts.get(place, "nothing") for facts in (old, new))
+            yield place, f"{' '.join(place)}: {_short(was)} → {_short(is_now)}"
 
 
-def _compare_row(
-    result: Compared, key: Key, new: Row, old: Row | None, others: Sequence[tuple[Reason, Table]], now: Tables
-) -> None:
-    known = [(reason, table.rows[key]) for reason, table in others if key in table.rows]
-    if old is None:
-        added = next((r for r, row in known if r.covers(result.name)), None) or _added(result.name, key, now)
-        _count(result, added, f"{_place(key)}: the row is new")
-        if added in {NEW, FURTHER, None}:
-            return
-    columns = set(old or ()).union(*(row for _, row in known))
-    for column, value in new.items():
-        if column not in columns:
-            continue
-        was = None if old is None else old.get(column)
-        is_number = column not in KEYS.get(result.name, ()) and any(
-            text and number(text) is not None for text in (value, was)
-        )
-        result.numbers += is_number
-        if was is not None and equal(value, was):
-            result.equal += is_number
-            continue
-        reasons = (
-            reason
-            for reason, row in known
-            if reason.covers(result.name, column) and column in row and equal(value, row[column])
-        )
-        before = "nothing" if was is None else was or "–"
-        _count(result, next(reasons, None), f"{_place(key)} {column}: {before} → {value or '–'}")
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_LINES else f"{text[:_MOST_LINES]}…"
 
 
-def _added(table: str, key: Key, now: Tables) -> Reason | None:
-    """Return the reason for a row that the old version has not, whatever is done to its trials."""
-    if table == "conditions":
-        section, condition = key
-        measured = {f"probe {row['probe']}" for name in _UNSCALAR if name in now for row in now[name].rows.values()}
-        return NEW if section in measured or (section == "recipe" and condition in NEW_IN_RECIPE) else None
-    treatment = key[-1] if table == "paired_differences" else key[0]
-    if FURTHER.covers(table):
-        ranks = now.get("differences", Table()).rows.get((treatment,))
-        return FURTHER if ranks is None or ranks["mean_rank"] == "" else None
-    return None
+def _table(path: Path) -> Facts:
+    """Return the cells of a CSV by row and column, and the order of both."""
+    with path.open(encoding="utf-8", newline="") as file:
+        columns, *lines = csv.reader(file)
+    facts: Facts = {ORDER[0]: ", ".join(columns), ORDER[1]: ""}
+    keys, seen = KEYS.get(path.stem, ()), Counter[str]()
+    for number, line in enumerate(lines):
+        row = dict(zip(columns, line, strict=True))
+        key = " · ".join(row.get(column, "") for column in keys) or str(number)
+        seen[key] += 1
+        key = key if seen[key] == 1 else f"{key} #{seen[key]}"
+        facts[ORDER[1]] += f"{key}\n"
+        facts |= {(key, column): text for column, text in row.items()}
+    return facts
 
 
-def _count(result: Compared, reason: Reason | None, line: str) -> None:
-    if reason is None:
-        result.unexplained.append(line)
-    else:
-        result.reasons[reason] += 1
+def _json(path: Path) -> Facts:
+    return _nested(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _place(key: Iterable[str]) -> str:
-    return " · ".join(key)
+def _nested(value: Any) -> Facts:
+    return {tuple(key.split("/")): text for key, text in flat(value)}
+
+
+def _figure(path: Path) -> Facts:
+    """Return what a figure was asked to draw (see `stand_ins`), and what stands around it."""
+    text = path.read_text(encoding="utf-8")
+    found = _SPECIFICATION.search(text)
+    around = _SPECIFICATION.sub(r"\1\3", text)
+    return {("words", "around it"): around} | (_nested(json.loads(html.unescape(found[2]))) if found else {})
+
+
+_READ = {".csv": _table, ".json": _json, ".svg": _figure}
+_TEXTS = {".html", ".md", ".latex"}

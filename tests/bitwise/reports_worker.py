@@ -1,88 +1,121 @@
-"""Writes reports with the version of initbench that is first on the path; `compare_reports.py` starts it.
+"""Runs suites and writes reports with the version on the path; `compare_reports.py` asks.
 
-Standard input: ``{tree, jobs}``, a job ``{folder, output, reference, targets}``. With `reference` the treatments are
-compared with that one in the place of the one that ranks best; with `targets` (workload → test error) nothing is
-written but ``costs_to_target.csv``, what each cell costs to that target. The last two take version 0.1.
-Standard output: for each job a line ``{output, error}``.
+A job is ``{name, run: [arguments of initbench run]}``, or ``{name, folders, output, strict, mlflow}``: the report of
+folders, or that of an MLflow experiment that such a run wrote into the only folder. A strict one comes with all that
+else is said of the trials: the report as text, the frames for notebooks, and the runs that ``sync`` writes to MLflow.
+The answer to a job is ``{name, error}``. Beside the names in docs/reference.md and the command line, what this needs
+of the library are `text_of` and `read_experiment`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager, redirect_stdout
+import traceback
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bitwise.versions import serve
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    Job = Mapping[str, Any]
 
-def main() -> None:
-    """Do the jobs of standard input."""
-    request = json.load(sys.stdin)
-    import initbench
 
-    found = Path(initbench.__file__).resolve().parents[1]
-    if found != Path(request["tree"]).resolve():
-        raise SystemExit(f"initbench was imported from {found}, not from {request['tree']}")
+def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for job in request["jobs"]:
         error = None
         try:
-            with redirect_stdout(sys.stderr):
-                _do(job)
-        except Exception as raised:  # noqa: BLE001  # one report that cannot be made is a finding, the others are made
-            error = f"{type(raised).__name__}: {raised}"
-        print(json.dumps({"output": job["output"], "error": error}), flush=True)
+            _command("run", *job["run"]) if "run" in job else _report(job)
+        except Exception as raised:  # noqa: BLE001  # a report that cannot be made is a finding; the others are made
+            last = traceback.extract_tb(raised.__traceback__)[-1]
+            error = f"{type(raised).__name__}: {raised} ({Path(last.filename).name}:{last.lineno})"
+        yield {"name": job["name"], "error": error}
 
 
-def _do(job: Mapping[str, Any]) -> None:
-    if job.get("targets") is not None:
-        _costs(job["folder"], Path(job["output"]), job["targets"])
-        return
-    # Numbers are compared, not drawings, which take half of the time.
-    drawing: Any = import_module("vl_convert")
-    drawing.vegalite_to_svg = lambda *_, **__: '<svg width="10" height="10"></svg>'
-    with _reference(job.get("reference")):
-        import_module("initbench.reporting.report").write_report(job["folder"], job["output"])
-
-
-@contextmanager
-def _reference(name: str | None) -> Iterator[None]:
-    """Let everything be compared with one initializer, whichever ranks best."""
-    if name is None:
-        yield
-        return
-    answers: Any = import_module("initbench.reporting.answers.initializers")
-    own = answers.compare_ranks
-
-    def compare_ranks(outcomes: Any) -> Any:
-        found = own(outcomes)
-        means = found.mean_ranks
-        return found._replace(mean_ranks=means.reindex([name, *(other for other in means.index if other != name)]))
-
-    answers.compare_ranks = compare_ranks
+def _command(*arguments: str) -> None:
+    """Run the command line; that a trial failed is no error."""
+    sys.argv = ["initbench", *arguments]
     try:
-        yield
-    finally:
-        answers.compare_ranks = own
+        import_module("initbench.cli").main()
+    except SystemExit as end:
+        if end.code not in {None, 0, 1}:
+            raise ValueError(f"initbench {' '.join(arguments)}: exit code {end.code}") from end
 
 
-def _costs(folder: str, output: Path, targets: Mapping[str, float]) -> None:
-    frame: Any = import_module("initbench.reporting.frame")
-    trials_of: Any = import_module("initbench.reporting.comparison").comparable_trials
-    cost: Any = import_module("initbench.reporting.statistics.cost").cost_to_target
-    records = {record.id: record for record in frame.read_records(folder)}
-    trials = trials_of(frame.results_frame(list(records.values())))
-    results = trials[(trials["status"] != "failed") & trials["group"].isin(list(targets))]
-    each = [cost(records[i], targets[group]) for i, group in zip(results["trial_id"], results["group"], strict=True)]
-    by_cell = results.assign(steps_to_target=each).groupby(["group", "initializer"])["steps_to_target"]
-    output.mkdir(parents=True, exist_ok=True)
-    by_cell.apply(lambda seeds: float(import_module("numpy").median(seeds))).reset_index().to_csv(
-        output / "costs_to_target.csv", index=False
-    )
+def _report(job: Job) -> None:
+    reporting, output = import_module("initbench.reporting"), Path(job["output"])
+    results = reporting.read_results([_experiment(Path(job["folders"][0]))] if job["mlflow"] else job["folders"])
+    reporting.write_report(results, output)
+    if not job["strict"]:
+        return
+    text_of = import_module("initbench.reporting.text_report").text_of
+    for form in ("json", "md", "latex"):
+        (output / f"report.{form}").write_text(text_of(results, form), encoding="utf-8")
+    for name, frame in _frames(reporting, results, job["folders"]):
+        _write(output / "frames" / f"{name}.json", _plain(frame))
+    names = {kind: {label: getattr(results.names, kind)(label) for label in dict.fromkeys(results.trials[kind])}
+             for kind in ("treatment", "workload")}  # fmt: skip
+    _write(output / "names.json", names | {"metrics": {key: repr(metric) for key, metric in results.metrics.items()}})
+    if job["mlflow"]:
+        uri = f"sqlite:///{output.resolve() / 'mlflow.db'}"
+        _command("sync", job["folders"][0], "--tracking-uri", uri)
+        _write(output / "mlflow.json", sorted(_runs(uri), key=lambda run: run["name"]))
+
+
+def _experiment(folder: Path) -> Any:
+    """Return what MLflow knows of a suite that was run into a folder."""
+    read = import_module("initbench.tracking.experiment").read_experiment
+    return read(folder.name, f"sqlite:///{folder.resolve() / 'mlflow.db'}")
+
+
+def _frames(reporting: Any, results: Any, folders: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield each frame that a notebook can have, by its name."""
+    for folder in folders:
+        yield f"load_results-{Path(folder).name}", import_module("initbench").load_results(folder)
+    yield from ((name, getattr(results, name)) for name in ("frame", "trials", "cells", "refused"))
+    for question in set(reporting.__all__) - {"read_results", "write_report"}:
+        answer = getattr(reporting, question)(results)
+        for number, table in enumerate(() if answer is None else answer.tables):
+            yield f"{question}-{number}-{table.name}", table.frame
+
+
+def _plain(frame: Any) -> dict[str, Any]:
+    """Return a frame as texts that tell its types, order, values and their types apart."""
+    return {
+        "columns": [str(column) for column in frame.columns],
+        "dtypes": [str(dtype) for dtype in frame.dtypes],
+        "index": [repr(label) for label in frame.index],
+        "rows": [[repr(value) for value in row] for row in frame.itertuples(index=False, name=None)],
+    }
+
+
+def _runs(uri: str) -> Iterator[dict[str, Any]]:
+    """Yield what MLflow shows of each run."""
+    client = import_module("mlflow").MlflowClient(uri)
+    for experiment in client.search_experiments():
+        for run in client.search_runs([experiment.experiment_id]):
+            of_run = run.info.run_id
+            yield {
+                "experiment": experiment.name,
+                "name": run.info.run_name,
+                "status": run.info.status,
+                "tags": run.data.tags,
+                "parameters": run.data.params,
+                "metrics": {
+                    key: [[value.step, repr(value.value)] for value in client.get_metric_history(of_run, key)]
+                    for key in run.data.metrics
+                },
+                "artifacts": [artifact.path for artifact in client.list_artifacts(of_run)],
+            }
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    serve(_answer)

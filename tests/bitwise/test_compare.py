@@ -8,8 +8,7 @@ import pytest
 from bitwise import compare
 from bitwise.case import DIGITS, FOUR_STEPS, MLP, PROBES, case
 from bitwise.cases import CASES
-from bitwise.trees import UNPLANNED, Comparison, Exempt, compare_trees, compared, differences
-from bitwise.worker import flat
+from bitwise.trees import UNPLANNED, Comparison, Exempt, compare_trees, compared, differences, flat
 
 ONE = {"outcome": '"finished"', "metrics/test_error": (0.5).hex(), "metrics/steps": "2"}
 

@@ -1,254 +1,168 @@
-"""The comparison of reports: that it sees one bit, takes no reason without its proof, and converts without loss."""
+"""The comparison of reports: that it sees every change, wherever in a report, and from whatever in the trials."""
 
 import csv
+import io
+import json
 import math
 import shutil
-import subprocess
+import tarfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
-import vl_convert
-from ledgers import BITS, CLASSIFICATION, METAINIT, WRN, cell, make_record, make_scored, make_spec, task_of
 
-from bitwise import compare, compare_reports
+from bitwise import compare_reports
+from bitwise.compare import ROOT
+from bitwise.compare_reports import _copied, _failed, _files, _job, _ledgers
 from bitwise.report_ledgers import CHANCE, made_up
-from bitwise.reports_asked import ReportsOfSet, SetOfTrials, _targets, reference
-from bitwise.reports_compared import compare_tables
-from bitwise.reports_inputs import TIED, trains, untrained, with_schemes_moved, with_untrained_tied, without_causes
-from bitwise.reports_reasons import FURTHER, NEW, REFERENCE, SCHEMES, TARGET, UNTRAINED
-from bitwise.reports_schema import NEW_IN_RECIPE, NotInSchema1Error, schema_1
-from bitwise.reports_tables import Table, equal, read_tables
-from bitwise.trees import TESTS
-from bitwise.worker import flat
-from initbench.reporting.report import write_report
+from bitwise.report_suites import RAN
+from bitwise.reports_compared import compare_reports as compared
+from bitwise.versions import Version
 
-V01 = "d558414"
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    """The folder of a report of this tree with every table, without its drawings."""
-    folder = tmp_path_factory.mktemp("reports")
-    trials = SetOfTrials("m", [record.to_json() for record in made_up()["one seed"]()])
-    pair = ReportsOfSet(trials, folder, schema=2)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: '<svg width="10" height="10"></svg>')
-        write_report(pair.new["plain"]["folder"], pair.new["plain"]["output"])
-    return pair.new["plain"]["output"]
+TABLE = [
+    ["workload", "treatment", "rank", "outcome_median", "note"],
+    ["wrn[depth=10]", "kaiming", "1", "0.8", "first"],
+    ["wrn[depth=10]", "xavier[gain=2]", "2", "0.9", ""],
+]
+REPORT = {
+    "sentences": [{"text": "kaiming is best.", "subject": ""}],
+    "analyses": [{"question": "Which is best?", "tables": [{"name": "comparison", "records": [{"rank": 0.1}]}]}],
+}
+FRAME = {"columns": ["trial_id", "outcome"], "dtypes": ["object", "float64"], "index": ["0"], "rows": [["'a'", "0.8"]]}
+FIGURE = '<svg role="img"><title>Ranks</title><svg x="1" width="10" height="10">{}</svg></svg>\n'
 
 
-def tables_of(folder):
-    return read_tables(Path(folder), renamed=False)
+def written(folder, *, table=TABLE, report=REPORT, frame=FRAME, value=0.8, page="Ranks of two.\nkaiming is best.\n"):
+    """A report in a folder."""
+    for name in ("figures", "frames"):
+        (folder / name).mkdir(parents=True)
+    with (folder / "comparison.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(table)
+    (folder / "costs.csv").write_text("workload,treatment\n", encoding="utf-8")
+    (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    (folder / "frames" / "frame.json").write_text(json.dumps(frame), encoding="utf-8")
+    drawing = json.dumps({"datasets": {"marks": [{"value": value}]}, "title": "ranks &amp; more"})
+    (folder / "figures" / "ranks.svg").write_text(FIGURE.format(drawing), encoding="utf-8")
+    (folder / "report.md").write_text(page, encoding="utf-8")
+    return folder
 
 
-def one_bit_further(folder, copy, name):
-    """Copy a report and move one number of one table by its last bit; return the number's column."""
-    shutil.copytree(folder, copy)
-    path = copy / f"{name}.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.reader(file))
-    places = [
-        (i, j)
-        for i, line in enumerate(lines[1:], 1)
-        for j, text in enumerate(line)
-        if "." in text and text.replace(".", "").replace("-", "").isdigit() and float(text) != int(float(text))
-    ]
-    i, j = places[len(places) // 2]
-    lines[i][j] = repr(math.nextafter(float(lines[i][j]), math.inf))
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(lines)
-    return lines[0][j]
+def changed(data, *path, to):
+    """Nested data with another value at a path."""
+    if not path:
+        return to
+    first, *rest = path
+    if isinstance(data, dict):
+        return {key: changed(value, *rest, to=to) if key == first else value for key, value in data.items()}
+    return [changed(value, *rest, to=to) if index == first else value for index, value in enumerate(data)]
 
 
-EVERY = ["comparison", "correlation", "costs", "curves", "depths", "differences", "paired_differences", "probes"]
+BIT = math.nextafter(0.8, 1)
+PLANTED = {
+    "a renamed column": ({"table": changed(TABLE, 0, 2, to="ranks")}, "comparison.csv: columns: "),
+    "two columns swapped": (
+        {"table": [[*row[:2], row[3], row[2], row[4]] for row in TABLE]},
+        "comparison.csv: columns",
+    ),
+    "two rows swapped": ({"table": [TABLE[0], TABLE[2], TABLE[1]]}, "comparison.csv: rows: "),
+    "a row that is missing": ({"table": TABLE[:2]}, "comparison.csv: rows: "),
+    "a row that is new": ({"table": [*TABLE, ["w", "b", "3", "1.0", ""]]}, "comparison.csv: rows: "),
+    "a row that is repeated": ({"table": [*TABLE, TABLE[2]]}, "comparison.csv: rows: "),
+    "one character of a label": ({"table": changed(TABLE, 2, 1, to="xavier[gain=3]")}, "comparison.csv: rows: "),
+    "one character of a text": ({"table": changed(TABLE, 1, 4, to="First")}, "first → First"),
+    "the last bit of a number": ({"table": changed(TABLE, 1, 3, to=repr(BIT))}, "outcome_median: 0.8 → 0.80000000"),
+    "a whole number as a float": ({"table": changed(TABLE, 1, 2, to="1.0")}, "rank: 1 → 1.0"),
+    "the last bit in JSON": (
+        {"report": changed(REPORT, "analyses", 0, "tables", 0, "records", 0, "rank", to=math.nextafter(0.1, 1))},
+        "report.json: analyses 0 tables 0 records 0 rank: ",
+    ),
+    "a table that JSON lacks": ({"report": changed(REPORT, "analyses", 0, "tables", to=[])}, "report.json: analyses"),
+    "the order of keys": ({"report": dict(reversed(REPORT.items()))}, "report.json: other bytes"),
+    "a type of a frame": ({"frame": changed(FRAME, "dtypes", 1, to="object")}, "frame.json: dtypes 1: "),
+    "a column of a frame": ({"frame": changed(FRAME, "columns", 1, to="result")}, "frame.json: columns 1: "),
+    "the last bit in a figure": ({"value": BIT}, "ranks.svg: datasets marks 0 value: "),
+}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*EVERY, "rank_pairs", "results"])
-def test_one_bit_of_one_number_of_any_table_is_seen(report, tmp_path, name):
-    column = one_bit_further(report, tmp_path / "changed", name)
-    found = compare_tables(tables_of(tmp_path / "changed"), tables_of(report))
-    assert {other for other, table in found.items() if not table.is_equal} == {name}
-    [line] = found[name].unexplained
-    assert f" {column}: " in line
-    assert found[name].equal == found[name].numbers - 1
+@pytest.mark.parametrize(("change", "line"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_fault_is_a_difference(tmp_path, change, line):
+    found = compared(written(tmp_path / "old"), written(tmp_path / "new", **change), strict=True)
+    assert any(line in different for different in found.different), found
+    assert not found.words
+    assert not found.new
 
 
-def test_a_report_equals_itself_number_by_number(report):
-    found = compare_tables(tables_of(report), tables_of(report))
-    assert {*EVERY, "rank_pairs", "results", "conditions"} <= set(found)
-    assert all(table.is_equal and table.equal == table.numbers > 0 for table in found.values())
+@pytest.mark.parametrize("name", ["comparison.csv", "costs.csv", "report.json", "figures/ranks.svg"])
+def test_a_file_of_one_report_alone_is_a_difference(tmp_path, name):
+    whole, lacking = written(tmp_path / "whole"), written(tmp_path / "lacking")
+    (lacking / name).unlink()
+    assert compared(whole, lacking, strict=True).different == [f"{name}: the file is missing"]
+    assert compared(lacking, whole, strict=True).different == [f"{name}: the file is new"]
 
 
-def test_numbers_are_equal_by_their_bits_and_missing_ones_to_each_other():
-    assert equal("3", "3.0")
-    assert equal("", "nan")
-    assert not equal("", "0.0")
-    assert not equal("0.0", "-0.0")
-    assert not equal("0.1", repr(0.1 + 2**-56 * 2))
-    assert not equal("inf", "-inf")
-    assert not equal("kaiming", "xavier")
+def test_equal_reports_are_equal_and_their_values_are_counted(tmp_path):
+    found = compared(written(tmp_path / "old"), written(tmp_path / "new"), strict=True)
+    assert (found.different, found.words, found.new) == ([], [], [])
+    assert found.files == {".csv": 2, ".json": 2, ".svg": 1, ".md": 1}
+    assert found.values == 17
 
 
-def comparison(**rows):
-    """A table of one workload: by treatment, the cells."""
-    return {"comparison": Table(["rank", "outcome_median"], {("w", name): row for name, row in rows.items()})}
+def test_sentences_are_words_and_no_difference(tmp_path):
+    other = changed(REPORT, "sentences", 0, "text", to="kaiming wins.")
+    other = changed(other, "analyses", 0, "question", to="Which one?")
+    new = written(tmp_path / "new", report=other, page="Ranks of two.\nIt is best.\n")
+    found = compared(written(tmp_path / "old"), new, strict=True)
+    assert found.different == []
+    assert [line.partition(":")[0] for line in found.words] == ["report.json"] * 2 + ["report.md"] * 2
 
 
-BEFORE = comparison(a={"rank": "1", "outcome_median": "0.8"}, b={"rank": "2", "outcome_median": "0.9"})
-TIE = comparison(a={"rank": "1.5", "outcome_median": "2.0"}, b={"rank": "1.5", "outcome_median": "2.0"})
+def test_without_strict_what_stood_in_a_table_must_stand_there_in_any_order(tmp_path):
+    table = [[*row, "more"] for row in (TABLE[0], TABLE[2], TABLE[1], ["w", "b", "3", "1.0", ""])]
+    old, new = written(tmp_path / "old"), written(tmp_path / "new", table=table, report={}, value=1)
+    found = compared(old, new, strict=False)
+    assert found.different == []
+    assert len(found.new) == 8  # a column of two rows, and a row of six columns
+    assert len(compared(new, old, strict=False).different) == 8
+    (new / "costs.csv").unlink()
+    assert compared(old, new, strict=False).different == ["costs.csv: the file is missing"]
+    assert compared(new, old, strict=False).new == ["costs.csv: the file is new"]
 
 
-def test_a_number_that_the_cause_leads_to_is_explained():
-    now = comparison(a={"rank": "1.5", "outcome_median": "0.8"}, b={"rank": "1.5", "outcome_median": "0.9"})
-    found = compare_tables(now, BEFORE, [(UNTRAINED, TIE)])["comparison"]
-    assert found.unexplained == []
-    assert found.reasons == {UNTRAINED: 2}
-    assert (found.numbers, found.equal) == (4, 2)
+def packed(files, archive):
+    with tarfile.open(archive, "w:xz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return archive
 
 
-def test_a_number_that_the_cause_does_not_lead_to_is_not_explained():
-    now = comparison(a={"rank": "1", "outcome_median": "0.8"}, b={"rank": "3", "outcome_median": "0.9"})
-    found = compare_tables(now, BEFORE, [(UNTRAINED, TIE)])["comparison"]
-    assert found.unexplained == ["w · b rank: 2 → 3"]
+@pytest.mark.parametrize("around", ["", "quickstart/"])
+def test_a_packed_ledger_is_the_folder_that_was_packed(tmp_path, around):
+    files = {"suite.yaml": b"name: s", "resolved.json": b"{}", "trials/a.json": b"1", "trials/b.json": b"2"}
+    others = {
+        "mlflow.db": b"",
+        "mlartifacts/1/trial.json": b"",
+        "report/results.csv": b"",
+        "trials/a.json.damaged": b"",
+    }
+    archive = packed({around + name: content for name, content in (files | others).items()}, tmp_path / "s.tar.xz")
+    assert _files(archive) == files
+    assert _files(_copied(files, tmp_path / "s")) == files
 
 
-def test_a_reason_explains_its_own_columns_alone():
-    now = comparison(a={"rank": "1", "outcome_median": "2.0"}, b={"rank": "2", "outcome_median": "0.9"})
-    found = compare_tables(now, BEFORE, [(UNTRAINED, TIE)])["comparison"]
-    assert found.unexplained == ["w · a outcome_median: 0.8 → 2.0"]
-    assert compare_tables(now, BEFORE, [(SCHEMES, TIE)])["comparison"].reasons == {SCHEMES: 1}
-
-
-def test_rows_and_columns_that_are_gone_are_not_explained():
-    now = {"comparison": Table(["rank"], {("w", "a"): {"rank": "1"}})}
-    found = compare_tables(now, BEFORE)["comparison"]
-    assert found.unexplained == ["the column outcome_median is missing", "w · b: the row is missing"]
-    assert compare_tables({}, BEFORE)["comparison"].unexplained
-
-
-def test_new_columns_are_listed_and_a_new_row_needs_a_reason():
-    now = comparison(
-        a={"rank": "1", "outcome_median": "0.8", "state": "trained"}, b={"rank": "2", "outcome_median": "0.9"}
-    )
-    now["comparison"].columns.append("state")
-    assert compare_tables(now, BEFORE)["comparison"].reasons == {NEW: 1}
-    now["comparison"].rows["w", "c"] = {"rank": "3", "outcome_median": "0.95"}
-    assert compare_tables(now, BEFORE)["comparison"].unexplained == ["w · c: the row is new"]
-
-
-def differences(**ranks):
-    rows = {(name,): {"mean_rank": rank, "difference": "0.1"} for name, rank in ranks.items()}
-    return {"differences": Table(["mean_rank", "difference"], rows)}
-
-
-def test_a_treatment_that_joins_the_differences_must_be_without_a_mean_rank():
-    before = differences(a="1.0", b="2.0")
-    found = compare_tables(differences(a="1.0", b="2.0", c=""), before)["differences"]
-    assert (found.reasons, found.unexplained) == ({FURTHER: 1}, [])
-    found = compare_tables(differences(a="1.0", b="2.0", c="3.0"), before)["differences"]
-    assert found.unexplained == ["c: the row is new"]
-
-
-def test_the_reference_is_the_first_of_the_differences_or_the_only_one_that_is_not_compared():
-    assert reference(differences(b="1.0", a="2.0")) == "b"
-    paired = {"paired_differences": Table([], {("w", "b"): {}})}
-    assert reference(BEFORE | paired) == "a"
-    assert REFERENCE.covers("paired_differences", "low")
-    assert not REFERENCE.covers("rank_pairs", "low")
-
-
-@pytest.mark.parametrize(("target", "proved"), [("0.8", True), ("", True), ("0.85", False), ("0.9", False)])
-def test_a_new_target_must_be_the_median_of_a_cell_that_trained(target, proved):
-    [record] = cell([0.5])
-    known = record.to_json()
-    known["task"]["metrics"]["test_error"] |= {"chance": 0.9, "chance_standard_error": 0.01}
-    now = BEFORE | {"costs": Table(["target"], {("w", "a"): {"target": target}})}
-    before = {"costs": Table(["target"], {("w", "a"): {"target": "0.7"}})}
-    assert (list(_targets(now, before, [known])) == ["w"]) == proved
-    assert not TARGET.covers("costs", "initialization_steps")
-
-
-def test_a_cell_trains_where_it_is_better_than_chance_by_both_margins():
-    assert trains(0.9 - 2.6 * 0.01, (0.9, 0.01, 0.0))
-    assert not trains(0.9 - 2.5 * 0.01, (0.9, 0.01, 0.0))
-    assert not trains(0.9 * 0.981, (0.9, 0.0, 0.0))
-    assert trains(0.9 * 0.979, (0.9, 0.0, 0.0))
-    assert trains(1.0, None)
-
-
-def planted(errors, **options):
-    records = [record.to_json() for record in cell(errors, **options)]
-    for record in records:
-        record["task"]["metrics"]["test_error"] = record["task"]["metrics"].get("test_error", {}) | {
-            "chance": 0.9,
-            "chance_standard_error": 0.01,
-            "best": 0.0,
-        }
-    return records
-
-
-def test_a_cell_did_not_train_by_its_median_a_diverged_seed_being_the_worst():
-    assert len(untrained(planted([0.9, 0.2, 0.9]))) == 3
-    assert untrained(planted([0.9, 0.2, 0.2])) == set()
-    assert len(untrained(planted([0.2, 0.9, None]))) == 2
-    assert untrained(planted([0.9, None, None])) == set()
-    assert untrained(without_causes(planted([0.9, 0.9, 0.9]))) == set()
-
-
-def test_cells_that_did_not_train_are_given_one_outcome_and_no_other_trial_is():
-    records = planted([0.9, 0.89, 0.9])
-    [other] = planted([0.9], initializer=METAINIT)
-    tied = with_untrained_tied([*records, other], untrained(records))
-    assert [record["metrics"]["test_error"] for record in tied] == [TIED, TIED, TIED, 0.9]
-    assert records[0]["metrics"]["test_error"] == 0.9
-
-
-def test_a_brought_scheme_goes_and_one_that_the_suite_names_as_well_stands_in_both_places():
-    def named(*by):
-        return make_record(make_spec({"name": "fixup"}, WRN, scheme="fixup", named_by=by)).to_json()
-
-    assert [r["spec"]["scheme"] for r in with_schemes_moved([named("suite")])] == ["fixup"]
-    assert [r["spec"]["scheme"] for r in with_schemes_moved([named("initializer")])] == ["standard"]
-    both = with_schemes_moved([named("suite", "initializer")])
-    assert [r["spec"]["scheme"] for r in both] == ["fixup", "standard"]
-    assert len({r["id"] for r in both}) == 2
-
-
-LEFT_OUT = ("identity/", "task/", "spec/scheme_named_by", "schema")
-LEFT_OUT_OF_DATASETS = tuple(f"spec/dataset/{name}" for name in ("task", "inputs", "outputs", "content"))
-
-
-@pytest.mark.parametrize("name", ["at chance and diverged", "several probes", "missing and failed", "brought schemes"])
-def test_schema_1_loses_no_number_that_a_report_reads(name):
-    for record in made_up()[name]()[::5]:
-        data = record.to_json()
-        before, after = dict(flat(data)), dict(flat(schema_1(data)))
-        kept = {k: v for k, v in before.items() if not k.startswith((*LEFT_OUT, *LEFT_OUT_OF_DATASETS))}
-        kept = {
-            k: v for k, v in kept.items() if not (k.startswith("probes/") and k.endswith(("/kind", "/unit", "/log")))
-        }
-        lost = {k for k in kept if k not in after}
-        assert {k for k in lost if k.startswith("spec/recipe/")} == {f"spec/recipe/{k}" for k in NEW_IN_RECIPE}
-        moved = {k for k in lost if k.startswith("spec/initializer/arguments/")}
-        assert all(
-            k.startswith(("spec/initializer/arguments/base", "spec/initializer/arguments/batch_size")) for k in moved
-        )
-        assert lost == moved | {k for k in lost if k.startswith("spec/recipe/")}
-        assert all(after[k] == v for k, v in kept.items() if k not in lost)
-        values = Counter(before[k] for k in moved if not k.endswith("length"))
-        assert not values - Counter(after.values())
-
-
-def test_what_schema_1_had_no_place_for_is_refused():
-    assert CLASSIFICATION["name"] == "classification"
-    with pytest.raises(NotInSchema1Error, match="no task language"):
-        schema_1(make_scored(make_spec(METAINIT), task_of(BITS, name="language"), 1.0).to_json())
-    with pytest.raises(NotInSchema1Error, match=r"no recipe\.accumulate"):
-        schema_1(make_record(make_spec(METAINIT, recipe={"accumulate": 2})).to_json())
-    with pytest.raises(NotInSchema1Error, match=r"no recipe\.optimizer = adamw"):
-        schema_1(make_record(make_spec(METAINIT, recipe={"optimizer": "adamw"})).to_json())
+def test_a_request_that_cannot_be_met_is_one_line(capsys, tmp_path):
+    (tmp_path / "torn.tar.xz").write_bytes(b"torn")
+    empty = packed({"suite.yaml": b""}, tmp_path / "empty.tar.xz")
+    for arguments in (
+        ["no-such-commit", "--only", "one workload"],
+        ["HEAD", "--only", "no such set"],
+        ["HEAD", "--words"],
+        *(["HEAD", str(ledger)] for ledger in (tmp_path / "torn.tar.xz", empty, tmp_path, tmp_path / "absent")),
+    ):
+        assert compare_reports.main(arguments) == 2, arguments
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 7
+    assert all(line.startswith("compare_reports.py: ") for line in lines)
 
 
 def test_made_up_trials_have_what_statistics_depend_on():
@@ -256,31 +170,93 @@ def test_made_up_trials_have_what_statistics_depend_on():
     assert len(every) >= 10
     states = Counter(record.status for records in every.values() for record in records)
     assert states.keys() == {"finished", "diverged", "failed"}
-    plain = {name: [record.to_json() for record in records] for name, records in every.items()}
-    assert untrained(plain["clear winner"]) == set()
-    assert len(untrained(plain["all at chance"])) == len(plain["all at chance"])
-    assert 0 < len(untrained(plain["saturated, at chance"])) < len(plain["saturated, at chance"])
-    known = [r for records in plain.values() for r in records if r["status"] != "failed"]
-    assert all(r["task"]["metrics"]["test_error"]["chance"] == CHANCE for r in known)
-    assert all(r["initialization"]["cost"] is not None for r in known)
-
-
-def test_a_request_that_cannot_be_met_is_one_line(capsys, tmp_path):
-    assert compare_reports.main(["no-such-commit", "--only", "one workload"]) == 2
-    assert compare_reports.main(["HEAD", "--only", "no such set"]) == 2
-    assert compare_reports.main(["HEAD", str(tmp_path)]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3
-    assert all(line.startswith("compare_reports.py: ") for line in lines)
+    known = [record for records in every.values() for record in records if record.status != "failed"]
+    assert all(record.task["metrics"]["test_error"]["chance"] == CHANCE for record in known)
+    assert all(record.initialization["cost"] is not None for record in known)
 
 
 @pytest.mark.slow
-def test_two_versions_say_the_same_of_a_set_of_trials(capsys):
-    known = subprocess.run(["git", "-C", str(TESTS), "cat-file", "-e", f"{V01}^{{commit}}"], check=False)
-    if known.returncode:
-        pytest.skip("the history does not reach back to version 0.1")
-    assert TESTS.parent == compare.ROOT
-    assert compare_reports.main([V01, "--only", "brought schemes, some at chance"]) == 0
-    said = capsys.readouterr().out
-    assert "joined the comparison" in said
-    assert said.strip().endswith("all are equal or explained")
+def test_this_tree_says_what_its_commit_says(capsys):
+    assert compare_reports.main(["HEAD", "--strict", "--only", "several factors"]) == 0
+    assert "values in tables: none differ" in capsys.readouterr().out
+
+
+def records_with(change, **spec):
+    """What changes the records of a ledger whose specs have these values."""
+
+    def alter(ledger):
+        found = 0
+        for path in ledger.glob("trials/*.json"):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            asked = record["spec"] | {"status": record["status"]}
+            if all(asked[name] == value for name, value in spec.items()):
+                change(record)
+                path.write_text(json.dumps(record), encoding="utf-8")
+                found += 1
+        assert found
+
+    return alter
+
+
+def resolved(change):
+    """What changes resolved.json."""
+
+    def alter(ledger):
+        content = json.loads((ledger / "resolved.json").read_text(encoding="utf-8"))
+        change(content)
+        (ledger / "resolved.json").write_text(json.dumps(content), encoding="utf-8")
+
+    return alter
+
+
+def outcome(record):
+    """Move the outcome by its last bit."""
+    key = record["task"]["primary"]
+    record["metrics"][key] = math.nextafter(record["metrics"][key], 2)
+
+
+FAULTS = [
+    ("several factors", resolved(lambda r: r["compare"].pop()), "comparison.csv"),
+    ("several factors", resolved(lambda r: r["incompatible"][0].update(reason="another")), "frames/refused.json"),
+    ("several factors", records_with(lambda r: r["error"].update(message="another"), status="failed"), "report.json"),
+    ("several factors", records_with(lambda r: r["metrics"].update(steps=9), status="diverged"), "results.csv"),
+    ("several factors", records_with(lambda r: r["spec"].update(set_by_rules=[]), set_by_rules=["recipe.clip_norm"]),
+     "comparison.csv"),
+    ("architectures compared", records_with(outcome), "comparison.csv"),
+    ("own searches", records_with(outcome, phase="search"), "searched.csv"),
+    ("own searches", resolved(lambda r: r["tune"].update(search="once")), "report.json"),
+    ("half a search", records_with(outcome, phase="search", seed=1), "results.csv"),
+    ("random searches", records_with(outcome, phase="search"), "searched.csv"),
+    ("claims and published numbers", resolved(lambda r: r["claims"][0]["criteria"][1].update(by=0.9)), "claims.csv"),
+    ("claims and published numbers", resolved(lambda r: r["published"]["numbers"][0].update(value=0.8)),
+     "published.csv"),
+    ("two suites", records_with(outcome, suite="second"), "comparison.csv"),
+    ("from MLflow", records_with(outcome), "mlflow.json"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """The folder of the reports of all suites, as they were run, by name, and with each fault, by its number."""
+    folder = tmp_path_factory.mktemp("suites")
+    version = Version(ROOT)
+    ledgers = _ledgers(version, dict(RAN), folder)
+    jobs = [_job(name, ledgers[name], source, strict=True) for name, source in RAN.items()]
+    for number, (name, alter, _) in enumerate(FAULTS):
+        copies = [folder / f"with {number}" / ledger.name for ledger in ledgers[name]]
+        for ledger, copy in zip(ledgers[name], copies, strict=True):
+            shutil.copytree(ledger, copy)
+        alter(copies[-1])
+        jobs.append(_job(str(number), copies, RAN[name], strict=True))
+    failed = _failed(version, [job | {"output": str(folder / "reports" / job["name"])} for job in jobs])
+    assert not any(failed.values()), failed
+    return folder / "reports"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(FAULTS)))
+def test_each_suite_has_a_report_that_depends_on_its_trials(reports, number):
+    name, _, file = FAULTS[number]
+    found = compared(reports / name, reports / str(number), strict=True)
+    lines = found.different + found.words
+    assert any(line.startswith(f"{file}: ") for line in lines), lines[:20]

@@ -223,6 +223,23 @@ def differences(reference: Numbers | None, changed: Numbers | None) -> Iterator[
             yield number, f"{number}: {_short(value)} → {_short(changed[number])}"
 
 
+def flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every number of nested data with its path; floats as `float.hex`, so that no bit is lost.
+
+    Args:
+        value: mappings, lists and scalars.
+        key: the path so far.
+    """
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        if isinstance(value, list):
+            yield f"{key}/length", str(len(value))
+        for name, item in items:
+            yield from flat(item, f"{key}/{name}" if key else str(name))
+    else:
+        yield key, value.hex() if isinstance(value, float) else json.dumps(value)
+
+
 def _short(value: str) -> str:
     """Return a value, a SHA-256 by its first digits."""
     *_, last = value.split()

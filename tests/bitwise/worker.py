@@ -6,36 +6,17 @@ each trial and ``{case}`` alone when all of a case are done.
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import traceback
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bitwise.adapter import Refusal, normalized, run, trials_of
-from bitwise.trees import UNPLANNED
+from bitwise.trees import UNPLANNED, flat
+from bitwise.versions import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every number of nested data with its path; floats as `float.hex`, so that no bit is lost.
-
-    Args:
-        value: mappings, lists and scalars.
-        key: the path so far.
-    """
-    if isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        if isinstance(value, list):
-            yield f"{key}/length", str(len(value))
-        for name, item in items:
-            yield from flat(item, f"{key}/{name}" if key else str(name))
-    else:
-        yield key, value.hex() if isinstance(value, float) else json.dumps(value)
 
 
 def outcomes(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -72,22 +53,13 @@ def _failure(error: Exception) -> str:
     return f"failed: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
 
 
-def main() -> None:
-    """Run the cases of standard input."""
-    lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is not to stand between the lines
-    request = json.load(sys.stdin)
-    import initbench
-
-    found = Path(initbench.__file__).resolve().parents[1]
-    if found != Path(request["tree"]).resolve():
-        sys.exit(f"initbench was imported from {found}, not from {request['tree']}")
+def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     warnings.simplefilter("ignore")
     for case in request["cases"]:
         for key, numbers in outcomes(case):
-            print(json.dumps({"case": case["name"], "trial": key, "numbers": numbers}), file=lines, flush=True)
-        print(json.dumps({"case": case["name"]}), file=lines, flush=True)
+            yield {"case": case["name"], "trial": key, "numbers": numbers}
+        yield {"case": case["name"]}
 
 
 if __name__ == "__main__":
-    main()
+    serve(_answer)

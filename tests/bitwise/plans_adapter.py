@@ -1,0 +1,66 @@
+"""What the comparison of plans knows of a tree's planner: the one place to adapt after a redesign.
+
+Where versions differ, the forms of both are understood, and `rows_of` gives the same rows for the same plan.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    Row = dict[str, Any]
+
+
+def rows_of(file: str, only: list[str], folder: Path, *, smoke: bool) -> Iterator[Row]:
+    """Yield the rows of a plan, in its order, as plain data.
+
+    A row of a trial has its status, ``spec``, ``reason``, the places where it is compared and, if its data are known,
+    ``id``, ``cell`` and ``identity``; the last rows are what each seed of each cell searches and comes to, what
+    ``initbench plan --json`` prints, and what resolved.json would hold.
+
+    Args:
+        file: of the suite.
+        only: the filters of the command line.
+        folder: of the suite's ledger, which need not exist.
+        smoke: plan a smoke run.
+
+    Raises:
+        InitbenchError: the suite cannot be planned.
+    """
+    request = import_module("initbench.cli.request").read_request(file, None, only, None, None, smoke=smoke)
+    records = list(import_module("initbench.ledger").Ledger(folder).records([]))
+    suite, plan = request.suite, request.plan
+    if request.replan is not None:
+        plan = request.replan(import_module("initbench.execution.searched").searched(records))
+    compared = [("run", trial, {}) for trial in plan.trials] + [("unselected", trial, {}) for trial in plan.unselected]
+    for found in plan.undescribed:
+        known = None if found.dataset is None else found.dataset.model_dump(mode="json")
+        reason = {"reason": str(found.reason), "key": list(found.key), "dataset": known}
+        compared += [("waiting", trial, reason) for trial in found.trials]
+    standings = import_module("initbench.suite.treatments").standings
+    places: dict[int, list[list[str]]] = {}
+    for place in standings([trial.model_dump(mode="json") for _, trial, _ in compared], suite.compare):
+        places.setdefault(place.trial, []).append([place.treatment, place.workload])
+    for index, (status, trial, more) in enumerate(compared):
+        yield {"status": status, **_trial(trial), **more, "places": places[index]}
+    for status in ("incompatible", "refused"):
+        for pair in getattr(plan, status):
+            yield {"status": status, **_trial(pair.spec), "reason": pair.reason, "other": pair.other}
+    for own in plan.tuned:
+        ids = {kind: [trial.id for trial in getattr(own, kind)] for kind in ("searches", "finals")}
+        yield {"status": "tuned", "written": own.written.id, **ids, "awaited": list(own.awaited)}
+    statuses = {record.id: record.status for record in records}
+    yield {"status": "printed", **import_module("initbench.cli.cells").plan_data(suite, plan, statuses)}
+    entries = import_module("initbench.reporting.resolved").incompatible_entries(plan.refused)
+    yield {"status": "resolved", **suite.resolved(), "incompatible": entries}
+
+
+def _trial(trial: Any) -> Row:
+    spec = {"spec": trial.model_dump(mode="json")}
+    if getattr(trial, "id", None) is None:  # its data are not known
+        return spec
+    return spec | {"id": trial.id, "cell": trial.cell, "identity": trial.identity}
