@@ -1,7 +1,7 @@
 """Files in folders that anybody may have filled.
 
-What is read is looked at first: a regular file of bounded size. What is written is whole or as it was before. Nothing
-is written or removed outside the folder that it belongs to, whatever links lie in it.
+A file is checked before it is read: it must be regular and of bounded size. A write replaces the whole file or nothing.
+Nothing is written or removed outside the folder that a path belongs to, whatever links lie in that folder.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _KINDS = {
 
 
 def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
-    """Look at a file before it is opened: to open a pipe may take for ever, and a device has no end.
+    """Check a file before it is opened: opening a pipe may take for ever, and reading a device may never end.
 
     Args:
-        path: the file; a link to one is as good.
-        most_bytes: that it may have.
+        path: the file, or a link to it.
+        most_bytes: the largest size allowed.
 
     Raises:
         OSError: there is none, it is of another kind, or it is larger; `strerror` says which.

@@ -13,7 +13,7 @@ _BYTES_OF_NAMES = range(0xDC80, 0xDD00)  # PEP 383
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return a text in which every character that is none to look at is written as Python escapes it: ``\x1b``.
+    r"""Return a text with every invisible character written as Python escapes it, such as ``\x1b``.
 
     Args:
         text: of any origin.

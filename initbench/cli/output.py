@@ -53,7 +53,7 @@ class OutputStream:
             self.write(line)
 
     def flush(self) -> None:
-        """Pass on what is written, if it can be."""
+        """Flush the stream, if it can be written."""
         try:
             self._stream.flush()
         except OSError as error:
@@ -71,7 +71,7 @@ class OutputStream:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Let no failed write on the standard streams end what is done within this.
+    """Keep a failed write on a standard stream from ending the block.
 
     Raises:
         SystemExit: exit code 2, if all else went well and one of them could not be written.

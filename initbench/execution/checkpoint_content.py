@@ -1,6 +1,6 @@
-"""What is kept of a trial beside its network and its training: it may have been written by anybody.
+"""Checks the content of a checkpoint, which anybody may have written.
 
-A trial that reads it has it in its record, so it has to be what a record may hold.
+A trial that reads a checkpoint copies parts of it into its record, so they must be what a record may hold.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class CheckpointContent(NamedTuple):
 
 
 def check_network(record: Any, seconds: Any) -> None:
-    """Check what is kept of an initialization beside the network.
+    """Check the record of an initialization that is kept beside its network.
 
     Args:
         record: of the initialization, as plain data.

@@ -63,7 +63,7 @@ def _end_with(lifeline: int, child: int) -> None:
 
 
 def _kill_group(leader: int) -> None:
-    """Kill a process and its group, which is all that can be found of what it started where there is no /proc."""
+    """Kill a process and its group. Without /proc, that is all of its descendants that can be found."""
     for kill in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
             kill(leader, signal.SIGKILL)

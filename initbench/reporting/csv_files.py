@@ -10,7 +10,8 @@ import pandas as pd
 from initbench.visible_text import visible
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")  # how it begins: OWASP, "CSV Injection"
-_NUMBER = re.compile(r"[+-](?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)")
+# A number, or one with words behind it, such as "-1.4 points": without an operator it is no formula.
+_NUMBER = re.compile(r"[+-](?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?: [^=+*/^&<>@|!]*)?")
 
 
 def write_csv(frame: pd.DataFrame, file: TextIO) -> None:

@@ -37,10 +37,15 @@ def written_files(folder: Path) -> list[Path]:
         folder: of the report.
 
     Returns:
-        No files if it has no manifest, or is a link.
+        No files if the folder is a link or no report wrote its page. Of a version without a manifest, those that have
+        the name of a report's file.
     """
-    names = [] if folder.is_symlink() else sorted(_read(folder) or ())
-    files = [folder / name for name in names if _is_file(folder / name, folder)]
+    if folder.is_symlink():
+        return []
+    names = _read(folder)
+    if names is None and not os.path.lexists(folder / MANIFEST):
+        names = _names_without_manifest(folder)
+    files = [folder / name for name in sorted(names or ()) if _is_file(folder / name, folder)]
     return [file for file in files if file.stat().st_size <= MOST_BYTES]
 
 
@@ -93,6 +98,13 @@ def is_drawing(path: Path) -> bool:
     return path.suffix == ".svg" and not path.is_symlink() and MARKER in _head(path)
 
 
+def _names_without_manifest(folder: Path) -> set[str]:
+    if _MARK_OF_PAGE not in _head(folder / PAGE):
+        return set()
+    names = {path.relative_to(folder).as_posix() for pattern in ("*", f"{FIGURES}/*") for path in folder.glob(pattern)}
+    return set(filter(_NAME.fullmatch, names))
+
+
 def _check(folder: Path, names: Collection[str], before: Collection[str] | None) -> None:
     is_suites_own = _is_of_suite(folder)
     if is_suites_own:
@@ -111,7 +123,7 @@ def _is_of_suite(folder: Path) -> bool:
 
 
 def _head(path: Path) -> str:
-    """Return what a file begins with; nothing where it cannot be read."""
+    """Return the beginning of a file, or nothing if it cannot be read."""
     try:
         check_readable(path)
         with path.open("rb") as file:
@@ -129,7 +141,7 @@ def _is_file(path: Path, folder: Path) -> bool:
 
 
 def _read(folder: Path) -> set[str] | None:
-    """Return the names in a folder's manifest; None where it has none."""
+    """Return the names in a folder's manifest, or None if it has no manifest."""
     try:
         data = json.loads(read_text(folder / MANIFEST))
     except (OSError, ValueError, RecursionError):

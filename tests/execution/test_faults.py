@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from test_executors import FAULTS, PLUGIN, SUITE, initbench
+from test_executors import FAULTS, PLUGIN, SUITE, initbench, start
 
 from initbench import plugins
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST
@@ -187,7 +187,7 @@ def test_nothing_is_left_whoever_is_killed(left, whom, number):
             os.killpg(worker.pid, number)
         else:
             os.kill(who[whom], number)
-        wait_until(lambda: still_running(left) == [], 5)
+        wait_until(lambda: still_running(left) == [], 20)
     finally:
         worker.kill()
         worker.wait()
@@ -226,6 +226,26 @@ def test_sigterm_does_what_ctrl_c_does(tmp_path, left, to_group, twice):
     while still_running(left) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert still_running(left) == []  # nothing that the run and its trials have started outlives it
+
+
+@pytest.mark.slow
+@NEEDS_PROC
+def test_kill_9_of_a_run_ends_what_its_trials_have_started(tmp_path, left):
+    (tmp_path / "suite.yaml").write_text(
+        FAULTS.replace("raise, kill, system_exit, data_root", "leave_behind_and_sleep")
+    )
+    driver = start("run", "suite.yaml", "--plugin", PLUGIN, cwd=tmp_path)
+    while not left.exists():
+        assert driver.poll() is None
+        time.sleep(0.05)
+    wait_until(lambda: len(sleeping(left)) == 4, 5)
+    driver.kill()
+    driver.communicate()
+    wait_until(lambda: sleeping(left) == [], 20)
+
+
+def sleeping(left):
+    return [one for one in still_running(left) if Path(f"/proc/{one}/cmdline").read_bytes().startswith(b"sleep\0")]
 
 
 @pytest.mark.slow

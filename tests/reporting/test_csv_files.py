@@ -39,6 +39,8 @@ def cells(text):
         ("-1", "-1"),  # a number as a text
         ("+1.5e-05", "+1.5e-05"),
         ("-inf", "-inf"),
+        ("-1.4 points (-4.6 to 1.8), 3 seeds", "-1.4 points (-4.6 to 1.8), 3 seeds"),
+        ("-2 +cmd|'/C calc'!A0", "'-2 +cmd|'/C calc'!A0"),
         ("a=b", "a=b"),
         (" =1", " =1"),
         ("a\nb", "a\nb"),

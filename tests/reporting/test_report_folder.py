@@ -177,6 +177,16 @@ def test_a_damaged_manifest_is_none(suite, tmp_path, text):
         write_report(suite, tmp_path / "docs")
 
 
+def test_the_files_of_a_report_that_wrote_no_manifest_are_known_by_its_page(suite):
+    written = write_report(suite)
+    (suite / "report" / MANIFEST).unlink()
+    (suite / "report" / "notes.txt").write_text("mine", encoding="utf-8")
+    (suite / "report" / "linked.csv").symlink_to(suite / "suite.yaml")
+    assert {*written_files(suite / "report"), suite / "report" / MANIFEST} == set(written.files)
+    (suite / "report" / "index.html").write_text("<p>a page of mine", encoding="utf-8")
+    assert written_files(suite / "report") == []
+
+
 def test_the_files_that_were_written_are_known_by_the_manifest_alone(suite):
     written = write_report(suite)
     foreign(suite / "report", "notes.csv", "figures/mine.svg")
