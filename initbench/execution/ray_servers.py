@@ -10,7 +10,8 @@ import socket
 import struct
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _SECONDS_TO_ANSWER = 5.0
+_SECONDS_OF_A_CONNECTION = 5.0
 _SECONDS_TO_COME_BACK = 2.0
 _SECONDS_OF_A_HEAD = 30.0  # that is restarted, or cut off for a moment; Ray gives up after 60
 _END_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: no closed connection waits in the kernel
@@ -27,7 +29,8 @@ class RayEndedError(BaseException):
     """Ray has ended. It is no `Exception`: Tune would catch it and call Ray to clear up, which waits for a minute."""
 
 
-class Server(NamedTuple):
+@dataclass
+class Server:
     """A server of Ray.
 
     Attributes:
@@ -42,24 +45,52 @@ class Server(NamedTuple):
     port: int
     patience: float
 
+    def __post_init__(self) -> None:
+        self._connection: socket.socket | None = None
+        self._connected_at = 0.0
+
     def check(self) -> None:
-        """Wait until it answers.
+        """Wait until it answers. It takes microseconds as long as a connection of the last seconds is open.
 
         Raises:
             RayEndedError: it does not, for longer than it may be away.
         """
+        if self._is_connected():
+            return
         deadline = time.monotonic() + self.patience
         while not self._answers():
             if time.monotonic() >= deadline:
                 raise RayEndedError(f"Ray has ended: its {self.name} at {self.host}:{self.port} answers no more")
             time.sleep(0.2)
 
-    def _answers(self) -> bool:
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _is_connected(self) -> bool:
+        # A machine that is cut off closes no connection.
+        if self._connection is None or time.monotonic() - self._connected_at > _SECONDS_OF_A_CONNECTION:
+            return False
         try:
-            with socket.create_connection((self.host, self.port), timeout=_SECONDS_TO_ANSWER) as connection:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _END_AT_ONCE)
+            while self._connection.recv(4096):  # what it says to whoever connects
+                pass
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def _answers(self) -> bool:
+        self.close()
+        try:
+            connection = socket.create_connection((self.host, self.port), timeout=_SECONDS_TO_ANSWER)
         except OSError:
             return False
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _END_AT_ONCE)
+        connection.setblocking(False)
+        self._connection, self._connected_at = connection, time.monotonic()
         return True
 
 
@@ -89,6 +120,9 @@ def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
             raise
     except RayEndedError as end:
         raise InitbenchError(f"{end}; what has finished is kept, and the same command goes on from here") from end
+    finally:
+        for server in servers:
+            server.close()
 
 
 def _servers(*, is_local: bool) -> Sequence[Server]:

@@ -5,7 +5,7 @@ import signal
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -35,14 +35,17 @@ def listening():
 
 def test_a_server_that_is_there_or_comes_back_is_waited_for_and_one_that_does_not_has_ended(listening):
     host, port = listening.getsockname()
-    Server("raylet", host, port, 0.0).check()
-    listening.close()
-    with pytest.raises(RayEndedError, match=f"its raylet at 127.0.0.1:{port} answers no more"):
-        Server("raylet", host, port, 0.5).check()
+    with closing(Server("raylet", host, port, 0.5)) as server:
+        server.check()
+        server.check()  # by the connection that is open
+        listening.close()
+        with pytest.raises(RayEndedError, match=f"its raylet at 127.0.0.1:{port} answers no more"):
+            server.check()
     back = []
     timer = threading.Timer(0.5, lambda: back.append(socket.create_server((host, port))))
     timer.start()
-    Server("GCS server", host, port, 20.0).check()
+    with closing(Server("GCS server", host, port, 20.0)) as server:
+        server.check()
     timer.join()
     back[0].close()
 
