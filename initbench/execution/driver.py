@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     Replan = Callable[[Mapping[str, Searched]], Plan]
 
 _GB = 1e9
-# SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray's end and the report take some of them.
-_SECONDS_TO_WIND_UP = 8.0
+# Of the report and MLflow. SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray takes up to 6.
+_SECONDS_TO_WIND_UP = 5.0
+_MOST_WAITING = 100  # trials that MLflow takes in some seconds
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,10 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
     if any(recorder.ledger.trials.glob("*.json")):
         begun = time.monotonic()
         recorder.progress.note("interrupted: writing the report of what has finished; once more ends at once")
+        if recorder.waiting > _MOST_WAITING:  # they would slow the report down, and most would be left to `sync` anyway
+            recorder.close(begun)
+            write_report(folder)
+            return
         write_report(folder)
         recorder.close(max(begun + _SECONDS_TO_WIND_UP, time.monotonic() + 1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from initbench.errors import InitbenchError
@@ -263,6 +264,11 @@ class Recorder:
             self.ledger.write_suite(*self.files)
             self._write_plan()
 
+    @property
+    def waiting(self) -> int:
+        """How many trials wait to be written to MLflow."""
+        return self.tracking.waiting if self.tracking else 0
+
     def close(self, deadline: float | None = None) -> None:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it.
 
@@ -275,7 +281,8 @@ class Recorder:
             self.checkpoints.close()
         self.file.end("finished")
         if self.tracking:
-            records = list(self.ledger.records([]) if self.round.missing else self.records.values())
+            is_late = deadline is not None and time.monotonic() >= deadline
+            records = [] if is_late else list(self.ledger.records([]) if self.round.missing else self.records.values())
             before, self.labels = self.labels, Labels((), records)
             for record in records:
                 if self.labels.of(record) != before.of(record):

@@ -120,6 +120,11 @@ class TrackingThread:
         reason = _first(problems) if problems else "there was no time left"
         return [f"{reason}; MLflow may lack {counted(missing, 'trial') if missing else 'the report'}; {self._repair()}"]
 
+    @property
+    def waiting(self) -> int:
+        """How many writes wait."""
+        return self._writes.qsize()
+
     def abandon(self) -> None:
         """Write nothing more than what is being written, and do not wait for it."""
         with suppress(queue.Empty):

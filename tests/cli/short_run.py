@@ -39,6 +39,7 @@ class NoTracking:
     def __init__(self, *_):
         self.put = self.put_suite = self.abandon = lambda *_: None
         self.close = self.close_by = lambda *_: []
+        self.waiting = 0
 
 
 def execute(job, observer):

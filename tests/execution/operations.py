@@ -41,6 +41,7 @@ class NoTracking:
     def __init__(self, *_):
         self.put = self.put_suite = self.abandon = lambda *_: None
         self.close = self.close_by = lambda *_: []
+        self.waiting = 0
 
 
 def without_the_rest(monkeypatch):

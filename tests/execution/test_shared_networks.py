@@ -76,6 +76,7 @@ class _NoTracking:
     def __init__(self, *_):
         self.put = self.put_suite = self.abandon = lambda *_: None
         self.close = self.close_by = lambda *_: []
+        self.waiting = 0
 
 
 class _Notes(Progress):
