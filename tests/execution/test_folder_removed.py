@@ -94,7 +94,7 @@ def test_the_run_stops_at_the_next_record(tmp_path, damage):
     # Nothing was put in the place of the folder, and every record that was not removed is where it was moved to.
     kept = [path for path in tmp_path.rglob("*.json") if path.parent.name == "trials"]
     assert len(kept) == (0 if damage in {shutil.rmtree, empty} else BEFORE)
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob(".*.part"))
 
 
 def test_records_that_were_removed_are_not_said_to_be_finished(tmp_path):
