@@ -60,6 +60,12 @@ def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
+def is_within(path: Path, folder: Path) -> bool:
+    """Return whether a path, all links followed, is in a folder."""
+    # `Path.resolve` fails on links that lead in a circle.
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 def check_within(path: Path, folder: Path) -> None:
     """Refuse a path that a link leads out of a folder; the last part may be a link, which is replaced or removed.
 
@@ -70,7 +76,7 @@ def check_within(path: Path, folder: Path) -> None:
     Raises:
         OSError: its parent, links followed, is not in the folder.
     """
-    if not Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(folder)):  # `resolve` fails in a circle
+    if not is_within(path.parent, folder):
         raise OSError(errno.EXDEV, f"lies behind a link that leads out of {folder}", str(path))
 
 

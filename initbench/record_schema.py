@@ -212,7 +212,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_probe(probe: Mapping[str, Any]) -> None:
-    """Refuse values that are not those of the measurement's kind."""
+    """Refuse values that a measurement of this kind cannot have."""
     place, kind = f"the probe {show(probe['name'])}", probe["kind"]
     if kind == "scalar":
         _check_numbers({"value": probe.get("value", "nothing")}, place)

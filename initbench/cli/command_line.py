@@ -79,7 +79,7 @@ def _run() -> int:
 
 
 def _message(error: Exception) -> str | None:
-    """Return what to say of an error; None if it is a mistake of the library's, of which a traceback tells."""
+    """Return the line that describes an error, or None if it is a fault of the library, which needs a traceback."""
     if isinstance(error, InitbenchError | _UsageError):
         return str(getattr(error, "format_message", error.__str__)())
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE and not debugging():

@@ -40,7 +40,7 @@ CHECKPOINT = re.compile(r"step-([0-9]{9,})-([0-9a-f]{64})\.pt")
 """The name of a checkpoint."""
 PART = re.compile(r"[0-9]+\.part")
 """The name of one that is being written, by its writer's process id."""
-# Characters of what is told of one that is not used: some of it may be from the file.
+# Characters of the reason why a file is not used, which may quote the file.
 _LONGEST_REASON = 500
 # Writing checkpoints by time takes at most one part in so many of the time of training.
 _WRITING_SHARE = 20

@@ -43,7 +43,7 @@ def go_below_keepers(connection: int, lifeline: int) -> None:
         if child:
             os.close(connection)
             _keep(child, lifeline)
-        os.setsid()  # no signal to the group of one of them comes to the others
+        os.setsid()  # a signal to the process group of one does not reach the others
     os.close(lifeline)
 
 

@@ -126,7 +126,7 @@ def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
 
 
 def _servers(*, is_local: bool) -> Sequence[Server]:
-    """Return that of the node on which this process is, and the head's."""
+    """Return the raylet of this process's node, and the GCS server of the head."""
     import ray
 
     context = ray.get_runtime_context()

@@ -94,7 +94,7 @@ def check_not_foreign(path: Path, *, is_known: bool = False) -> None:
 
 
 def is_drawing(path: Path) -> bool:
-    """Return whether a path is that of a figure's file that we wrote."""
+    """Return whether a file is a figure that a report wrote."""
     return path.suffix == ".svg" and not path.is_symlink() and MARKER in _head(path)
 
 
@@ -117,7 +117,7 @@ def _check(folder: Path, names: Collection[str], before: Collection[str] | None)
 
 
 def _is_of_suite(folder: Path) -> bool:
-    """Return whether a folder is that of the report in a suite's folder, in which all is ours."""
+    """Return whether a folder is the report of a suite's folder, where every file is a report's."""
     folder = folder.absolute()
     return folder.name == "report" and any((folder.parent / "trials").glob("*.json"))
 

@@ -126,7 +126,7 @@ def write_drawings(folder: Path, figures: Iterable[Figure], within: Path) -> Non
     Args:
         folder: that exists.
         figures: of a report.
-        within: out of which no link may lead.
+        within: the folder that no link may lead out of.
 
     Raises:
         OSError: one cannot be written or removed.

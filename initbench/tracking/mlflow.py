@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from initbench.errors import InitbenchError
-from initbench.files import MOST_BYTES
+from initbench.files import MOST_BYTES, is_within
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.reporting.formatting import counted
 from initbench.tracking import contents
@@ -219,8 +219,7 @@ class MlflowTracker:
         location = run.info.artifact_uri
         if self._uri == default_tracking_uri(self._folder) or location.startswith(self._artifacts()):
             parts = urlsplit(location)
-            path = Path(unquote(parts.path)).resolve()
-            if parts.scheme != "file" or not path.is_relative_to(self._folder):
+            if parts.scheme != "file" or not is_within(Path(unquote(parts.path)), self._folder):
                 raise InitbenchError(
                     f"{self._folder}: MLflow's run {run.info.run_name!r} keeps its artifacts out of this folder, in "
                     f"{location}; delete mlflow.db and {_ARTIFACTS} and run: initbench sync {self._folder}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
-from initbench.files import check_readable
+from initbench.files import check_readable, is_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ _LARGEST_STORE = 2**60  # SQLite reads of it what it needs
 
 def leads_out(path: Path) -> bool:
     """Return whether a path is a link to something that is not in the path's folder."""
-    return not path.resolve().is_relative_to(path.parent.resolve())
+    return not is_within(path, path.parent)
 
 
 def check_stays(path: Path) -> None:

@@ -77,6 +77,24 @@ def test_a_link_to_a_database_elsewhere_is_not_written_through(folder, precious)
     assert contents_of(precious) == before
 
 
+def test_a_database_that_is_a_link_to_itself_makes_way(folder):
+    (folder / "mlflow.db").symlink_to("mlflow.db")
+    check_tracking_uri(default_tracking_uri(folder))
+    assert track(folder) == []
+    assert sync_folder(folder, default_tracking_uri(folder)).keys() <= {"unchanged", "relabelled"}
+    assert not (folder / "mlflow.db").is_symlink()
+
+
+def test_artifacts_that_are_a_link_to_themselves_are_one_line(folder):
+    (folder / "mlartifacts").symlink_to("mlartifacts")
+    [note] = track(folder)
+    with pytest.raises(InitbenchError) as caught:
+        sync_folder(folder, default_tracking_uri(folder))
+    for line in (note, str(caught.value)):
+        assert "mlartifacts" in line
+        assert "\n" not in line
+
+
 def test_a_link_in_the_place_of_the_artifacts_is_not_written_through(folder, precious):
     before = contents_of(precious)
     (folder / "mlartifacts").symlink_to(precious)
