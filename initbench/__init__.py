@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from initbench.initializers.initialize import initialize
     from initbench.inputs import Inputs
     from initbench.metric import Metric
-    from initbench.preservation import forked_rng, preserved
+    from initbench.models.preservation import forked_rng, preserved
     from initbench.probes.context import Measure, ProbeContext
     from initbench.probes.gradient_quotient import gradient_quotient
     from initbench.probes.measurement import Curve, Measurement, PerLayer, Scalar
@@ -84,12 +84,12 @@ _PUBLIC = {
     "data_root": "initbench.data.load",
     "end_branches": "initbench.schemes.branch_ends",
     "find_structure": "initbench.structure.find",
-    "forked_rng": "initbench.preservation",
+    "forked_rng": "initbench.models.preservation",
     "gradient_quotient": "initbench.probes.gradient_quotient",
     "initialize": "initbench.initializers.initialize",
     "load_results": "initbench.reporting.frame",
     "move": "initbench.batches",
-    "preserved": "initbench.preservation",
+    "preserved": "initbench.models.preservation",
     "reference_parameter": "initbench.batches",
     "register_architecture": "initbench.registry",
     "register_dataset": "initbench.registry",

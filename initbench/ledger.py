@@ -15,13 +15,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from initbench.arguments import show
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import check_within, read_text, write_text
 from initbench.folder_lock import HeldLock, is_locked, lock
 from initbench.json_values import with_visible_text
 from initbench.record_schema import check_record
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
-from initbench.validation import show
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:

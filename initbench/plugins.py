@@ -18,8 +18,8 @@ from importlib.metadata import entry_points
 from pathlib import Path, PurePath
 from typing import Any
 
+from initbench.arguments import read_text
 from initbench.errors import InitbenchError
-from initbench.validation import read_text
 
 GROUP = "initbench.plugins"
 

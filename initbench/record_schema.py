@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from initbench.arguments import explain, show
 from initbench.suite.spec import digest
 from initbench.training.recipe import RECIPE_VERSION, Count, Recipe
-from initbench.validation import explain, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

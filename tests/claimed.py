@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from ledgers import ERROR, R_SQUARED, make_scored, make_spec, task_of
 from planted import CHANCE, CHANCE_ERROR
 
+from initbench.claims.claim import Claim
+from initbench.claims.judged import judge_claims
 from initbench.reporting.frame import slim
-from initbench.reporting.judging.judged import judge_claims
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.suite.claims import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from initbench.claims.verdict import ClaimVerdict, CriterionVerdict
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
-    from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict
 
 SEEDS = 5
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgers import ERROR
 
+from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.reporting.analyses.workloads import comparison_frame
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.terms import Terms
-from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,9 +14,8 @@ ROOT = Path(initbench.__file__).parent
 # From the bottom up; modules on one line may not import one another's package, but may import within their own.
 LAYERS = [
     {
-        *["errors", "randomness", "validation", "checks", "plugins", "registry", "json_values"],
-        *["batch_norms", "batches", "inputs", "metric", "outputs", "preservation", "user_code"],
-        *["files", "visible_text"],
+        *["errors", "randomness", "arguments", "plugins", "registry", "json_values", "models"],
+        *["batches", "inputs", "metric", "files", "visible_text"],
     },
     {"structure"},
     {"architectures", "data", "tasks"},
@@ -24,6 +23,9 @@ LAYERS = [
     {"differentiation"},
     {"probes"},
     {"training", "initializers"},
+    {"comparing"},
+    {"statistics"},
+    {"claims"},
     {"suite"},
     {"record_schema", "folder_lock"},
     {"ledger"},

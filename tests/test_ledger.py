@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from ledgers import KAIMING, make_record, make_spec
 
+from initbench.arguments import show
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import Ledger
-from initbench.validation import show
 from suites import the_trial
 
 LOST = {"type": "RuntimeError", "message": "lost", "traceback": "line 1"}

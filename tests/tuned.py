@@ -15,9 +15,9 @@ from planted import CHANCE, CHANCE_ERROR
 from reports import table_of
 from scipy import stats
 
+from initbench.comparing.chance import is_trained
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.reporting.trained import is_trained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -24,18 +24,18 @@ from pack_ledger import unpack
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from initbench.reporting.judging.evidence import Evidence
-from initbench.reporting.judging.judged import judge_claims
+from initbench.claims.claim import Claim
+from initbench.claims.criteria import AtChance
+from initbench.claims.evidence import Evidence
+from initbench.claims.judged import judge_claims
+from initbench.comparing.conditions import Matcher
 from initbench.reporting.results import read_results
 from initbench.reporting.words.claims import criterion_words, measured_words
-from initbench.suite.claims import Claim
-from initbench.suite.criteria import AtChance
-from initbench.suite.match import Matcher
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict
+    from initbench.claims.verdict import ClaimVerdict, CriterionVerdict
     from initbench.reporting.results import Results
 
 DOCS = Path(__file__).parents[1]

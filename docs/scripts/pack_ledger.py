@@ -21,7 +21,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from initbench.reporting.metrics import MEAN_TRAIN_LOSS
+from initbench.comparing.metrics import MEAN_TRAIN_LOSS
 from initbench.reporting.resolved import read_stated
 
 KEPT = ("suite.yaml", "resolved.json")

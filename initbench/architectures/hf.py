@@ -12,11 +12,11 @@ import torch
 from torch import nn
 
 from initbench.architectures.size import size_of, too_large
+from initbench.arguments import types_of
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.inputs import Inputs
-from initbench.outputs import tensor_of
+from initbench.models.outputs import tensor_of
 from initbench.registry import Member, register_architecture
-from initbench.validation import types_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

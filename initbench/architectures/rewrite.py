@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from initbench.arguments import nearest
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.plugins import first_line
 from initbench.registry import SCHEMES
 from initbench.structure.example import record_run_on_any_input
 from initbench.structure.find import find_structure
 from initbench.structure.recording import record_run
-from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

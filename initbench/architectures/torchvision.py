@@ -10,11 +10,11 @@ from torch import nn  # noqa: TC002 - the registry reads the annotations at run 
 
 from initbench.architectures.rewrite import put_in
 from initbench.architectures.timm import check_norm_layer
+from initbench.arguments import types_of
 from initbench.batches import zero_inputs
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import Member, register_architecture
-from initbench.validation import types_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

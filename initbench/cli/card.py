@@ -8,9 +8,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from initbench import plugins
+from initbench.arguments import show
 from initbench.cli.docstring import parse
 from initbench.errors import InitbenchError
-from initbench.validation import show
 
 if TYPE_CHECKING:
     from initbench.cli.docstring import Docstring

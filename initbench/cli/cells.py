@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.labels import is_component
+from initbench.comparing.labels import is_component
 from initbench.suite.spec import TrialSpec
 from initbench.tracking.contents import trial_labels
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from initbench.arguments import nearest
 from initbench.cli.options import Debug, Json, Plugins, load_plugins, print_json
 from initbench.errors import UnknownNameError
 from initbench.inputs import Inputs
 from initbench.metric import Metric
-from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -24,8 +24,8 @@ def list_components(
     from rich.table import Table
     from rich.text import Text
 
+    from initbench.arguments import show
     from initbench.cli.listing import argument_text, listing
-    from initbench.validation import show
 
     out = console()
     sections: dict[str, list[tuple[str, str, str]]] = {}

@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import type_text
 from initbench.registry import Argument
 from initbench.registry.component import as_a_user_writes_it
-from initbench.validation import type_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -163,6 +163,6 @@ def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
 
 def argument_text(name: str, type_name: str, required: bool, default: Any) -> str:
     """Return an argument as ``name: type = default``; a required one has no default to be shown, a field no type."""
-    from initbench.validation import show
+    from initbench.arguments import show
 
     return name + (f": {type_name}" if type_name else "") + ("" if required else f" = {show(default)}")

@@ -74,7 +74,7 @@ def plan_pilot(
 def pilot_sentences(found: dict[str, Any]) -> list[str]:
     """Return the sentences that `--pilot` prints."""
     from initbench.cli.progress import duration
-    from initbench.reporting.formatting import counted
+    from initbench.comparing.formatting import counted
 
     if not found["workloads"]:
         return ["pilot: nothing is left to run"]

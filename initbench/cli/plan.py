@@ -129,8 +129,8 @@ def _print(summary: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from initbench.reporting.formatting import counted
-    from initbench.suite.treatments import DEFAULT_COMPARE
+    from initbench.comparing.formatting import counted
+    from initbench.comparing.treatments import DEFAULT_COMPARE
 
     out = console()
     cells = summary["cells"]
@@ -173,7 +173,7 @@ def _print(summary: dict[str, Any]) -> None:
 
 def _tuned(tune: Mapping[str, Any]) -> str:
     """Return what a suite tunes, in a sentence."""
-    from initbench.reporting.formatting import listed
+    from initbench.comparing.formatting import listed
 
     keys = [
         f"{key} ({_pairs(own) if isinstance(own, dict) else ', '.join(map(str, own))})"
@@ -210,7 +210,7 @@ def _incompatible_lines(pairs: list[dict[str, str]]) -> list[str]:
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
-    from initbench.validation import show
+    from initbench.arguments import show
 
     return ", ".join(f"{key}={show(value)}" for key, value in values.items())
 

@@ -6,15 +6,15 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from initbench.comparing.treatments import DEFAULT_COMPARE, standings, treatment_word
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
-from initbench.suite.treatments import DEFAULT_COMPARE, standings, treatment_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initbench.reporting.statistics.power import SeedSpread
+    from initbench.statistics.power import SeedSpread
     from initbench.suite.planned import Plan
 
 
@@ -41,7 +41,7 @@ def plan_power(
         InitbenchError: there is neither pilot nor stated deviation or there are both, the pilot has no trials or is too
             small, there are several metrics, or a number is not positive or larger than a difference can be.
     """
-    from initbench.reporting.statistics.power import (
+    from initbench.statistics.power import (
         detectable_correlation,
         detectable_difference,
         seeds_needed,
@@ -132,10 +132,10 @@ def _spread(
     own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
     """Return the spread between seeds within what the plan compares, and where it is from."""
+    from initbench.comparing.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
     from initbench.reporting.frame import read_records, results_frame
-    from initbench.reporting.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
-    from initbench.reporting.statistics.power import pilot_spread, stated_spread
     from initbench.reporting.trials import comparable_trials
+    from initbench.statistics.power import pilot_spread, stated_spread
 
     metric = _metric(plan)
     if seed_deviation is not None:

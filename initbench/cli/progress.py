@@ -11,13 +11,13 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from initbench.arguments import show
 from initbench.cli.cells import crossed_fields
 from initbench.cli.console import VisibleConsole
+from initbench.comparing.formatting import counted
 from initbench.execution.recorder import Labels, Progress
 from initbench.execution.time_left import TimeLeft
 from initbench.metric import Metric
-from initbench.reporting.formatting import counted
-from initbench.validation import show
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def status(
 
 def lines(found: Status) -> list[str]:
     """Return a status as people read it."""
-    from initbench.reporting.formatting import counted
+    from initbench.comparing.formatting import counted
 
     told = [f"{found.folder}: {_run(found)}", _counts(found)]
     if found.running and found.per_hour is not None:

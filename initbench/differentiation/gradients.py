@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitializationError
-from initbench.user_code import explained
+from initbench.models.user_code import explained
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

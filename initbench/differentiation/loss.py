@@ -18,7 +18,7 @@ from initbench.differentiation import (
 )
 from initbench.differentiation.attention import math_kernel
 from initbench.differentiation.replacement import Replaced
-from initbench.user_code import mean_loss
+from initbench.models.user_code import mean_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable

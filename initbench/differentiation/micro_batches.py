@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from initbench.batch_norms import batch_norms, uses_batch_statistics
-from initbench.checks import check_count
+from initbench.arguments import check_count
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
-from initbench.outputs import tensor_of
-from initbench.preservation import forgetful
-from initbench.user_code import mean_loss, running_on
+from initbench.models.batch_norms import batch_norms, uses_batch_statistics
+from initbench.models.outputs import tensor_of
+from initbench.models.preservation import forgetful
+from initbench.models.user_code import mean_loss, running_on
 
 if TYPE_CHECKING:
     from initbench.batches import Batch, LossFunction

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from initbench.arguments import explain
 from initbench.record_schema import Probe, check_history, check_initialization, check_nesting, check_probe
 from initbench.training.checkpoint import CheckpointError
-from initbench.validation import explain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initbench.comparing.formatting import counted
 from initbench.execution.checkpoint_size import largest_checkpoint, sentence
 from initbench.execution.checkpoints import CHECKPOINT, PART, CheckpointSettings
 from initbench.execution.marked_folder import MarkedFolder, files_named
 from initbench.files import remove
-from initbench.reporting.formatting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

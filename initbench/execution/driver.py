@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from initbench.comparing.formatting import counted
 from initbench.errors import SuiteError
 from initbench.execution.checkpoint_folder import CheckpointFolder
 from initbench.execution.executor import Executor, Job
@@ -19,7 +20,6 @@ from initbench.execution.recorder import Progress, Recorder, Round, SuiteFiles
 from initbench.execution.searched import searched
 from initbench.execution.shared_networks import NetworkKeeper
 from initbench.ledger import Ledger
-from initbench.reporting.formatting import counted
 from initbench.reporting.resolved import incompatible_entries
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.treatments import standings
+from initbench.comparing.treatments import standings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

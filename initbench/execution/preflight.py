@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initbench.comparing.formatting import counted
 from initbench.errors import DataError
 from initbench.execution.environment import differences, environment
-from initbench.reporting.formatting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

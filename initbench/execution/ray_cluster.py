@@ -12,11 +12,11 @@ import threading
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.execution.background import import_in_background
 from initbench.execution.limits import family
 from initbench.plugins import first_line
-from initbench.reporting.formatting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from initbench.comparing.labels import tuned_keys
 from initbench.errors import InitbenchError
 from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, write_plan
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
-from initbench.suite.labels import tuned_keys
 from initbench.suite.spec import cell_id
 
 if TYPE_CHECKING:

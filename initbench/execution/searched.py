@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from initbench.comparing.chance import is_trained
 from initbench.metric import Metric
-from initbench.reporting.trained import is_trained
 from initbench.suite.choice import Searched
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import check_count
 from initbench.batches import NOT_FINITE, DataKind, is_finite
-from initbench.checks import check_count
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.layerwise import run_visiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.orthogonal import haar_orthogonal

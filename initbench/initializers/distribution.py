@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
 from initbench.structure.kinds import NORM_LAYERS, is_linear_inputs_first
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer, sample
 from initbench.registry import register_initializer
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from initbench.batch_norms import batch_norms
+from initbench.arguments import check_count, check_optional_count, check_positive
 from initbench.batches import NOT_FINITE, DataKind, is_finite
-from initbench.checks import check_count, check_optional_count, check_positive
 from initbench.differentiation.gradients import differentiable_parameters
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.gradinit_micro_batches import MicroBatchedObjective
 from initbench.initializers.gradinit_objective import Objective
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales
+from initbench.models.batch_norms import batch_norms
+from initbench.models.user_code import explained
 from initbench.registry import Initializer, register_initializer
-from initbench.user_code import explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -23,7 +23,7 @@ from initbench.differentiation.gradients import flatten, loss_gradients, unflatt
 from initbench.differentiation.loss import differentiable_loss
 from initbench.differentiation.micro_batches import MicroBatch, micro_batches
 from initbench.initializers.gradinit_objective import Objective
-from initbench.user_code import mean_loss
+from initbench.models.user_code import mean_loss
 
 if TYPE_CHECKING:
     from initbench.batches import Batch

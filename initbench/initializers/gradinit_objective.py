@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from initbench.differentiation.functional import functional
 from initbench.differentiation.gradients import flatten, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
-from initbench.user_code import mean_loss
+from initbench.models.user_code import mean_loss
 
 if TYPE_CHECKING:
     from initbench.batches import Batch

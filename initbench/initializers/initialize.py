@@ -14,7 +14,7 @@ from initbench.initializers.context import InitializationContext, Optimizer
 from initbench.initializers.coverage import count_coverage
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
-from initbench.preservation import forked_rng, preserved
+from initbench.models.preservation import forked_rng, preserved
 from initbench.registry import INITIALIZERS, reads_optimizer
 from initbench.tasks import find_task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from initbench.user_code import running_on
+from initbench.models.user_code import running_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from initbench.arguments import check_count, check_positive
 from initbench.batches import NOT_FINITE, DataKind, is_finite
-from initbench.checks import check_count, check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.layerwise import run_visiting

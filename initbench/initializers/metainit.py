@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from initbench.batch_norms import batch_norms, uses_batch_statistics
+from initbench.arguments import check_count, check_optional_count, check_positive
 from initbench.batches import DataKind, is_finite
-from initbench.checks import check_count, check_optional_count, check_positive
 from initbench.differentiation.gradients import differentiable_parameters, loss_gradients
 from initbench.differentiation.micro_batches import losses_of
 from initbench.errors import InitializationError
@@ -31,6 +30,7 @@ from initbench.initializers.metainit_checks import (
     random_inputs,
 )
 from initbench.initializers.metainit_norms import NormOptimizer, Norms, Parametrization
+from initbench.models.batch_norms import batch_norms, uses_batch_statistics
 from initbench.probes.gradient_quotient import Method, VectorNorm, quotient_and_gradients
 from initbench.registry import Initializer, register_initializer
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from initbench.arguments import check_count, check_positive
 from initbench.batches import NOT_FINITE, zero_inputs
-from initbench.checks import check_count, check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.inputs import Inputs
 from initbench.plugins import first_line

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.registry import register_initializer
 

@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
 from initbench.initializers.branches import required_branches, required_gates
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations

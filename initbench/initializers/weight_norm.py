@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import known_branches
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations

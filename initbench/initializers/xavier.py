@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
 from initbench.registry import register_initializer
 

@@ -9,7 +9,7 @@ import torch
 from scipy.linalg import hadamard
 from torch import Tensor, nn
 
-from initbench.checks import check_positive
+from initbench.arguments import check_positive
 from initbench.initializers.branches import known_branches, weights_of
 from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
 from initbench.initializers.distribution import Distribution, WeightLayer

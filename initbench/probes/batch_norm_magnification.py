@@ -11,16 +11,16 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
 
-from initbench.batch_norms import batch_norms
+from initbench.arguments import check_count
 from initbench.batches import DataKind, move, reference_parameter
-from initbench.checks import check_count
 from initbench.differentiation.gradients import backward
 from initbench.differentiation.replacement import Replaced
-from initbench.preservation import forked_rng, preserved
+from initbench.models.batch_norms import batch_norms
+from initbench.models.preservation import forked_rng, preserved
+from initbench.models.user_code import mean_loss
 from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
 from initbench.probes.measurement import Measurement, PerLayer
 from initbench.registry import register_probe
-from initbench.user_code import mean_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,11 @@ from typing import Literal
 import torch
 from torch import nn
 
+from initbench.arguments import check_count
 from initbench.batches import DataKind, move, reference_parameter
-from initbench.checks import check_count
 from initbench.differentiation.gradients import check_parameters, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
-from initbench.preservation import forked_rng, preserved
+from initbench.models.preservation import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
 from initbench.probes.measurement import Measurement, PerLayer, Scalar
 from initbench.registry import register_probe

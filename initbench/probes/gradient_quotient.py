@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
 
+from initbench.arguments import check_count, check_optional_count, check_positive
 from initbench.batches import DataKind, LossFunction, move, reference_parameter
-from initbench.checks import check_count, check_optional_count, check_positive
 from initbench.differentiation.functional import forward_at
 from initbench.differentiation.gradients import (
     check_parameters,
@@ -25,7 +25,7 @@ from initbench.differentiation.gradients import (
 )
 from initbench.differentiation.micro_batches import losses_of
 from initbench.errors import ArgumentError
-from initbench.preservation import forked_rng, preserved
+from initbench.models.preservation import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
 from initbench.probes.measurement import Scalar
 from initbench.probes.micro_batched_quotient import micro_batched_quotient

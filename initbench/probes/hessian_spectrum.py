@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from initbench.arguments import check_count, check_positive
 from initbench.batches import Batch, DataKind, move, reference_parameter
-from initbench.checks import check_count, check_positive
 from initbench.differentiation.accumulation import accumulated
 from initbench.differentiation.gradients import (
     check_parameters,
@@ -20,7 +20,7 @@ from initbench.differentiation.gradients import (
     vector_products,
 )
 from initbench.differentiation.loss import differentiable_loss
-from initbench.preservation import forked_rng, preserved
+from initbench.models.preservation import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
 from initbench.probes.lanczos import largest, quadrature
 from initbench.probes.measurement import Curve, Measurement, Scalar

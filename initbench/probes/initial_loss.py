@@ -7,13 +7,13 @@ from typing import Literal
 import torch
 from torch import nn
 
+from initbench.arguments import check_count
 from initbench.batches import DataKind, move, reference_parameter
-from initbench.checks import check_count
-from initbench.preservation import forked_rng, preserved
+from initbench.models.preservation import forked_rng, preserved
+from initbench.models.user_code import mean_loss
 from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
 from initbench.probes.measurement import Scalar
 from initbench.registry import register_probe
-from initbench.user_code import mean_loss
 
 
 @register_probe("initial_loss", smoke={"batch_size": 2, "batches": 2})

@@ -43,7 +43,7 @@ from initbench.differentiation.gradients import (
     unflatten,
     vector_products,
 )
-from initbench.preservation import forgetful
+from initbench.models.preservation import forgetful
 
 if TYPE_CHECKING:
     from initbench.differentiation.micro_batches import LossOf

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from initbench.arguments import check_count
 from initbench.batches import DataKind, move, reference_parameter, zero_inputs
-from initbench.checks import check_count
 from initbench.differentiation.gradients import backward
-from initbench.preservation import forked_rng, preserved
+from initbench.models.preservation import forked_rng, preserved
+from initbench.models.user_code import mean_loss
 from initbench.probes.branch_signals import BranchSignals
 from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
 from initbench.probes.measurement import Measurement, PerLayer
@@ -21,7 +22,6 @@ from initbench.probes.moments import Moments
 from initbench.registry import register_probe
 from initbench.structure.find import find_structure
 from initbench.structure.run_graph import tensors_in
-from initbench.user_code import mean_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from initbench.arguments import nearest
 from initbench.errors import InitbenchError
 from initbench.registry.component import Argument, Component
 from initbench.registry.generic import Factory, Registry
@@ -26,7 +27,6 @@ from initbench.registry.traits import (
     Shallow,
     TaskTraits,
 )
-from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from initbench import plugins
+from initbench.arguments import argument_of, choices_of, explain, type_text, types_of
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.registry.initializer import Initializer
-from initbench.validation import argument_of, choices_of, explain, type_text, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from initbench import plugins
+from initbench.arguments import nearest, show
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.registry.component import Component, TraitsT
 from initbench.registry.traits import ArchitectureTraits
-from initbench.validation import nearest, show
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 _FAMILY = "/*"

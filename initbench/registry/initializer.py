@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from initbench.arguments import show
 from initbench.errors import ArgumentError, UnknownNameError
-from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

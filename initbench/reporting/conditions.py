@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.frame import natural
-from initbench.validation import show
+from initbench.arguments import show
+from initbench.comparing.formatting import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.cells import Spread, spread
-from initbench.reporting.compute import initialization_steps
-from initbench.reporting.metrics import outcome_key, training_key
+from initbench.comparing.metrics import outcome_key, training_key
+from initbench.statistics.cells import Spread, spread
+from initbench.statistics.compute import initialization_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from initbench.reporting.cells import spread, trial_outcomes
 from initbench.reporting.curves import columns
+from initbench.statistics.cells import spread, trial_outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,6 @@ It holds a trial's arguments as well as its labels, so that an analysis is a `gr
 from __future__ import annotations
 
 import math
-import re
 import sys
 import warnings
 from collections import defaultdict
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from initbench.errors import InitbenchError
-from initbench.ledger import Ledger, TrialRecord
-from initbench.reporting.metrics import (
+from initbench.comparing.formatting import natural
+from initbench.comparing.labels import tuned_keys
+from initbench.comparing.metrics import (
     has_outcome,
     mean_train_loss,
     outcome_key,
@@ -27,14 +26,15 @@ from initbench.reporting.metrics import (
     outcome_sign,
     training_key,
 )
+from initbench.comparing.treatments import DEFAULT_COMPARE
+from initbench.errors import InitbenchError
+from initbench.ledger import Ledger, TrialRecord
 from initbench.reporting.places import OF_ONE_TRIAL, Place, places
 from initbench.reporting.resolved import read_compare
 from initbench.reporting.sharing import Once, Shared
 from initbench.reporting.speed import uncollected
 from initbench.reporting.tuner import kept_of
-from initbench.suite.labels import tuned_keys
 from initbench.suite.spec import cell_id
-from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -283,11 +283,6 @@ class _Cells:
         if tuned not in self._by_tuned:
             self._by_tuned[tuned] = Once(partial(cell_id, tuned=tuned))
         return self._by_tuned[tuned](record.identity)
-
-
-def natural(text: str) -> list[tuple[int, str]]:
-    """Return a sort key by which ``depth=16`` stands before ``depth=100``."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
 def _outcome(record: TrialRecord) -> float | None:

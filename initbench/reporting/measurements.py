@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.formatting import counted, listed
+from initbench.comparing.formatting import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

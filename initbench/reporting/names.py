@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from initbench.arguments import nearest
 from initbench.errors import UnknownNameError
-from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,8 +7,8 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from initbench.suite.labels import initializer_labels, nested_labels
-from initbench.suite.treatments import Standing, check_compare, standings
+from initbench.comparing.labels import initializer_labels, nested_labels
+from initbench.comparing.treatments import Standing, check_compare, standings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from initbench.reporting.frame import natural
+from initbench.comparing.formatting import natural
+from initbench.comparing.treatments import DEFAULT_COMPARE, standings
 from initbench.reporting.places import kinds
-from initbench.suite.treatments import DEFAULT_COMPARE, standings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from initbench.claims.claim import Claim, Published
+from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE
 from initbench.reporting.plain_data import plain_data
-from initbench.suite.claims import Claim, Published
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
-from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from initbench.comparing.metrics import described_metrics, outcome_metrics, trial_metrics
 from initbench.errors import InitbenchError
-from initbench.reporting.cells import cells
 from initbench.reporting.charts.style import colours
 from initbench.reporting.frame import Frames, results_frames
 from initbench.reporting.measurements import profiles
-from initbench.reporting.metrics import described_metrics, outcome_metrics, trial_metrics
 from initbench.reporting.names import Names, short_names
 from initbench.reporting.refused import refused_cells
 from initbench.reporting.source import Source, read_source
@@ -24,6 +23,7 @@ from initbench.reporting.trials import (
     workload_metrics,
 )
 from initbench.reporting.tune import Tune, tune_of, tuned_of
+from initbench.statistics.cells import cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

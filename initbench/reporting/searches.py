@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.compute import initialization_steps
-from initbench.reporting.frame import natural
+from initbench.comparing.formatting import natural
+from initbench.comparing.labels import tuned_keys, value_text
 from initbench.reporting.tune import RATE
-from initbench.suite.labels import tuned_keys, value_text
+from initbench.statistics.compute import initialization_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.errors import InitbenchError
 from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
 from initbench.reporting.frame import read_records
 from initbench.reporting.resolved import Refused, Stated, read_compare, read_incompatible, read_stated, read_tune
-from initbench.suite.treatments import DEFAULT_COMPARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from initbench.reporting.formatting import FILTERS
-from initbench.reporting.metrics import UNKNOWN
+from initbench.comparing.formatting import FILTERS
+from initbench.comparing.metrics import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initbench.reporting.metrics import UNKNOWN
-from initbench.suite.treatments import treatment_word
+from initbench.comparing.metrics import UNKNOWN
+from initbench.comparing.treatments import treatment_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initbench.reporting.metrics import EARLY, UNKNOWN
-from initbench.reporting.trained import JUDGED, is_trained
+from initbench.comparing.chance import JUDGED, is_trained
+from initbench.comparing.metrics import EARLY, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

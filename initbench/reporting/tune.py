@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.labels import tuned_keys
+from initbench.comparing.labels import tuned_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.cells import spread
-from initbench.suite.labels import is_component
+from initbench.comparing.labels import is_component
+from initbench.statistics.cells import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

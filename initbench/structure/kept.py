@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from initbench.preservation import forked_rng, preserved
+from initbench.models.preservation import forked_rng, preserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils.weak import WeakIdKeyDictionary
 
-from initbench.outputs import tensor_of
+from initbench.models.outputs import tensor_of
+from initbench.models.user_code import running_on
 from initbench.structure.functions import FACTORIES, name_of, writes
 from initbench.structure.kept import HOOKS, kept
 from initbench.structure.run_graph import Node, Return, RunGraph, placed_tensors, tensors_in
 from initbench.structure.weights import Weights
-from initbench.user_code import running_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping

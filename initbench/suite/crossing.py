@@ -7,15 +7,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import show
 from initbench.errors import UnknownNameError
 from initbench.registry import INITIALIZERS
-from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from initbench.arguments import Key
     from initbench.registry import Component
-    from initbench.suite.document import Document, Key
+    from initbench.suite.document import Document
 
 MOST_TRIALS = 100_000
 

@@ -12,8 +12,8 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import Key, dotted, read_text, show
 from initbench.errors import SuiteError
-from initbench.validation import read_text, show
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from initbench.errors import ArgumentError
 
-Key = tuple[str | int, ...]
 _MOST_VALUES = 20_000
 _MOST_NESTED = 20
 _LARGEST_INTEGER = 2**63 - 1
@@ -103,18 +102,6 @@ class Document:
         target[key[-1]] = value
         self.lines = {k: line for k, line in self.lines.items() if k[: len(key)] != key}
         self.overrides[key] = option
-
-
-def dotted(key: Key) -> str:
-    """Return a key as users read it: ``initializers[2].gain``."""
-    text = ""
-    for part in key:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            name = part if re.fullmatch(r"[\w.*/<-]{1,60}", part) else show(part)
-            text += f".{name}" if text else name
-    return text
 
 
 def read(path: str | Path) -> Document:

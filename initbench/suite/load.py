@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from initbench.arguments import Key, dotted, nearest, show
+from initbench.comparing.treatments import factors
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, scheme_names
 from initbench.suite.crossing import cross_arguments
-from initbench.suite.document import Document, Key, dotted, read
+from initbench.suite.document import Document, read
 from initbench.suite.overrides import override
 from initbench.suite.recipes import USE, cross_recipes
 from initbench.suite.schema import (
@@ -21,17 +23,15 @@ from initbench.suite.schema import (
     validate,
 )
 from initbench.suite.spec import SCHEMA, ComponentSpec
-from initbench.suite.treatments import factors
 from initbench.suite.tune import Search
 from initbench.training.recipe import Recipe
-from initbench.validation import nearest, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from initbench.claims.claim import Claim, Published
     from initbench.registry import Registry
-    from initbench.suite.claims import Claim, Published
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Suite:
         datasets: in the order of the file, as all that follow.
         architectures: likewise.
         initializers: likewise.
-        compare: the factors whose values are compared (see `initbench.suite.treatments`).
+        compare: the factors whose values are compared (see `initbench.comparing.treatments`).
         recipes: fields that the file sets, or the recipe that it starts from, one mapping for each crossing; rules are
             applied to these.
         search: what is tuned; None where nothing is.

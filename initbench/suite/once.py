@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initbench.suite.document import dotted
-from initbench.suite.labels import component_labels
+from initbench.arguments import dotted
+from initbench.comparing.labels import component_labels
 
 if TYPE_CHECKING:
     from initbench.suite.document import Document

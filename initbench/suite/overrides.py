@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import nearest
 from initbench.errors import SuiteError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES
 from initbench.suite.document import parse_value
 from initbench.suite.schema import DEFAULT_PROBES
-from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initbench.arguments import Key
     from initbench.registry import Component, Registry
-    from initbench.suite.document import Document, Key
+    from initbench.suite.document import Document
 
 _DOTTED = "tune"
 _SECTIONS: dict[str, Registry[Any]] = {
@@ -174,3 +175,16 @@ def _component(registry: Registry[Any], name: str | None) -> Component[Any] | No
         return None if name is None else registry.get(name)
     except UnknownNameError:
         return None
+
+
+def parse_only(option: str) -> dict[str, Any]:
+    """Return the condition of ``--only initializer=metainit,kaiming``.
+
+    Raises:
+        SuiteError: not of that form.
+    """
+    key, equals, values = option.partition("=")
+    if not equals or not key.strip() or not values.strip():
+        problem = "write --only KEY=VALUE,VALUE such as --only initializer=metainit,kaiming"
+        raise SuiteError(problem, f"--only {option}")
+    return {key.strip(): parse_value(f"[{values}]", f"--only {option}")}

@@ -6,14 +6,15 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from initbench.claims.check import check_claims
+from initbench.comparing.conditions import Matcher, Seen, properties
 from initbench.errors import DataError, SuiteError
-from initbench.suite.claim_check import check_claims
 from initbench.suite.compatibility import Compatibility, Refusal
 from initbench.suite.crossing import MOST_TRIALS
 from initbench.suite.datasets import Awaited
 from initbench.suite.load import needed_scheme
-from initbench.suite.match import Matcher, Seen, parse_only, properties
 from initbench.suite.once import Once
+from initbench.suite.overrides import parse_only
 from initbench.suite.planned import Incompatible, Plan, Undescribed
 from initbench.suite.rules import Rules
 from initbench.suite.schema import recipe_of
@@ -23,9 +24,9 @@ from initbench.suite.spec import TrialDraft
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from initbench.arguments import Key
     from initbench.suite.choice import Searched
     from initbench.suite.datasets import Described
-    from initbench.suite.document import Key
     from initbench.suite.load import Choice, Suite
     from initbench.suite.search import TunedTrial
     from initbench.suite.spec import DatasetSpec
@@ -37,7 +38,7 @@ _KINDS = {
     "recipe": "recipe",
     "seeds": "seed",
 }
-"""What conditions call the sections of a suite, see `initbench.suite.match.kind_of`."""
+"""What conditions call the sections of a suite, see `initbench.comparing.conditions.kind_of`."""
 
 
 def plan(

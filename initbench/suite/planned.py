@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from initbench.arguments import Key
     from initbench.errors import DataError
     from initbench.suite.compatibility import Other
-    from initbench.suite.document import Key
     from initbench.suite.search import TunedTrial
     from initbench.suite.spec import DatasetSpec, TrialDraft, TrialSpec
 

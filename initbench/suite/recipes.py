@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import show
 from initbench.errors import UnknownNameError
 from initbench.suite.crossing import cross
 from initbench.suite.schema import recipe_of, recipe_takes_a_list
 from initbench.training.named_recipes import RECIPES
 from initbench.training.recipe import Recipe
-from initbench.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

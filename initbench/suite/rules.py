@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import show
+from initbench.comparing.conditions import Matcher, properties
 from initbench.errors import SuiteError
 from initbench.registry import INITIALIZERS
 from initbench.suite.load import checked_spec
-from initbench.suite.match import Matcher, properties
 from initbench.suite.schema import recipe_of
-from initbench.validation import show
 
 if TYPE_CHECKING:
-    from initbench.suite.document import Key
+    from initbench.arguments import Key
     from initbench.suite.load import Suite
     from initbench.suite.spec import ComponentSpec, TrialDraft
 

@@ -17,14 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from initbench.suite.claims import Claim, Published, key_as_written, keys_at
-from initbench.suite.treatments import DEFAULT_COMPARE
+from initbench.arguments import argument_of, explain, show, types_of
+from initbench.claims.claim import Claim, Published, key_as_written, keys_at
+from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.suite.tune import Tune
 from initbench.training.recipe import ByRole, Recipe
-from initbench.validation import argument_of, explain, show, types_of
 
 if TYPE_CHECKING:
-    from initbench.suite.document import Document, Key
+    from initbench.arguments import Key
+    from initbench.suite.document import Document
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
@@ -170,7 +171,7 @@ class SuiteFile(BaseModel):
         dataset: what is trained on, one or several.
         architectures: what is trained.
         initializers: what sets the parameters.
-        compare: the factors whose values are compared, see `initbench.suite.treatments`; all else is the workload.
+        compare: the factors whose values are compared, see `initbench.comparing.treatments`; all else is the workload.
         recipe: fields of `Recipe`, and ``use``, see `initbench.suite.recipes`; a list is crossed.
         tune: what every cell finds on the validation split; None where nothing is tuned.
         rules: what depends on the pair; a later rule wins.

@@ -12,12 +12,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from initbench.comparing.treatments import standings
 from initbench.registry import INITIALIZERS
 from initbench.suite.choice import best_at_rates, own_choice, shared_choice
 from initbench.suite.load import checked_spec
 from initbench.suite.schema import recipe_of
 from initbench.suite.spec import cell_id
-from initbench.suite.treatments import standings
 from initbench.suite.tune import written_value
 
 if TYPE_CHECKING:

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from initbench.arguments import nearest, show, types_of
 from initbench.randomness import derive_seed
 from initbench.registry import INITIALIZERS
 from initbench.suite.spec import Protocol
 from initbench.training.recipe import Recipe
-from initbench.validation import nearest, show, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from initbench.suite.document import Document, Key
+    from initbench.arguments import Key
+    from initbench.suite.document import Document
     from initbench.suite.spec import TrialDraft
 
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

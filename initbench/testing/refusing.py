@@ -6,10 +6,10 @@ import inspect
 import math
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import show, types_of
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.testing.results import infinite
 from initbench.testing.state import PARTS
-from initbench.validation import show, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from initbench.suite.labels import (
+from initbench.comparing.labels import (
     ALWAYS,
     architecture_labels,
     component_labels,

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initbench.arguments import nearest
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, TrialRecord, record_of
@@ -19,7 +20,6 @@ from initbench.reporting.source import Source, descriptions_of
 from initbench.tracking import contents
 from initbench.tracking.client import active_runs, connect, errors_of_one_line
 from initbench.tracking.uri import check_tracking_uri, shown_uri, sqlite_path
-from initbench.validation import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.files import MOST_BYTES, is_within
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE
-from initbench.reporting.formatting import counted
 from initbench.tracking import contents
 from initbench.tracking.client import active_runs, connect, errors_of_one_line
 from initbench.tracking.metrics import LAYERS_FILE, layer_table, metrics

@@ -9,8 +9,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from initbench.comparing.formatting import counted
 from initbench.plugins import first_line
-from initbench.reporting.formatting import counted
 from initbench.tracking.uri import shown_uri, without_secrets
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from initbench import plugins
+from initbench.arguments import argument_of, explain, nearest
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.training.recipe import ByRole, Recipe
-from initbench.validation import argument_of, explain, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -41,7 +41,7 @@ def rows_of(file: str, only: list[str], folder: Path, *, smoke: bool) -> Iterato
         known = None if found.dataset is None else found.dataset.model_dump(mode="json")
         reason = {"reason": str(found.reason), "key": list(found.key), "dataset": known}
         compared += [("waiting", trial, reason) for trial in found.trials]
-    standings = import_module("initbench.suite.treatments").standings
+    standings = import_module("initbench.comparing.treatments").standings
     places: dict[int, list[list[str]]] = {}
     for place in standings([trial.model_dump(mode="json") for _, trial, _ in compared], suite.compare):
         places.setdefault(place.trial, []).append([place.treatment, place.workload])

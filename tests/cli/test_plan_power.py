@@ -11,7 +11,7 @@ from ledgers import KAIMING, REGRESSION, make_record, make_scored, make_spec, ta
 from initbench.cli import main
 from initbench.ledger import Ledger
 from initbench.metric import Metric
-from initbench.reporting.statistics.power import detectable_difference, seeds_needed, stated_spread
+from initbench.statistics.power import detectable_difference, seeds_needed, stated_spread
 from initbench.suite.load import load_suite
 from suites import VALID, plan_of
 

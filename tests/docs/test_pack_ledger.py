@@ -15,10 +15,10 @@ import pytest
 from claimed import trial
 from pages import DOCS
 
+from initbench.claims.claim import Claim
+from initbench.claims.criteria import CRITERIA
 from initbench.ledger import Ledger
 from initbench.reporting.analyses.claims import claims
-from initbench.suite.claims import Claim
-from initbench.suite.criteria import CRITERIA
 
 A, B = {"initializer": "a"}, {"initializer": "b"}
 A10, B10 = A | {"depth": 10}, B | {"depth": 10}

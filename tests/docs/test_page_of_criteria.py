@@ -10,8 +10,8 @@ from pages import DOCS, blocks
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from initbench.suite.claims import Claim
-from initbench.suite.criteria import CRITERIA, AnyCriterion
+from initbench.claims.claim import Claim
+from initbench.claims.criteria import CRITERIA, AnyCriterion
 
 PAGE = DOCS / "how_to" / "judge_a_papers_claims.md"
 ROWS = set(re.findall(r"^\| `(\w+)", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE))

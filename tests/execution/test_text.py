@@ -8,11 +8,11 @@ import pytest
 from language_models import bigram
 
 from initbench.cli import main
+from initbench.comparing.metrics import training_key
 from initbench.data import load_dataset
 from initbench.execution.trial import run_trial
 from initbench.ledger import Ledger
 from initbench.registry import register_architecture
-from initbench.reporting.metrics import training_key
 from initbench.suite.load import load_suite
 from initbench.suite.smoke import is_smoke
 from initbench.tasks import find_task

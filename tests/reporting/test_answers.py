@@ -14,8 +14,8 @@ from scipy import stats
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.cost import cost, initialization_costs
 from initbench.reporting.analyses.divergence import divergence
-from initbench.reporting.statistics.cost import Spending, spent
-from initbench.reporting.statistics.profiles import fastest
+from initbench.statistics.cost import Spending, spent
+from initbench.statistics.profiles import fastest
 
 SEEDS = range(3)
 DEPTHS = (10, 16, 22, 28, 34)

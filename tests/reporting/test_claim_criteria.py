@@ -8,7 +8,7 @@ import pytest
 from claimed import REGRESSION, claim_of, judged, results_of, trial, verdict_of
 from tuned import curved, tuned_records, tuned_results
 
-from initbench.reporting.judging.judged import judge_claims
+from initbench.claims.judged import judge_claims
 
 A, B = {"initializer": "a"}, {"initializer": "b"}
 

@@ -10,16 +10,16 @@ from claimed import claim_of, trial
 from planted import planted
 from pydantic import TypeAdapter
 
+from initbench.claims.claim import Published
+from initbench.claims.criteria import AnyCriterion
+from initbench.claims.groups import Group
+from initbench.claims.judge import judge, judge_correlations
+from initbench.claims.judged import judge_claims
 from initbench.reporting.analyses.claims import claims
 from initbench.reporting.analyses.published import published
-from initbench.reporting.judging.groups import Group
-from initbench.reporting.judging.judge import judge, judge_correlations
-from initbench.reporting.judging.judged import judge_claims
 from initbench.reporting.resolved import Stated
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.suite.claims import Published
-from initbench.suite.criteria import AnyCriterion
 
 A, B = {"initializer": "metainit"}, {"initializer": "kaiming"}
 DIVERGED = math.inf

@@ -12,12 +12,12 @@ from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_sp
 
 from initbench.reporting.analyses.depth import depth_profile
 from initbench.reporting.analyses.training import training_curves as training
-from initbench.reporting.compute import gradient_equivalents, initialization_steps
 from initbench.reporting.curves import training_curves
 from initbench.reporting.depth import depth_curves, without_depth
 from initbench.reporting.frame import CURVE_POINTS, slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
+from initbench.statistics.compute import gradient_equivalents, initialization_steps
 
 
 def with_curve(spec, errors, *, status="finished", cost=None):

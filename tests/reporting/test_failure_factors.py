@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pandas as pd
 
 from initbench.reporting.names import Name
-from initbench.reporting.words.failure_factors import failures_by_factor
+from initbench.reporting.words.failures import failures_by_factor
 
 WORDS = ("do not train", "does not train"), ("fail in part", "fails in part")
 

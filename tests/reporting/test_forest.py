@@ -11,8 +11,8 @@ from drawings import SVG, drawn, marks_of, parsed
 
 from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.profile import profile_panel
-from initbench.reporting.statistics.intervals import Estimate
-from initbench.reporting.statistics.profiles import performance_profiles
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.profiles import performance_profiles
 
 
 def points(drawing):

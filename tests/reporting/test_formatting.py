@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from initbench.reporting.formatting import count, steps
+from initbench.comparing.formatting import count, steps
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.training import training_curves
 from initbench.reporting.analyses.workloads import workloads
-from initbench.reporting.cells import cells
 from initbench.reporting.frame import slim
 from initbench.reporting.report import write_report
-from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
+from initbench.statistics.cells import cells
+from initbench.statistics.cost import cost_to_target, costs_to_target
 
 
 def test_the_highest_r_squared_wins_everywhere():

@@ -30,6 +30,7 @@ from reports import knowing_chance, results_of
 from scored import bits, r_squared, world
 
 from initbench.cli.progress import outcome
+from initbench.comparing.metrics import outcome_metrics
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
 from initbench.reporting.analyses.every import every_analysis
@@ -37,11 +38,10 @@ from initbench.reporting.analyses.heat_cells import heat_map
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import results_frame
-from initbench.reporting.metrics import outcome_metrics
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
-from initbench.reporting.statistics.intervals import Estimate
-from initbench.reporting.statistics.paired import in_direction
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.paired import in_direction
 
 
 def test_the_frame_has_one_outcome_for_each_task():

@@ -16,10 +16,10 @@ from initbench.reporting import overview
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.analyses.overview import Cost, Lead, Overview, Unknown
 from initbench.reporting.names import Name, Names
-from initbench.reporting.statistics.intervals import Estimate
 from initbench.reporting.terms import Terms
 from initbench.reporting.words.overview import MOST_SENTENCES
 from initbench.reporting.words.sentence import MOST_WORDS, words_in
+from initbench.statistics.intervals import Estimate
 
 BROKEN = re.compile(r"  | [.;:]|\b(nan|inf)\b|\bNone\b(?! trains)|\{|\}")
 EQUALITY = re.compile(r"\b(equal|equally|identical|no difference|as good as|no better than the|none is ahead)\b")

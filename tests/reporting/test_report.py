@@ -27,10 +27,10 @@ from ledgers import (
     write_ledger,
 )
 
+from initbench.comparing.formatting import percent
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.workloads import comparison_frame
 from initbench.reporting.charts.style import PALETTE
-from initbench.reporting.formatting import percent
 from initbench.reporting.frame import load_results
 from initbench.reporting.manifest import MANIFEST
 from initbench.reporting.page import html

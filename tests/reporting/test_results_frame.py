@@ -20,7 +20,8 @@ from ledgers import (
 from reports import knowing_chance
 
 import initbench
-from initbench.reporting.frame import load_results, natural, results_frame, slim
+from initbench.comparing.formatting import natural
+from initbench.reporting.frame import load_results, results_frame, slim
 from initbench.training.recipe import Recipe
 
 

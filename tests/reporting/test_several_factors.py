@@ -15,6 +15,7 @@ from ledgers import KAIMING, METAINIT, WRN, make_measured, make_record, make_spe
 from reports import comparison, results_of, sentences_of, table_of
 
 from initbench.cli import main
+from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError, LedgerError
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.divergence import divergence
@@ -25,10 +26,9 @@ from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.page.methods import methods
 from initbench.reporting.report import contents_of
 from initbench.reporting.source import read_source
-from initbench.reporting.statistics.paired import compare_paired
 from initbench.reporting.words.facts import facts_line
+from initbench.statistics.paired import compare_paired
 from initbench.suite.load import load_suite
-from initbench.suite.treatments import standings
 from suites import plan_of
 
 SUITE = Path(__file__).parents[2] / "suites" / "digits_initializers.yaml"

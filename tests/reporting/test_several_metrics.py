@@ -15,8 +15,8 @@ from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.variance import variance
 from initbench.reporting.analyses.workloads import workloads
-from initbench.reporting.statistics.cost import costs_to_target
 from initbench.reporting.words.curves import widest_gap
+from initbench.statistics.cost import costs_to_target
 
 TITLES = {"test_r_squared": "test R²", "test_bits_per_byte": "test bits per byte"}
 

@@ -10,7 +10,7 @@ from ledgers import BITS, ERROR, R_SQUARED
 from planted import NO_CHANCE, planted, results_of, task_with_chance
 from scipy import stats
 
-from initbench.reporting.trained import SHARE, STANDARD_ERRORS, is_trained
+from initbench.comparing.chance import SHARE, STANDARD_ERRORS, is_trained
 
 nan, inf = math.nan, math.inf
 TINY = 1e-9

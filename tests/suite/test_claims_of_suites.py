@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from initbench.claims.claim import Claim
 from initbench.errors import SuiteError
-from initbench.suite.claims import Claim
 from initbench.suite.smoke import smoke_suite
 from suites import made, plan_of, planned
 

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from initbench.arguments import dotted
 from initbench.errors import ArgumentError
-from initbench.suite.document import dotted, parse, parse_value, read
+from initbench.suite.document import parse, parse_value, read
 
 TEXT = """\
 # a comment, line 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from initbench.suite.labels import architecture_labels, component_labels, initializer_labels
+from initbench.comparing.labels import architecture_labels, component_labels, initializer_labels
 from suites import planned
 
 

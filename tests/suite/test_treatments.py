@@ -3,8 +3,8 @@
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, WRN, make_spec
 
+from initbench.comparing.treatments import check_compare, factors, standings
 from initbench.errors import InitbenchError
-from initbench.suite.treatments import check_compare, factors, standings
 
 NORM = ("initializer", "architecture.norm")
 BATCH = {"norm": "batch"}

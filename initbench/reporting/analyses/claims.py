@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
+from initbench.claims.evidence import Evidence
+from initbench.claims.judged import judge_claims
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.judging.evidence import Evidence
-from initbench.reporting.judging.judged import judge_claims
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.claims import claim_words, criterion_words, measured_words, overall_words
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from initbench.claims.criterion import Criterion
+    from initbench.claims.verdict import ClaimVerdict
     from initbench.metric import Metric
-    from initbench.reporting.judging.verdict import ClaimVerdict
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
-    from initbench.suite.criterion import Criterion
 
 _COLUMNS = ["claim", "source", "status", "criterion", "refutes", "measured", "seeds", "caution"]
 

@@ -7,35 +7,39 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+import pandas as pd
+
+from initbench.comparing.formatting import capitalized, listed, natural
+from initbench.comparing.metrics import UNKNOWN
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.comparison_figures import comparison_figures
-from initbench.reporting.analyses.comparison_tables import differences_table, paired_table, pairs_table
 from initbench.reporting.analyses.heat_cells import order_of
 from initbench.reporting.analyses.lead import find_lead
 from initbench.reporting.analyses.ranking import Ranking, rank
 from initbench.reporting.analyses.workloads import workloads
-from initbench.reporting.cells import trial_outcomes
-from initbench.reporting.frame import natural
-from initbench.reporting.metrics import UNKNOWN
+from initbench.reporting.charts.figure import Figure
+from initbench.reporting.charts.forest import ForestRow, forest_panel
+from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.divergence import DivergenceRate, divergence_rate
-from initbench.reporting.statistics.paired import PairedComparison, by_seed, compare_columns
+from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words
 from initbench.reporting.words.lead import lead_words
 from initbench.reporting.words.protocols import compared_words, once_words
 from initbench.reporting.words.sentence import Sentence
+from initbench.statistics.cells import table, trial_outcomes
+from initbench.statistics.divergence import DivergenceRate, divergence_rate
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.paired import PairedComparison, by_seed, compare_columns, in_direction
+from initbench.statistics.profiles import performance_profiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pandas as pd
-
     from initbench.metric import Metric
-    from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
-    from initbench.reporting.tables import Table
+
 
 Against = Sequence[tuple["Metric", Mapping[str, PairedComparison]]]
 """For each metric the comparison of each treatment with the one that ranks best."""
@@ -227,3 +231,223 @@ def against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, Me
         for metric, own in by_metric(trials, metrics)
         for wide in [by_seed(own, names)]
     ]
+
+
+_DIFFERENCES = [
+    *("treatment", "mean_rank", "difference", "difference_low", "difference_high"),
+    *("improvement", "improvement_low", "improvement_high"),
+    *("workloads", "rate", "rate_low", "rate_high", "trials", "trials_diverged"),
+]
+
+
+def differences_table(found: Comparison) -> Table:
+    """Return the table of every treatment over the workloads."""
+    results, ranks, rates = found.results, found.ranking.ranks, found.rates
+    terms, noun = results.terms, results.names.noun
+    reference, metric, one = found.reference, terms.metric, {}
+    if metric is not None:
+        one = {name: comparison for _, own in [*found.against, *found.further] for name, comparison in own.items()}
+    rows = []
+    for name in [*ranks.mean_ranks.index, *(name for name in found.further[0][1])]:
+        rate = rates[str(name)]
+        row = {"treatment": name, "mean_rank": ranks.mean_ranks.get(name, np.nan), "workloads": rate.workloads.n}
+        row |= {"rate": rate.workloads.value, "rate_low": rate.workloads.low, "rate_high": rate.workloads.high}
+        row |= {"trials": rate.trials, "trials_diverged": rate.diverged}
+        if metric is not None and (comparison := one.get(str(name))):
+            difference, chance = shown(comparison.difference, metric), comparison.probability_of_improvement
+            row |= {
+                "difference": difference.value,
+                "difference_low": difference.low,
+                "difference_high": difference.high,
+            }
+            row |= {"improvement": chance.value, "improvement_low": chance.low, "improvement_high": chance.high}
+        rows.append(row)
+    columns = [
+        Column(capitalized(terms.treatment), "treatment", "treatment"),
+        Column("Mean rank", "share", "mean_rank"),
+    ]
+    note = ""
+    best = results.names.treatment(reference)
+    if metric is not None:
+        columns += [
+            Column(_less(metric, best), "difference", "difference", "difference_low", "difference_high"),
+            Column("Probability of\nimprovement", "share", "improvement", "improvement_low", "improvement_high"),
+        ]
+        unit = f" in {metric.difference_unit or metric.unit}" if metric.unit else ""
+        note = (
+            f"Differences{unit}, and the probability that a run has a {metric.better} {metric.quantity} than one of "
+            f"{best}; intervals are simultaneous 95 % intervals over the {noun}s. "
+        )
+    columns += [
+        Column(f"Its\n{noun}s", "count", "workloads"),
+        Column("Diverged on", "percent", "rate", "rate_low", "rate_high"),
+    ]
+    return Table(
+        "differences",
+        f"Every {terms.treatment} against {best} over the {noun}s",
+        pd.DataFrame(rows).reindex(columns=_DIFFERENCES),
+        columns,
+        f"{note}Diverged: on what share of its {noun}s at least one seed did, with Wilson's interval, simultaneous "
+        f"over the {terms.treatment}s.{_test(found)}",
+        {metric.name: metric for metric in [metric] if metric is not None},
+        results.names,
+    )
+
+
+def _test(found: Comparison) -> str:
+    """Return Friedman's test, as a sentence, where there is one."""
+    ranks = found.ranking.ranks
+    if np.isnan(ranks.pvalue):
+        return ""
+    return (
+        f" Mean ranks over {found.results.names.workloads_of(ranks.workloads)}: Friedman's χ² = {ranks.statistic:.1f} "
+        f"with {len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; what did not train "
+        "shares the worst rank but for what diverged."
+    )
+
+
+def _less(metric: Metric, reference: str) -> str:
+    return f"{capitalized(metric.title)} less\nthat of {reference}"
+
+
+def paired_table(found: Comparison) -> Table:
+    """Return the table of every treatment against the best on each workload."""
+    results = found.results
+    terms, noun = results.terms, results.names.noun
+    reference = results.names.treatment(found.reference)
+    pairs = [
+        (metric, name, comparison)
+        for metric, own in [*found.against, *found.further]
+        for name, comparison in own.items()
+    ]
+    frames = [
+        in_direction(comparison.by_workload, metric).assign(treatment=name, metric=metric.name)
+        for metric, name, comparison in pairs
+    ]
+    what = f"Outcome less\nthat of {reference}" if terms.metric is None else _less(terms.metric, reference)
+    columns = [
+        Column(capitalized(noun), "workload", "workload"),
+        Column(capitalized(terms.treatment), "treatment", "treatment"),
+        Column(what, "difference", "difference", "low", "high"),
+        Column("Median\ndifference", "difference", "median"),
+        Column("Probability of\nimprovement", "share", "probability_of_improvement"),
+        Column("Seeds", "count", "seeds"),
+        Column("Pairs with a\ndiverged trial", "count", "diverged"),
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    simultaneous = f"the {terms.treatment}s" if found.given else f"all pairs of {terms.treatment}s"
+    unit = "" if terms.metric is None else terms.metric.difference_unit or terms.metric.unit
+    return Table(
+        "paired_differences",
+        f"Every {terms.treatment} against {reference} on each {noun}, seed by seed",
+        frame[["workload", "treatment", *(c for c in frame if c not in {"workload", "treatment"})]],
+        columns,
+        (f"In {unit}; intervals" if unit else "Intervals")
+        + f" over seeds are simultaneous over {simultaneous}. No mean where a trial diverged.",
+        {metric.name: metric for metric, _, _ in pairs},
+        results.names,
+    )
+
+
+def pairs_table(found: Comparison) -> Table:
+    """Return the table of all pairs of mean ranks."""
+    treatment = found.results.terms.treatment
+    columns = [
+        Column(capitalized(treatment), "treatment", "first"),
+        Column("behind it", "treatment", "second"),
+        Column("Difference of\nmean ranks", "share", "difference", "low", "high"),
+        Column("p (Holm)", "probability", "pvalue"),
+    ]
+    pairs = found.ranking.ranks.pairs
+    return Table("rank_pairs", f"Pairs of {treatment}s by mean rank", pairs, columns, names=found.results.names)
+
+
+def comparison_figures(found: Comparison) -> tuple[list[Figure], list[str]]:
+    """Return the forest of mean differences, the critical-difference diagram and the performance profile.
+
+    Args:
+        found: of treatments over two workloads or more.
+
+    Returns:
+        The figures, and a sentence for each that there is not.
+    """
+    terms = found.results.terms
+    parts: list[Figure | str] = [_ranks(found)]
+    if terms.metric is None:
+        titles = listed([metric.title for metric, _ in found.against])
+        parts.append(
+            f"The workloads have several metrics ({titles}), whose values are never put together: there is no forest "
+            "of mean differences and no performance profile over all of them."
+        )
+    else:
+        [(metric, comparisons)] = found.against
+        parts = [_differences(found, comparisons, metric), *parts, _profile(found, metric)]
+    figures = [part for part in parts if isinstance(part, Figure)]
+    return figures, [part for part in parts if isinstance(part, str) and part]
+
+
+def shown(difference: Estimate, metric: Metric) -> Estimate:
+    """Return a difference of oriented outcomes in the metric's own direction, its interval within what there can be."""
+    return difference.in_direction(metric).clipped(-metric.largest_difference, metric.largest_difference)
+
+
+def _differences(found: Comparison, comparisons: Mapping[str, PairedComparison], metric: Metric) -> Figure | str:
+    names, terms = found.results.names, found.results.terms
+    reference = names.treatment(found.reference)
+    rows = []
+    for label, comparison in comparisons.items():
+        estimate, name = shown(comparison.difference, metric), names.treatment(label)
+        scaled = estimate._replace(
+            value=metric.scale * estimate.value, low=metric.scale * estimate.low, high=metric.scale * estimate.high
+        )
+        words = pair_over_workloads_words(name, reference, comparison, metric, place=names.noun)
+        rows.append(ForestRow(name, scaled, str(words)))
+    unit = metric.difference_unit or metric.beside_title.unit
+    drawing = forest_panel(rows, f"{metric.title} less that of {reference}" + (f" ({unit})" if unit else ""))
+    if drawing is None:
+        other = f"with each other {terms.treatment}, a trial diverged somewhere"
+        return f"There are no mean differences to {reference}: {other}."
+    missing = [row.label for row in rows if np.isnan(row.estimate.value)]
+    note = f"Mean over the {names.noun}s of the paired differences, with simultaneous 95 % intervals over these."
+    note += f" Not drawn, because a trial diverged: {', '.join(missing)}." if missing else ""
+    alt = " ".join(row.words for row in rows)
+    return Figure(
+        "differences", f"Differences to {reference}" + ("" if found.given else ", which ranks best"), alt, drawing, note
+    )
+
+
+def _ranks(found: Comparison) -> Figure | str:
+    ranks, names, terms = found.ranking.ranks, found.results.names, found.results.terms
+    if np.isnan(ranks.critical_difference):
+        return f"There is no critical-difference diagram: {terms.say(ranks.reason)}." if ranks.reason else ""
+    half = ranks.critical_difference / 2
+    rows = [
+        ForestRow(name, Estimate(mean, mean - half, mean + half, ranks.workloads), f"{name}: mean rank {mean:.2f}")
+        for label, mean in ranks.mean_ranks.items()
+        for name in [names.treatment(str(label))]
+    ]
+    drawing = forest_panel(rows, "mean rank (1 is best)", zero=None)
+    note = (
+        f"Critical difference {ranks.critical_difference:.2f} (Nemenyi, 5 %, {names.workloads_of(ranks.workloads)}): "
+        f"two {terms.treatment}s whose bars do not overlap differ by more than that."
+    )
+    alt = "; ".join(row.words for row in rows) + "."
+    return "" if drawing is None else Figure("mean-ranks", "Critical-difference diagram", alt, drawing, note)
+
+
+def _profile(found: Comparison, metric: Metric) -> Figure | str:
+    whole = found.ranking.whole.table
+    outcomes = table(found.results.cells).reindex(index=whole.index, columns=whole.columns)
+    outcomes = outcomes.rename(columns=found.results.names.treatment)
+    from_best = metric.best is not None and metric.best != 0
+    costs = outcomes - metric.oriented(metric.best or 0.0)
+    if (metric.better == "higher" and metric.best is None) or (costs < 0).to_numpy().any():
+        return f"There is no performance profile: the {metric.title} has no best value to measure from."
+    profiles = performance_profiles(costs)
+    best = "; ".join(f"{name} is the best on {100 * share:.0f} %" for name, share in profiles.iloc[0].items())
+    origin = metric.beside_title.text(metric.best or 0.0)
+    what = f"distance of the {metric.title} from {origin}" if from_best else metric.title
+    least, noun = "least" if from_best else "lowest", found.results.names.noun
+    note = f"On what share of the {noun}s the median {what} is within a factor of the {least}; diverged is a miss."
+    drawing = profile_panel(profiles, f"{what} over the {least} of the {noun}, log scale", found.results.palette)
+    return Figure("profile-outcome", f"Performance profile: {metric.title}", f"{note} {best}.", drawing, note)

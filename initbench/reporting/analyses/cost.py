@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized, count, duration, listed, steps
 from initbench.errors import ArgumentError
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.cost_figures import profile_figure, spending_figures
-from initbench.reporting.cells import Complete, complete
-from initbench.reporting.compute import initialization_steps, on_one_device
-from initbench.reporting.formatting import capitalized, count, duration, listed
+from initbench.reporting.analyses.curve_figures import drawn
+from initbench.reporting.charts.figure import Figure
+from initbench.reporting.charts.profile import profile_panel
+from initbench.reporting.charts.spending import Spending, spending_panel
+from initbench.reporting.file_names import file_names
 from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.cost import costs_to_target, spent
-from initbench.reporting.statistics.profiles import fastest
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import left_out_words
 from initbench.reporting.words.cost import fastest_words, spent_words
+from initbench.statistics.cells import Complete, complete
+from initbench.statistics.compute import initialization_steps, on_one_device
+from initbench.statistics.cost import costs_to_target, spent
+from initbench.statistics.profiles import fastest, performance_profiles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
+
 
 _SMALLEST = 2
 _COLUMNS = ["workload", "treatment", "initialization_steps", "training_steps", "initialization_seconds"]
@@ -235,3 +239,69 @@ def cost_texts(results: Results) -> dict[str, str]:
             f"{count(math.ceil(steps))} step{'s' if steps > 1 else ''}{timed}" if steps > 0 else "none"
         )
     return texts
+
+
+_AXIS = "compute (training steps)"
+
+
+def spending_figures(found: Cost) -> tuple[list[Figure], list[str]]:
+    """Return what every treatment spends until the target, on each workload that has something to draw.
+
+    Args:
+        found: of any workloads.
+
+    Returns:
+        The figures, and a sentence on those that there are not.
+    """
+    results, frame = found.results, found.tables[0].frame
+    labels, left = drawn(frame, "workload", "costs.csv")
+    names, figures = file_names(labels, "spent-"), []
+    for label in labels:
+        metric, target = results.metric_of[label], found.targets.get(label, math.nan)
+        own = frame[frame["workload"] == label].assign(total=lambda rows: rows["steps_to_target"].fillna(math.nan))
+        # The least in all first; what misses the target last, the one that spent least before training first.
+        rows = [
+            Spending(
+                name := results.names.treatment(row["treatment"]),
+                row["initialization_steps"],
+                row["total"],
+                _words(name, row["initialization_steps"], row["total"]),
+            )
+            for row in own.sort_values(["total", "initialization_steps"], kind="stable").to_dict("records")
+        ]
+        panel = spending_panel(rows, _AXIS)
+        if panel is None:
+            continue
+        where = results.names.workload(label)
+        title = f"Compute to a {metric.title} of {metric.beside_title.text(target)}: {where}"
+        alt = f"{title}. {'; '.join(row.words for row in rows)}."
+        figures.append(Figure(names[label], title, alt, panel, subject=where))
+    return figures, left
+
+
+def profile_figure(found: Cost, note: str) -> Figure:
+    """Return the performance profile of the compute to the target.
+
+    Args:
+        found: of two workloads or more.
+        note: what the targets are.
+    """
+    results = found.results
+    noun = results.names.noun
+    note = (
+        f"On what share of the {noun}s {results.terms.one} reaches the target within a factor of the least "
+        f"compute, its own passes included. {note}"
+    )
+    profiles = performance_profiles(found.whole.table.rename(columns=results.names.treatment))
+    drawing = profile_panel(profiles, f"compute over the least of the {noun}, log scale", results.palette)
+    alt = f"{note} {found.sentences[-1]}"
+    return Figure("profile-cost", "Performance profile: compute to a target", alt, drawing, note)
+
+
+def _words(name: str, before: float, total: float) -> str:
+    """Return ``metainit: 550 steps, 450 of them before training``."""
+    if math.isnan(before) or math.isnan(total):
+        return f"{name}: not known"
+    if math.isinf(total):
+        return f"{name}: target not met" + (f", {steps(before)} steps before training" if before > 0 else "")
+    return f"{name}: {steps(total)} steps" + (f", {steps(before)} of them before training" if before > 0 else "")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import line_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.formatting import capitalized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import depth_figures
 from initbench.reporting.depth import depth_curves, without_depth
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.names import label_of, short_names
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.cells import trial_outcomes
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.divergence import DivergenceRate, divergence_rate
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import divergence_words
+from initbench.statistics.cells import trial_outcomes
+from initbench.statistics.divergence import DivergenceRate, divergence_rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

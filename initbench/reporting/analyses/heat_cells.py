@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from initbench.comparing.formatting import counted, natural
 from initbench.reporting.analyses.cost import cost_texts
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.analyses.workloads import workloads as workloads_of
-from initbench.reporting.cells import table
-from initbench.reporting.formatting import counted
-from initbench.reporting.frame import natural
-from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
-from initbench.reporting.statistics.paired import compare_paired
+from initbench.statistics.cells import table
+from initbench.statistics.intervals import MINIMUM_SEEDS
+from initbench.statistics.paired import compare_paired
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from initbench.metric import Metric
     from initbench.reporting.results import Results
-    from initbench.reporting.statistics.workload_order import WorkloadOrder
+    from initbench.statistics.workload_order import WorkloadOrder
 
 _LEAST_DISTANCE = 0.005
 """Of the distance from chance to the best value: what is nearer to the best than this has one colour."""

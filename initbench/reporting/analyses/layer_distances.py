@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.formatting import capitalized
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.measurements import of_weights
 from initbench.reporting.names import label_of
 from initbench.reporting.tables import Column, Table

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.analyses.curve_figures import drawn, in_words
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.layers import layer_panel
 from initbench.reporting.charts.values import value_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.measurements import level, of_weights
 from initbench.reporting.words.initialization import plain_number, short_quantities
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.layer_distances import distance_table
 from initbench.reporting.analyses.layer_figures import layer_figures
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.measurements import left_of_statistics, level, measurement_tables
 from initbench.reporting.names import Name, label_of
 from initbench.reporting.results import as_results

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initbench.reporting.statistics.intervals import Estimate
-from initbench.reporting.statistics.paired import by_seed, compare_columns, compare_paired
-from initbench.reporting.statistics.ranks import ALPHA, RankComparison
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.paired import by_seed, compare_columns, compare_paired
+from initbench.statistics.ranks import ALPHA, RankComparison
 
 if TYPE_CHECKING:
     from initbench.reporting.results import Results

@@ -17,11 +17,11 @@ from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
-from initbench.reporting.statistics.paired import compare_paired
-from initbench.reporting.statistics.ranks import RankComparison, workloads_for_one_rank
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.overview import overview_sentences
+from initbench.statistics.intervals import MINIMUM_SEEDS
+from initbench.statistics.paired import compare_paired
+from initbench.statistics.ranks import RankComparison, workloads_for_one_rank
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from initbench.reporting.cells import cells, table
-from initbench.reporting.compute import on_one_device
-from initbench.reporting.frame import GQ, natural
-from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
-from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.divergence import DivergencePrediction, predict_divergence
-from initbench.reporting.statistics.gain import Gain, gain
-from initbench.reporting.statistics.intervals import Estimate
-from initbench.reporting.statistics.permutation import PermutationTest, permutation_test
-from initbench.reporting.statistics.pooled import Pooled, crossed, pool
-from initbench.reporting.statistics.selection import Selection, selection
+from initbench.comparing.formatting import natural
+from initbench.reporting.frame import GQ
 from initbench.reporting.trials import early_columns
+from initbench.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
+from initbench.statistics.association import associations
+from initbench.statistics.cells import cells, table
+from initbench.statistics.compute import on_one_device
+from initbench.statistics.divergence import DivergencePrediction, predict_divergence
+from initbench.statistics.gain import Gain, gain
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.permutation import PermutationTest, permutation_test
+from initbench.statistics.pooled import Pooled, crossed, pool
+from initbench.statistics.selection import Selection, selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
     from initbench.reporting.results import Results
-    from initbench.reporting.statistics.exchange import Parts
     from initbench.reporting.terms import Terms
+    from initbench.statistics.exchange import Parts
 
 TRIVIAL = {
     "parameters": "the parameter count",

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from initbench.claims.evidence import Evidence
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.judging.evidence import Evidence
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.intervals import mean_estimate, values_deviation
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.published import differs_words, nearest_words, value_text
+from initbench.statistics.intervals import mean_estimate, values_deviation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from initbench.claims.claim import Published, PublishedValue
     from initbench.reporting.results import Results
     from initbench.reporting.words.sentence import Sentence
-    from initbench.suite.claims import Published, PublishedValue
 
 _COLUMNS = [
     *("source", "where", "what", "published", "published_spread", "published_n"),

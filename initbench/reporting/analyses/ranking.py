@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from initbench.reporting.cells import Complete, complete, table
-from initbench.reporting.statistics.ranks import RankComparison, compare_ranks
+from initbench.statistics.cells import Complete, complete, table
+from initbench.statistics.ranks import RankComparison, compare_ranks
 
 if TYPE_CHECKING:
     from initbench.reporting.results import Results

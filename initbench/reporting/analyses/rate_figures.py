@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.reporting.results import Results
-    from initbench.reporting.statistics.rates import StableRate
+    from initbench.statistics.rates import StableRate
 
 _SIZE = "recipe.batch_size"
 _COLUMNS = ["family", "treatment", "batch size", "kind", "value_median", "value_smallest", "value_largest"]

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized, counted, natural
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.rate_figures import rate_figures
-from initbench.reporting.formatting import capitalized, counted
-from initbench.reporting.frame import natural
 from initbench.reporting.results import as_results
 from initbench.reporting.searches import tries
-from initbench.reporting.statistics.rates import ratio_over_cells, ratio_over_seeds
-from initbench.reporting.statistics.searched import stable_rates as of_cells
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.rates import stable_words
+from initbench.statistics.rates import ratio_over_cells, ratio_over_seeds
+from initbench.statistics.searched import stable_rates as of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
-    from initbench.reporting.statistics.intervals import Estimate
-    from initbench.reporting.statistics.rates import StableRate
     from initbench.reporting.words.sentence import Sentence
+    from initbench.statistics.intervals import Estimate
+    from initbench.statistics.rates import StableRate
 
 _COLUMNS = ["workload", "treatment", "best", "stable", "ratio", "ratio_low", "ratio_high", "seeds", "open_seeds"]
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from initbench.comparing.formatting import capitalized, natural
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figures
 from initbench.reporting.curves import training_curves as curve_table
-from initbench.reporting.formatting import capitalized
-from initbench.reporting.frame import natural
 from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table

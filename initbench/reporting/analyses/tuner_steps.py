@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.probe_results import probe_columns
-from initbench.reporting.cells import spread
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.style import colours
 from initbench.reporting.charts.values import value_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.names import Name, Names, label_of, short_names
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.tuned import base_of
 from initbench.reporting.words.initialization import by_steps, short_quantities
+from initbench.statistics.cells import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.comparison import by_metric
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.results import as_results
-from initbench.reporting.statistics.variance import VarianceSplit, split_variance
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import variance_words
+from initbench.statistics.variance import VarianceSplit, split_variance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from initbench.comparing.formatting import capitalized, natural
+from initbench.comparing.metrics import described_metrics
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.compute import on_one_device
 from initbench.reporting.conditions import effective, fields_text
-from initbench.reporting.formatting import capitalized
-from initbench.reporting.frame import GQ, natural
-from initbench.reporting.metrics import described_metrics
+from initbench.reporting.frame import GQ
 from initbench.reporting.results import as_results
 from initbench.reporting.sharing import distinct
-from initbench.reporting.statistics.intervals import mean_estimate
-from initbench.reporting.statistics.workload_order import WorkloadOrder, workload_order
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.trials import early_columns
 from initbench.reporting.words.workload import workload_words
+from initbench.statistics.compute import on_one_device
+from initbench.statistics.intervals import mean_estimate
+from initbench.statistics.workload_order import WorkloadOrder, workload_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

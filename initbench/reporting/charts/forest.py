@@ -10,7 +10,7 @@ from initbench.reporting.charts.panel import Axis, Specification, panel, raw, sa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initbench.reporting.statistics.intervals import Estimate
+    from initbench.statistics.intervals import Estimate
 
 _ROW = 22  # px
 _HALF = 0.5

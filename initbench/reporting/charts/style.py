@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from initbench.reporting.frame import natural
+from initbench.comparing.formatting import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

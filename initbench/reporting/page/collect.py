@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from initbench.comparing.labels import with_contents
 from initbench.reporting.conditions import conditions, differing, effective, fields_text
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
 from initbench.reporting.sharing import distinct
 from initbench.reporting.words.facts import facts_line, notices
-from initbench.suite.labels import with_contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from initbench.reporting.formatting import FILTERS
+from initbench.comparing.formatting import FILTERS
 from initbench.reporting.page import shades
 from initbench.reporting.page.contents import by_subject, head_of
 from initbench.reporting.page.glossary import Glossary, words_of

@@ -6,15 +6,14 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from initbench.arguments import show
+from initbench.comparing.formatting import capitalized, counted, listed, natural
+from initbench.comparing.labels import with_contents
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.conditions import effective
-from initbench.reporting.formatting import capitalized, counted, listed
-from initbench.reporting.frame import natural
 from initbench.reporting.sharing import distinct
-from initbench.reporting.statistics.intervals import MINIMUM_SEEDS
 from initbench.reporting.tune import RATE
-from initbench.suite.labels import with_contents
-from initbench.validation import show
+from initbench.statistics.intervals import MINIMUM_SEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,10 +6,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from initbench.comparing.formatting import capitalized
+from initbench.comparing.metrics import metrics_by_task
 from initbench.metric import Metric
-from initbench.reporting.formatting import capitalized
 from initbench.reporting.frame import GQ
-from initbench.reporting.metrics import metrics_by_task
 from initbench.reporting.trials import early_columns
 
 if TYPE_CHECKING:

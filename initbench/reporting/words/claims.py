@@ -5,11 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, Literal
 
-from initbench.reporting.formatting import counted
-from initbench.reporting.words.measured import group_words
-from initbench.reporting.words.sentence import Sentence, first_fitting
-from initbench.reporting.words.sides import side_words, told_apart
-from initbench.suite.criteria import (
+from initbench.claims.criteria import (
     AtChance,
     Contrast,
     Correlation,
@@ -21,15 +17,19 @@ from initbench.suite.criteria import (
     Trains,
     Within,
 )
-from initbench.suite.criterion import SCALE
-from initbench.suite.layer_criteria import LayerDistance, Layers
+from initbench.claims.criterion import SCALE
+from initbench.claims.layer_criteria import LayerDistance, Layers
+from initbench.comparing.formatting import counted
+from initbench.reporting.words.measured import group_words
+from initbench.reporting.words.sentence import Sentence, first_fitting
+from initbench.reporting.words.sides import side_words, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from initbench.claims.criterion import Criterion
+    from initbench.claims.verdict import ClaimVerdict, CriterionVerdict
     from initbench.metric import Metric
-    from initbench.reporting.judging.verdict import ClaimVerdict, CriterionVerdict
-    from initbench.suite.criterion import Criterion
 
 _ORDER = ("held", "did not hold", "undecided", "not run")
 _WORDS = {"recipe.lr": "learning rate"}

@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import count, counted
-from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate
-from initbench.reporting.statistics.power import number_needed
+from initbench.comparing.formatting import count, counted
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, first_fitting
 from initbench.reporting.words.sizes import difference_words, needed_words, over_words, plain_words, share_words
+from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
+from initbench.statistics.power import number_needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from initbench.metric import Metric
-    from initbench.reporting.cells import Complete
-    from initbench.reporting.statistics.divergence import DivergenceRate
-    from initbench.reporting.statistics.paired import PairedComparison
-    from initbench.reporting.statistics.ranks import RankComparison
-    from initbench.reporting.statistics.variance import VarianceSplit
     from initbench.reporting.terms import Terms
+    from initbench.statistics.cells import Complete
+    from initbench.statistics.divergence import DivergenceRate
+    from initbench.statistics.paired import PairedComparison
+    from initbench.statistics.ranks import RankComparison
+    from initbench.statistics.variance import VarianceSplit
 
 
 def pair_words(

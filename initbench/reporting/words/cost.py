@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import counted
-from initbench.reporting.formatting import steps as steps_words
+from initbench.comparing.formatting import counted
+from initbench.comparing.formatting import steps as steps_words
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, named
 from initbench.reporting.words.sizes import share_words
@@ -14,9 +14,9 @@ from initbench.reporting.words.sizes import share_words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initbench.reporting.statistics.cost import Spending, Spent
-    from initbench.reporting.statistics.profiles import Fastest
     from initbench.reporting.terms import Terms
+    from initbench.statistics.cost import Spending, Spent
+    from initbench.statistics.profiles import Fastest
 
 
 def spent_words(spent: Spent, terms: Terms, display: Callable[[str], str] = str) -> Sentence:

@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from initbench.comparing.formatting import counted, listed
+from initbench.comparing.labels import same_names, with_contents
 from initbench.reporting.conditions import effective
-from initbench.reporting.formatting import counted, listed
 from initbench.reporting.sharing import distinct
-from initbench.suite.labels import same_names, with_contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

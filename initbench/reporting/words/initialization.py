@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import capitalized
+from initbench.comparing.formatting import capitalized
 from initbench.reporting.words.sentence import Sentence, first_fitting
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import counted, quotient
+from initbench.comparing.formatting import counted, quotient
 from initbench.reporting.words.sizes import difference_words, interval_words, plain_words, share_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initbench.claims.verdict import Form, GroupVerdict
     from initbench.metric import Metric
-    from initbench.reporting.judging.verdict import Form, GroupVerdict
-    from initbench.reporting.statistics.intervals import Estimate
+    from initbench.statistics.intervals import Estimate
 
 
 def group_words(group: GroupVerdict, metric: Metric | None, sides: Sequence[str]) -> str:

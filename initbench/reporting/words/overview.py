@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import count, counted
+from initbench.comparing.formatting import count, counted
 from initbench.reporting.words.failures import all_workloads, failure_sentences, guessing, with_bold
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.lead import lead_words

@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from initbench.reporting.formatting import counted
-from initbench.reporting.statistics.association import MINIMUM_TREATMENTS
-from initbench.reporting.statistics.gain import MINIMUM_ARCHITECTURES
-from initbench.reporting.statistics.intervals import MINIMUM_SEEDS, Estimate
+from initbench.comparing.formatting import counted
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, named
 from initbench.reporting.words.sizes import difference_words, needed_words, over_words, plain_words
+from initbench.statistics.association import MINIMUM_TREATMENTS
+from initbench.statistics.gain import MINIMUM_ARCHITECTURES
+from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from initbench.metric import Metric
-    from initbench.reporting.statistics.divergence import DivergencePrediction
-    from initbench.reporting.statistics.gain import Gain
-    from initbench.reporting.statistics.permutation import PermutationTest
-    from initbench.reporting.statistics.selection import Selection
     from initbench.reporting.terms import Terms
+    from initbench.statistics.divergence import DivergencePrediction
+    from initbench.statistics.gain import Gain
+    from initbench.statistics.permutation import PermutationTest
+    from initbench.statistics.selection import Selection
 
 _CORRELATION = "{:+.2f}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import counted, listed
+from initbench.comparing.formatting import counted, listed
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, first_fitting, named
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import counted, quotient
+from initbench.comparing.formatting import counted, quotient
 from initbench.reporting.words.sentence import Sentence
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import counted
+from initbench.comparing.formatting import counted
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, named
 from initbench.reporting.words.sizes import interval_words
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.metric import Metric
-    from initbench.reporting.statistics.intervals import Estimate
+    from initbench.statistics.intervals import Estimate
 
 
 def fold(value: float) -> str:

@@ -6,14 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import count
-from initbench.reporting.statistics.power import MAXIMUM_SEEDS
+from initbench.comparing.formatting import count
+from initbench.statistics.power import MAXIMUM_SEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initbench.metric import Metric
-    from initbench.reporting.statistics.intervals import Estimate
+    from initbench.statistics.intervals import Estimate
 
 _FIXED = re.compile(r"-?\d+(?:\.(\d+))?")
 _DIGITS = 2  # of the interval's half-width, that are worth telling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import counted
+from initbench.comparing.formatting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.reporting.formatting import counted
+from initbench.comparing.formatting import counted
 from initbench.reporting.words.comparison import pair_words
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import Sentence, named
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from initbench.metric import Metric
-    from initbench.reporting.statistics.workload_order import WorkloadOrder
     from initbench.reporting.terms import Terms
+    from initbench.statistics.workload_order import WorkloadOrder
 
 
 def workload_words(

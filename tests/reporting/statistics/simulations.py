@@ -5,8 +5,8 @@ import math
 import numpy as np
 from scipy import stats
 
-from initbench.reporting.statistics.intervals import t_multiplier
-from initbench.reporting.statistics.permutation import label_permutations, scores
+from initbench.statistics.intervals import t_multiplier
+from initbench.statistics.permutation import label_permutations, scores
 
 WORLDS = 1000
 ALPHA = 0.05

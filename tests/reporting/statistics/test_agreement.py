@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from worlds import frame
 
-from initbench.reporting.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
+from initbench.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
 
 
 def trials(values):

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from worlds import table
 
-from initbench.reporting.statistics.association import associations, standardized_ranks, unit_clipped
+from initbench.statistics.association import associations, standardized_ranks, unit_clipped
 
 inf, nan = math.inf, math.nan
 

@@ -6,8 +6,8 @@ import pytest
 from ledgers import KAIMING, make_measured, make_record, make_spec, quickstart_records
 from reports import compared, comparison
 
-from initbench.reporting.cells import cells, complete, table
 from initbench.reporting.frame import GQ
+from initbench.statistics.cells import cells, complete, table
 
 nan, inf = math.nan, math.inf
 

@@ -6,8 +6,8 @@ import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec
 from reports import compared, knowing_chance
 
-from initbench.reporting.statistics.cost import cost_to_target, costs_to_target
-from initbench.reporting.statistics.profiles import performance_profiles
+from initbench.statistics.cost import cost_to_target, costs_to_target
+from initbench.statistics.profiles import performance_profiles
 
 
 def record(initializer=METAINIT, cost=None, errors=(0.5, 0.2, 0.1), architecture=PLAIN, seed=0, status="finished"):

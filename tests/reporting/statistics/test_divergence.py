@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 from worlds import table
 
-from initbench.reporting.statistics.divergence import predict_divergence
+from initbench.statistics.divergence import predict_divergence
 
 nan = math.nan
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from worlds import table
 
-from initbench.reporting.statistics.gain import gain
+from initbench.statistics.gain import gain
 
 
 def unit(values):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from initbench.reporting.statistics.intervals import (
+from initbench.statistics.intervals import (
     mean_estimate,
     share_estimate,
     t_multiplier,

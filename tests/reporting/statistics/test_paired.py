@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from worlds import frame
 
-from initbench.reporting.statistics.paired import compare_paired, paired_estimate, probability_of_improvement
+from initbench.statistics.paired import compare_paired, paired_estimate, probability_of_improvement
 
 inf = math.inf
 

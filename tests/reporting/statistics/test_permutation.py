@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from worlds import table
 
-from initbench.reporting.statistics.permutation import label_permutations, permutation_test
+from initbench.statistics.permutation import label_permutations, permutation_test
 
 nan = math.nan
 

@@ -6,9 +6,9 @@ from scipy import stats
 from scipy.optimize import brentq
 from worlds import table
 
-from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.permutation import permutation_test
-from initbench.reporting.statistics.pooled import crossed, pool
+from initbench.statistics.association import associations
+from initbench.statistics.permutation import permutation_test
+from initbench.statistics.pooled import crossed, pool
 
 
 def test_equal_weights_make_hartung_knapp_students_interval_of_z():

@@ -6,7 +6,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 from worlds import frame
 
-from initbench.reporting.statistics.power import (
+from initbench.statistics.power import (
     correlation_treatments,
     detectable_correlation,
     detectable_difference,

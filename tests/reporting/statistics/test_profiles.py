@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from initbench.reporting.statistics.profiles import performance_profiles, performance_ratios
+from initbench.statistics.profiles import performance_profiles, performance_ratios
 
 inf, nan = math.inf, math.nan
 # By hand: ratios a 1 1.5 ∞, b 2 1 ∞ on the first three; on w3 all miss; on w4 the least is 0.

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from worlds import table
 
-from initbench.reporting.statistics.multiplicity import adjust
-from initbench.reporting.statistics.ranks import compare_ranks, sphericity
+from initbench.statistics.multiplicity import adjust
+from initbench.statistics.ranks import compare_ranks, sphericity
 
 inf = math.inf
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from worlds import Setting, null_worlds, related_worlds, table
 
-from initbench.reporting.statistics.selection import selection
+from initbench.statistics.selection import selection
 
 inf, nan = math.inf, math.nan
 

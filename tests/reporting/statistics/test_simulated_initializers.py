@@ -24,9 +24,9 @@ from simulations import (
 )
 from worlds import Setting, frame, null_worlds, table
 
-from initbench.reporting.statistics.intervals import share_estimate, t_multiplier
-from initbench.reporting.statistics.paired import compare_paired, probability_of_improvement
-from initbench.reporting.statistics.ranks import compare_ranks, sphericity
+from initbench.statistics.intervals import share_estimate, t_multiplier
+from initbench.statistics.paired import compare_paired, probability_of_improvement
+from initbench.statistics.ranks import compare_ranks, sphericity
 
 # Name, options of the worlds, effects of initializers. "Interactions": an initializer is better on one workload and
 # worse on another, by twice the noise between seeds, and over workloads all are equally good.

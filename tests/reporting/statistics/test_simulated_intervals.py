@@ -14,11 +14,11 @@ from scipy import stats
 from simulations import ALPHA, WORLDS, percent, show
 from worlds import Setting, frame, noise, null_worlds, related_worlds, table
 
-from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.intervals import mean_estimate
-from initbench.reporting.statistics.permutation import scores
-from initbench.reporting.statistics.pooled import crossed, pool
-from initbench.reporting.statistics.power import detectable_difference, pilot_spread, power, stated_spread
+from initbench.statistics.association import associations
+from initbench.statistics.intervals import mean_estimate
+from initbench.statistics.permutation import scores
+from initbench.statistics.pooled import crossed, pool
+from initbench.statistics.power import detectable_difference, pilot_spread, power, stated_spread
 
 # The fast ones.
 

@@ -16,8 +16,8 @@ from worlds import Setting, frame, null_worlds, table
 
 from initbench.reporting.analyses.heat_cells import order_of
 from initbench.reporting.analyses.lead import CLAIMS, find_lead
-from initbench.reporting.cells import cells
-from initbench.reporting.statistics.ranks import compare_ranks
+from initbench.statistics.cells import cells
+from initbench.statistics.ranks import compare_ranks
 
 SIZES = [(workloads, treatments) for workloads in (1, 2, 4, 8) for treatments in (2, 4, 10)]
 NOISE = {

@@ -12,13 +12,13 @@ from simulations import ALPHA, WORLDS, differences, excludes_zero, joint_pvalues
 from worlds import Setting, frame, table, two_factor_worlds
 
 from initbench.reporting.analyses.ranking import rank
-from initbench.reporting.cells import complete
-from initbench.reporting.statistics.divergence import predict_divergence
-from initbench.reporting.statistics.exchange import units
-from initbench.reporting.statistics.gain import gain
-from initbench.reporting.statistics.paired import compare_paired
-from initbench.reporting.statistics.permutation import permutation_test
-from initbench.reporting.statistics.pooled import crossed
+from initbench.statistics.cells import complete
+from initbench.statistics.divergence import predict_divergence
+from initbench.statistics.exchange import units
+from initbench.statistics.gain import gain
+from initbench.statistics.paired import compare_paired
+from initbench.statistics.permutation import permutation_test
+from initbench.statistics.pooled import crossed
 
 TWO = {"norms": 2, "gaps": True}
 # Nothing is better than anything else: without effects of treatments, or with effects that no two workloads share.

@@ -25,13 +25,13 @@ from simulations import (
 )
 from worlds import Setting, null_worlds, prone_worlds, simpson_worlds, table, unrelated_probes
 
-from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.divergence import predict_divergence
-from initbench.reporting.statistics.gain import gain
-from initbench.reporting.statistics.multiplicity import adjust
-from initbench.reporting.statistics.permutation import permutation_test
-from initbench.reporting.statistics.pooled import crossed, pool
-from initbench.reporting.statistics.selection import selection
+from initbench.statistics.association import associations
+from initbench.statistics.divergence import predict_divergence
+from initbench.statistics.gain import gain
+from initbench.statistics.multiplicity import adjust
+from initbench.statistics.permutation import permutation_test
+from initbench.statistics.pooled import crossed, pool
+from initbench.statistics.selection import selection
 
 # The fast ones.
 

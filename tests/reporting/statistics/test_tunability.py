@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from initbench.reporting.statistics.rates import geometric_estimate, good_range, stable_rate
-from initbench.reporting.statistics.tunability import best_of_subset, expected_best, tunability
+from initbench.statistics.rates import geometric_estimate, good_range, stable_rate
+from initbench.statistics.tunability import best_of_subset, expected_best, tunability
 
 
 @pytest.mark.parametrize("tries", [1, 2, 3, 4, 5])

@@ -14,8 +14,8 @@ from simulations import excludes_zero, limit, percent, show
 from tuned import own_choice
 from worlds import frame
 
-from initbench.reporting.cells import cells
-from initbench.reporting.statistics.verdicts import workload_verdicts
+from initbench.statistics.cells import cells
+from initbench.statistics.verdicts import workload_verdicts
 
 WORLDS = 4000
 RATES = 7

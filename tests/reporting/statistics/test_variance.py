@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from statsmodels.formula.api import ols
 from worlds import frame
 
-from initbench.reporting.statistics.variance import split_variance, variance_components
+from initbench.statistics.variance import split_variance, variance_components
 
 
 def test_components_are_those_of_statsmodels_mean_squares():

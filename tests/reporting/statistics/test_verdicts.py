@@ -8,26 +8,26 @@ import pytest
 from scipy import stats
 from worlds import Setting, frame, null_worlds, related_worlds, simpson_worlds, table
 
-from initbench.reporting.cells import cells
-from initbench.reporting.statistics.cost import spent
-from initbench.reporting.statistics.decisions import is_rejected
-from initbench.reporting.statistics.divergence import divergence_rate, predict_divergence
-from initbench.reporting.statistics.gain import gain
-from initbench.reporting.statistics.intervals import Estimate, mean_estimate
-from initbench.reporting.statistics.paired import compare_paired, paired_estimate
-from initbench.reporting.statistics.permutation import permutation_test
-from initbench.reporting.statistics.pooled import crossed
-from initbench.reporting.statistics.power import (
+from initbench.statistics.cells import cells
+from initbench.statistics.cost import spent
+from initbench.statistics.decisions import is_rejected
+from initbench.statistics.divergence import divergence_rate, predict_divergence
+from initbench.statistics.gain import gain
+from initbench.statistics.intervals import Estimate, mean_estimate
+from initbench.statistics.paired import compare_paired, paired_estimate
+from initbench.statistics.permutation import permutation_test
+from initbench.statistics.pooled import crossed
+from initbench.statistics.power import (
     correlation_treatments,
     detectable_correlation,
     number_needed,
     seeds_needed,
 )
-from initbench.reporting.statistics.profiles import fastest
-from initbench.reporting.statistics.ranks import compare_ranks, workloads_for_one_rank
-from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.variance import split_variance
-from initbench.reporting.statistics.workload_order import workload_order
+from initbench.statistics.profiles import fastest
+from initbench.statistics.ranks import compare_ranks, workloads_for_one_rank
+from initbench.statistics.selection import selection
+from initbench.statistics.variance import split_variance
+from initbench.statistics.workload_order import workload_order
 
 inf, nan = math.inf, math.nan
 

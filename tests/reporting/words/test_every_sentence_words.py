@@ -9,23 +9,23 @@ import pytest
 from ledgers import BITS, ERROR, R_SQUARED
 from worlds import Setting, frame, null_worlds, related_worlds, table
 
-from initbench.reporting.cells import cells
-from initbench.reporting.statistics.agreement import mean_seed_agreement, seed_agreement
-from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.cost import spent
-from initbench.reporting.statistics.divergence import divergence_rate, predict_divergence
-from initbench.reporting.statistics.gain import gain
-from initbench.reporting.statistics.paired import compare_paired, paired_estimate
-from initbench.reporting.statistics.permutation import permutation_test
-from initbench.reporting.statistics.pooled import crossed
-from initbench.reporting.statistics.profiles import fastest
-from initbench.reporting.statistics.ranks import compare_ranks
-from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.variance import split_variance
-from initbench.reporting.statistics.workload_order import workload_order
 from initbench.reporting.terms import Terms
 from initbench.reporting.words import comparison, cost, prediction, workload
 from initbench.reporting.words.sentence import MOST_WORDS, words_in
+from initbench.statistics.agreement import mean_seed_agreement, seed_agreement
+from initbench.statistics.association import associations
+from initbench.statistics.cells import cells
+from initbench.statistics.cost import spent
+from initbench.statistics.divergence import divergence_rate, predict_divergence
+from initbench.statistics.gain import gain
+from initbench.statistics.paired import compare_paired, paired_estimate
+from initbench.statistics.permutation import permutation_test
+from initbench.statistics.pooled import crossed
+from initbench.statistics.profiles import fastest
+from initbench.statistics.ranks import compare_ranks
+from initbench.statistics.selection import selection
+from initbench.statistics.variance import split_variance
+from initbench.statistics.workload_order import workload_order
 
 LONG = "metainit (from delta orthogonal with gain 2.0, mode fan in, steps 500, lr 0.1, momentum 0.9"
 METRICS = [ERROR, R_SQUARED, BITS]

@@ -7,19 +7,6 @@ import pytest
 from ledgers import BITS, ERROR, R_SQUARED
 from worlds import frame, table
 
-from initbench.reporting.cells import cells
-from initbench.reporting.statistics.association import associations
-from initbench.reporting.statistics.cost import spent
-from initbench.reporting.statistics.divergence import divergence_rate
-from initbench.reporting.statistics.gain import Gain
-from initbench.reporting.statistics.intervals import Estimate
-from initbench.reporting.statistics.paired import compare_paired, paired_estimate
-from initbench.reporting.statistics.permutation import permutation_test
-from initbench.reporting.statistics.pooled import crossed
-from initbench.reporting.statistics.power import number_needed
-from initbench.reporting.statistics.ranks import compare_ranks
-from initbench.reporting.statistics.selection import selection
-from initbench.reporting.statistics.workload_order import workload_order
 from initbench.reporting.terms import Terms
 from initbench.reporting.words.comparison import divergence_words, pair_over_workloads_words, pair_words, ranks_words
 from initbench.reporting.words.cost import spent_words
@@ -28,6 +15,19 @@ from initbench.reporting.words.prediction import association_words, gain_words, 
 from initbench.reporting.words.sentence import words_in
 from initbench.reporting.words.sizes import difference_words, outcome_words, value_words
 from initbench.reporting.words.workload import workload_words
+from initbench.statistics.association import associations
+from initbench.statistics.cells import cells
+from initbench.statistics.cost import spent
+from initbench.statistics.divergence import divergence_rate
+from initbench.statistics.gain import Gain
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.paired import compare_paired, paired_estimate
+from initbench.statistics.permutation import permutation_test
+from initbench.statistics.pooled import crossed
+from initbench.statistics.power import number_needed
+from initbench.statistics.ranks import compare_ranks
+from initbench.statistics.selection import selection
+from initbench.statistics.workload_order import workload_order
 
 inf, nan = math.inf, math.nan
 TERMS = Terms(ERROR)

@@ -1,0 +1,1 @@
+"""What papers printed and said, and how it is judged from trials."""

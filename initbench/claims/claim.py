@@ -1,0 +1,113 @@
+"""What a paper printed and claimed, in a suite: ``published:`` and ``claims:``.
+
+A claim is a sentence with criteria that trials of the suite can meet. It held where all of its criteria did, it did not
+hold where one is refuted, or where it says what refutes it and that is met, and else it is undecided. It is pure data
+here, and judged in `initbench.claims`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from pydantic import BaseModel, Field
+
+from initbench.claims.criteria import CRITERIA, AnyCriterion
+from initbench.claims.criterion import STRICT, NonNegative, Selector, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initbench.arguments import Key
+
+_LISTS = ("criteria", "refuted_by")
+
+
+class Claim(BaseModel):
+    """What a paper claims, and what in this suite would hold it up.
+
+    Attributes:
+        id: a short name, such as ``metainit-t1-plain28-metainit-recovers``.
+        claim: one sentence, as the paper means it.
+        source: paper and place.
+        criteria: all must hold.
+        refuted_by: what refutes the claim where it is more than that a criterion fails: it did not hold where any of
+            these is met. A criterion of `criteria` that is refuted then only leaves the claim undecided.
+        caution: what a reader must know: an ambiguity, or how the suite falls short of the paper.
+    """
+
+    model_config = STRICT
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    claim: Text
+    source: Text
+    criteria: Annotated[list[AnyCriterion], Field(min_length=1)]
+    refuted_by: list[AnyCriterion] = []
+    caution: str = ""
+
+    def all_criteria(self) -> Iterator[tuple[str, int, AnyCriterion]]:
+        """Yield every criterion with the key of its list and its place there."""
+        for key in _LISTS:
+            for place, criterion in enumerate(getattr(self, key)):
+                yield key, place, criterion
+
+
+class PublishedValue(BaseModel):
+    """A number that a paper prints.
+
+    Attributes:
+        what: what the number is, in the paper's words.
+        where: table, figure or section.
+        value: in the unit of `measure`: errors and accuracies are fractions.
+        of: the trials whose mean stands beside it.
+        measure: as of a `Criterion`.
+        spread: that the paper prints beside it; null for none.
+        n: runs behind it; null where the paper does not say.
+        spread_is: what the spread is; null where the paper does not say.
+    """
+
+    model_config = STRICT
+
+    what: Text
+    where: Text
+    value: float
+    of: Selector
+    measure: Text = "outcome"
+    spread: NonNegative | None = None
+    n: Annotated[int, Field(ge=1)] | None = None
+    spread_is: Literal["standard_deviation", "standard_error"] | None = None
+
+
+class Published(BaseModel):
+    """The numbers of a paper that a suite's own stand beside.
+
+    Attributes:
+        source: the paper.
+        differs: what is not as in the paper, in one sentence; empty where the conditions are the paper's, so that the
+            difference of the numbers means something.
+        numbers: one by one.
+    """
+
+    model_config = STRICT
+
+    source: Text
+    differs: str = ""
+    numbers: Annotated[list[PublishedValue], Field(min_length=1)]
+
+
+_JUDGED = {kind: criterion for criterion in CRITERIA for kind in get_args(criterion.model_fields["judge"].annotation)}
+
+
+def key_as_written(key: Key) -> Key:
+    """Return a key of ``claims`` without the kind that validation puts behind a criterion's index."""
+    inside = key[:1] == ("claims",) and len(key) > 4 and key[2] in _LISTS and key[4] in _JUDGED
+    return (*key[:4], *key[5:]) if inside else key
+
+
+def keys_at(key: Key) -> list[str]:
+    """Return the keys that are valid beside a key of ``claims`` or ``published``; none for another section."""
+    names: tuple[type[BaseModel], ...] = ()
+    if key[0] == "published":
+        names = (PublishedValue,) if key[1] == "numbers" else (Published,)
+    elif key[0] == "claims":
+        names = CRITERIA if len(key) > 4 and key[2] in _LISTS else (Claim,)
+    return list(dict.fromkeys(field for model in names for field in model.model_fields))

@@ -1,0 +1,140 @@
+"""Conditions on trials: the ``when`` of a rule, an ``exclude``, and ``--only`` on the command line.
+
+Bare keys are ``architecture``, ``initializer``, ``dataset`` (names), ``scheme``, ``seed`` and the architecture's
+arguments; others are dotted: ``initializer.steps``, ``recipe.lr``, ``dataset.image_size``, ``initializer.base`` (a
+name) and ``initializer.base.gain``. A list matches any of its values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from initbench.arguments import nearest, show
+from initbench.comparing.labels import is_component
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from initbench.suite.spec import ComponentSpec, TrialDraft
+
+Condition = dict[str, Any]
+_COMPONENTS = ("architecture", "initializer", "dataset")
+
+
+def properties(trial: TrialDraft) -> dict[str, Any]:
+    """Return what conditions on a trial can name, defaults included."""
+    components: dict[str, ComponentSpec] = {kind: getattr(trial, kind) for kind in _COMPONENTS}
+    named = {kind: (component.name, component.arguments) for kind, component in components.items()}
+    return _properties(trial.scheme, trial.seed, named, trial.recipe.plain())
+
+
+def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `properties` does, of a trial's spec as plain data, as a record holds it."""
+    named = {kind: (spec[kind]["name"], spec[kind]["arguments"]) for kind in _COMPONENTS}
+    return _properties(spec["scheme"], spec["seed"], named, spec["recipe"])
+
+
+def _properties(
+    scheme: str, seed: int, components: Mapping[str, tuple[str, Mapping[str, Any]]], recipe: Mapping[str, Any]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"scheme": scheme, "seed": seed}
+    for kind, (name, arguments) in components.items():
+        found[kind] = name
+        found.update(_dotted(kind, arguments))
+    found |= {f"recipe.{name}": value for name, value in recipe.items()}
+    # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
+    return dict(components["architecture"][1]) | found
+
+
+def kind_of(key: str) -> str:
+    """Return what a key of a condition is about: ``recipe`` of ``recipe.lr``, ``architecture`` of ``norm``."""
+    head, dot, _ = key.partition(".")
+    return head if dot or head in {*_COMPONENTS, "seed"} else "architecture"
+
+
+def _dotted(above: str, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in arguments.items():
+        if is_component(value):
+            yield f"{above}.{name}", value["name"]
+            yield from _dotted(f"{above}.{name}", value["arguments"])
+        else:
+            yield f"{above}.{name}", value
+
+
+class Matcher:
+    """One condition, and what became of it over all trials.
+
+    Args:
+        condition: key → value, or list of values.
+    """
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self.ever = False
+
+    def __call__(self, found: Mapping[str, Any]) -> bool:
+        """Return whether a trial with these `properties` meets every key of the condition."""
+        met = all(
+            key in found and any(_equal(value, found[key]) for value in _values(wanted))
+            for key, wanted in self.condition.items()
+        )
+        self.ever = self.ever or met
+        return met
+
+    def problem(self, seen: Seen, changed: Collection[str] = ()) -> tuple[str | None, str] | None:
+        """Return why the condition can never be met, as (key or None, message); None where it was met.
+
+        Args:
+            seen: the properties of all trials.
+            changed: the kinds (see `kind_of`) that the command line has changed: a condition on what they were before
+                is no mistake.
+        """
+        for key, wanted in self.condition.items():
+            others = seen.of(key)
+            if not others:
+                return key, f"is an unknown key{nearest(key, seen.keys())}"
+            if wanted == []:
+                return key, "must not be an empty list: nothing would match"
+            for value in _values(wanted):
+                if kind_of(key) not in changed and not any(_equal(value, other) for other in others):
+                    return key, f"no trial has {show(value)}{_instead(value, others)}"
+        if self.ever or any(kind_of(key) in changed for key in self.condition):
+            return None
+        return None, "no trial meets all of it"
+
+
+class Seen:
+    """Every value of every property of the trials of a suite."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, Any]] = {}
+
+    def add(self, found: Mapping[str, Any]) -> None:
+        """Take in the `properties` of one trial."""
+        for key, value in found.items():
+            self._values.setdefault(key, {}).setdefault(repr(value), value)
+
+    def keys(self) -> list[str]:
+        """Return every key, sorted."""
+        return sorted(self._values)
+
+    def of(self, key: str) -> list[Any]:
+        """Return the values of one key, none where no trial has it."""
+        return list(self._values.get(key, {}).values())
+
+
+def _values(wanted: Any) -> list[Any]:
+    return wanted if isinstance(wanted, list) else [wanted]
+
+
+def _equal(wanted: Any, found: Any) -> bool:
+    found = list(found) if isinstance(found, tuple) else found
+    return bool(isinstance(wanted, bool) == isinstance(found, bool) and wanted == found)
+
+
+def _instead(value: Any, others: list[Any]) -> str:
+    if isinstance(value, str):
+        return nearest(value, [other for other in others if isinstance(other, str)])
+    ordered = sorted(others, key=lambda other: other if isinstance(other, int | float) else math.inf)
+    return f" (valid: {', '.join(map(show, ordered[:20]))})"

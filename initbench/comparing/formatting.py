@@ -1,0 +1,104 @@
+"""Numbers as a reader wants them; an en dash stands where there is none."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def percent(fraction: float) -> str:
+    """Return a share of 1, such as a rate: ``3.06 %``. What is a metric's is written by it (`Metric.text`)."""
+    return "–" if math.isnan(fraction) else f"{100 * fraction:.2f}\N{NO-BREAK SPACE}%"
+
+
+def capitalized(text: str) -> str:
+    """Return a text with a capital letter at its beginning, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def quotient(value: float) -> str:
+    """Return a gradient quotient with three significant digits."""
+    if math.isinf(value):
+        return "∞"
+    return "–" if math.isnan(value) else f"{value:#.3g}".rstrip(".")
+
+
+def count(value: float) -> str:
+    """Return a number rounded to a whole one, with its thousands separated."""
+    return "–" if math.isnan(value) else f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as ``8.30 s`` or, from 100 on, ``2.5 min``."""
+    if math.isnan(seconds):
+        return "–"
+    return f"{seconds:.2f}\N{NO-BREAK SPACE}s" if seconds < 100 else f"{seconds / 60:.1f}\N{NO-BREAK SPACE}min"
+
+
+def points(fraction: float) -> str:
+    """Return a difference of two fractions in percentage points, with its sign: ``+1.30``."""
+    if math.isinf(fraction):
+        return "∞" if fraction > 0 else "-∞"
+    return "–" if math.isnan(fraction) else f"{100 * fraction:+.2f}"
+
+
+def steps(value: float) -> str:
+    """Return a number of training steps, in words where it is +∞ or a part of one step."""
+    if math.isinf(value):
+        return "not reached"
+    return "less than 1" if 0 < value < 1 else count(value)
+
+
+def coefficient(value: float) -> str:
+    """Return a correlation with its sign and two digits."""
+    return "–" if math.isnan(value) else f"{value:+.2f}"
+
+
+def share(value: float) -> str:
+    """Return a share of 1 with two digits."""
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def probability(value: float) -> str:
+    """Return a p-value with two significant digits."""
+    return "–" if math.isnan(value) else f"{value:.2g}"
+
+
+def text(value: object) -> str:
+    """Return text as it is, an en dash for what is missing."""
+    return "–" if value is None or value != value or value == "" else str(value)  # noqa: PLR0124  # NaN alone
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 seed`` or ``3 seeds``."""
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Return a sort key by which ``depth=16`` stands before ``depth=100``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "percent": percent,
+    "capitalized": capitalized,
+    "quotient": quotient,
+    "duration": duration,
+    "count": count,
+    "points": points,
+    "steps": steps,
+    "coefficient": coefficient,
+    "share": share,
+    "probability": probability,
+    "text": text,
+}
+"""The names under which the pages' templates use them."""

@@ -1,0 +1,68 @@
+"""Calls of the user's model and loss function, whose exceptions become one line that says what they were given."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from initbench.errors import ArgumentError, InitbenchError, InitializationError
+from initbench.models.outputs import tensor_of
+from initbench.plugins import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch import Tensor
+
+    from initbench.batches import Batch, LossFunction
+
+
+def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
+    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization.
+
+    Args:
+        model: the forward pass.
+        batch: inputs, which the model takes, and targets, which `loss_fn` takes with its outputs, or with the
+            ``logits`` of these where they have them (see `tensor_of`).
+        loss_fn: mean loss of a batch from (outputs, targets).
+
+    Raises:
+        InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
+        ArgumentError: `loss_fn` does not return a 0-dim tensor.
+    """
+    inputs, targets = batch
+    with running_on(inputs):
+        outputs = tensor_of(model(inputs))
+    with explained(f"loss_fn fails on outputs {_shown(outputs)}, and targets {_shown(targets)}"):
+        loss = loss_fn(outputs, targets)
+    if not torch.is_tensor(loss) or loss.dim() != 0:
+        got = f"shape {tuple(loss.shape)}" if torch.is_tensor(loss) else type(loss).__name__
+        raise ArgumentError(f"must return a 0-dim tensor, got {got}", "loss_fn")
+    return loss
+
+
+@contextmanager
+def running_on(*inputs: Tensor) -> Iterator[None]:
+    """Make an exception of the model that runs within this an InitializationError that says what it was given."""
+    with explained(f"the model fails on inputs {' and '.join(map(_shown, inputs))}"):
+        yield
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Make an exception of the user's code an InitializationError of one line that begins so, and has it as cause."""
+    try:
+        yield
+    except (InitbenchError, torch.OutOfMemoryError):  # which say what they are, and are looked for by their types
+        raise
+    except Exception as error:
+        raise InitializationError(f"{what}: {type(error).__name__}: {first_line(error)}") from error
+
+
+def _shown(value: Any) -> str:
+    """Return in words what a model or loss function is given or gives."""
+    if torch.is_tensor(value):
+        return f"of shape {tuple(value.shape)} and type {str(value.dtype).removeprefix('torch.')}"
+    return f"of type {type(value).__name__}"

@@ -1,0 +1,112 @@
+"""How a probe orders the treatments of one workload, against how their outcomes order them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from initbench.statistics.intervals import CONFIDENCE
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+MINIMUM_TREATMENTS = 5
+# Variances of Fisher's z of Spearman's ρ and of Kendall's τ (Fieller, Hartley and Pearson, Biometrika 44 (1957)
+# 470-481): 1.06 / (n - 3) and 0.437 / (n - 4).
+SPEARMAN, KENDALL = (1.06, 3), (0.437, 4)
+
+
+def associations(probe: pd.DataFrame, outcome: pd.DataFrame) -> pd.DataFrame:
+    """Return Spearman's ρ and Kendall's τ-b over the treatments of each workload, with 95 % intervals.
+
+    The interval is tanh(arctanh r ± 1.96 σ), σ² = 1.06 / (n - 3) for ρ and 0.437 / (n - 4) for τ (`fisher_interval`).
+    It takes the treatments as a sample, and is wide for few. There is no coefficient below 5 treatments, nor where
+    one side is constant.
+
+    Args:
+        probe: workloads × treatments, NaN where not measured or to be left out, +∞ where too large to be stored.
+        outcome: likewise, +∞ for a diverged cell.
+
+    Returns:
+        One row per workload of `outcome`: ``workload``, ``n`` (treatments with both), ``rho, rho_low, rho_high, tau,
+        tau_low, tau_high``, and ``remark``: why there is no coefficient, else empty.
+    """
+    rows = []
+    for workload, row_x, row_y in zip(outcome.index, *aligned(probe, outcome), strict=True):
+        both = ~np.isnan(row_x)
+        x, y, n = row_x[both], row_y[both], int(both.sum())
+        row: dict[str, object] = {"workload": workload, "n": n}
+        remark = ""
+        if n < MINIMUM_TREATMENTS:
+            remark = f"not enough treatments (n = {n})"
+        elif len(np.unique(x)) == 1 or len(np.unique(y)) == 1:
+            remark = "all values are equal"
+        else:
+            rho, tau = float(stats.spearmanr(x, y).statistic), float(stats.kendalltau(x, y).statistic)
+            row |= {"rho": rho, "tau": tau}
+            row["rho_low"], row["rho_high"] = fisher_interval(rho, n, *SPEARMAN)
+            row["tau_low"], row["tau_high"] = fisher_interval(tau, n, *KENDALL)
+        rows.append(row | {"remark": remark})
+    columns = ["workload", "n", "rho", "rho_low", "rho_high", "tau", "tau_low", "tau_high", "remark"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def aligned(probe: pd.DataFrame, outcome: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return both tables as arrays (workloads × treatments of `outcome`), NaN wherever either lacks a value."""
+    x = probe.reindex(index=outcome.index, columns=outcome.columns).to_numpy(dtype=float)
+    y = outcome.to_numpy(dtype=float)
+    missing = np.isnan(x) | np.isnan(y)
+    return np.where(missing, np.nan, x), np.where(missing, np.nan, y)
+
+
+def fisher_interval(r: float, n: int, factor: float, lost: int) -> tuple[float, float]:
+    """Return tanh(arctanh r ± 1.96 √(factor / (n - lost))), for r of ±1 after `unit_clipped`.
+
+    Args:
+        r: a rank correlation.
+        n: pairs behind it.
+        factor: `SPEARMAN` or `KENDALL`, its first.
+        lost: its second; there is no interval for n ≤ lost.
+    """
+    if n <= lost:
+        return math.nan, math.nan
+    z = float(np.arctanh(unit_clipped(r, n)))
+    half = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * math.sqrt(factor / (n - lost))
+    return math.tanh(z - half), math.tanh(z + half)
+
+
+def unit_clipped(rho: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
+    """Return rank correlations no nearer to ±1 than 6 / (n³ - n), so that Fisher's z is finite.
+
+    It is half the least step of Spearman's ρ: two neighbours exchanged make 1 - 6 · 2 / (n³ - n).
+    """
+    count = np.asarray(n, dtype=float)
+    bound = 1 - 6 / (count**3 - count)
+    clipped: NDArray[np.float64] = np.clip(np.asarray(rho, dtype=float), -bound, bound)
+    return clipped
+
+
+def standardized_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the midranks of each row, centred and of unit length, so that ρ of two rows is their inner product.
+
+    A value that is missing has 0, and a row that is constant is 0 throughout.
+
+    Args:
+        values: shape (..., treatments), NaN where missing; +∞ is the largest.
+    """
+    missing = np.isnan(values)
+    # NaN sorts after +∞ in none of numpy's ranks, so missing values are ranked last by hand and then left out.
+    order = np.where(missing, np.inf, values)
+    least = np.sum(order[..., None, :] < order[..., :, None], axis=-1)
+    equal = np.sum((order[..., None, :] == order[..., :, None]) & ~missing[..., None, :], axis=-1)
+    ranks = np.where(missing, np.nan, least + (equal + 1) / 2)
+    # A row without any value has no mean; its ranks are 0 in the end.
+    count = np.maximum((~missing).sum(axis=-1, keepdims=True), 1)
+    centred = np.where(missing, 0.0, ranks - np.nansum(ranks, axis=-1, keepdims=True) / count)
+    length = np.sqrt(np.sum(centred**2, axis=-1, keepdims=True))
+    standardized: NDArray[np.float64] = np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-9)
+    return standardized

@@ -1,0 +1,166 @@
+"""How often a treatment diverges, and whether a probe tells beforehand which will."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from initbench.statistics.association import aligned
+from initbench.statistics.decisions import is_rejected
+from initbench.statistics.exchange import units
+from initbench.statistics.intervals import Estimate, wilson_estimate
+from initbench.statistics.jackknife import jackknife
+from initbench.statistics.permutation import (
+    PERMUTATIONS,
+    TESTABLE,
+    label_permutations,
+    permuted_statistics,
+    share_as_extreme,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from initbench.statistics.exchange import Parts
+
+
+class DivergenceRate(NamedTuple):
+    """How often a treatment diverges.
+
+    Attributes:
+        workloads: share of its workloads on which one seed or more diverged, with Wilson's interval over workloads. It
+            is larger with more seeds.
+        diverged: number of its trials that diverged; seeds of one workload are not independent trials, so no interval.
+        trials: number of its trials that have a result.
+        comparisons: of how many treatments the intervals hold at once.
+    """
+
+    workloads: Estimate
+    diverged: int
+    trials: int
+    comparisons: int = 1
+
+    @property
+    def diverged_workloads(self) -> int:
+        """Number of its workloads on which one seed or more diverged."""
+        return round(self.workloads.value * self.workloads.n) if self.workloads.n else 0
+
+
+def divergence_rate(
+    cells: pd.DataFrame, treatment: str, comparisons: int = 1, *, trials: pd.DataFrame | None = None
+) -> DivergenceRate:
+    """Return how often a treatment diverges, by the unit of analysis, the workload.
+
+    Args:
+        cells: as from `cells.cells`.
+        treatment: a label in them; one that they lack has no workload.
+        comparisons: of how many treatments the intervals are to hold at once.
+        trials: of these cells, as from `cells.trial_outcomes`; where given, a trial that stands in two workloads is
+            counted once among the trials.
+    """
+    own = cells[cells["treatment"] == treatment]
+    on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own), comparisons)
+    if trials is None:
+        return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()), comparisons)
+    each = trials[trials["treatment"] == treatment].drop_duplicates("trial_id")
+    return DivergenceRate(on, int((each["status"] == "diverged").sum()), len(each), comparisons)
+
+
+class DivergencePrediction(NamedTuple):
+    """A probe against divergence.
+
+    Attributes:
+        auroc: area under the ROC curve, 0.5 for no relation, with an interval over the treatments, which n counts.
+        pvalue: two-sided, of the joint permutation test; NaN where nothing could be rejected.
+        pairs: pairs of a cell that diverged and one of the same workload that did not.
+        reason: why there is no area or no p-value, else empty.
+    """
+
+    auroc: Estimate
+    pvalue: float
+    pairs: int
+    reason: str
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether there is a test; below 5 treatments there is none, and the area says nothing."""
+        return not math.isnan(self.pvalue)
+
+    def foretells(self, pvalue: float | None = None) -> bool:
+        """Return whether the probe tells which cells diverge: the test rejects and the interval agrees.
+
+        Args:
+            pvalue: after a correction for several probes; its own by default.
+        """
+        return is_rejected(self.pvalue if pvalue is None else pvalue, self.auroc, 0.5)
+
+
+def predict_divergence(
+    probe: pd.DataFrame, diverged: pd.DataFrame, *, parts: Parts | None = None, seed: int = 0
+) -> DivergencePrediction:
+    """Return how well a high value of a probe tells the cells that diverged from those that did not.
+
+    The AUROC is P(x⁺ > x⁻) + P(x⁺ = x⁻) / 2 over all pairs of a diverged cell and another *of the same workload*
+    (Hanley and McNeil, Radiology 143 (1982) 29-36, stratified), so that a workload on which everything diverges, and
+    whose values are all high, adds nothing. The labels are permuted jointly, as in `permutation.permutation_test`.
+
+    Args:
+        probe: workloads × treatments, NaN where missing.
+        diverged: likewise, positive for a cell with a diverged seed, 0 for another, NaN where it was not run.
+        parts: as for `permutation.permutation_test`.
+        seed: of the permutations drawn.
+    """
+    x, y = aligned(probe, diverged)
+    used = np.asarray(~np.isnan(x).all(axis=0))
+    exchanged = units(diverged.columns[used], parts)
+    x, positive = x[:, used], np.where(np.isnan(y), np.nan, y > 0)[:, used]
+    width = x.shape[1]
+    ranks = _ranks(x)
+    pairs = int(_pairs(positive))
+    nothing = Estimate(math.nan, math.nan, math.nan, width)
+    if pairs == 0:
+        none = not np.nansum(positive)
+        reason = "no cell diverged" if none else "no workload has both a cell that diverged and one that did not"
+        return DivergencePrediction(nothing, math.nan, 0, reason)
+
+    def area(columns: NDArray[np.intp]) -> float:
+        count = _pairs(positive[:, columns])
+        return float(_rank_sum(_ranks(x[:, columns]), positive[:, columns]) / count) if count else math.nan
+
+    estimate = jackknife(area, width, exchanged[0]).clipped(0, 1)
+    permutations, number = label_permutations(~np.isnan(x), exchanged, seed=seed)
+    if number < TESTABLE:
+        reason = f"{number} permutations of the labels: nothing can be rejected at 5 %"
+        return DivergencePrediction(estimate, math.nan, pairs, reason)
+    # The area is linear in the ranks: a sum over cells of rank times label, less what the labels alone determine.
+    products = np.einsum("aj,ai->ji", np.nan_to_num(ranks), np.nan_to_num(positive))
+    permuted = permuted_statistics(products, permutations)
+    constant = np.nansum(_least_rank_sums(positive))
+    centre = constant + pairs / 2
+    observed = abs(estimate.value - 0.5) * pairs
+    pvalue = share_as_extreme(np.abs(permuted - centre), observed, exhaustive=number <= PERMUTATIONS)
+    return DivergencePrediction(estimate, pvalue, pairs, "")
+
+
+def _ranks(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    ranks: NDArray[np.float64] = stats.rankdata(x, axis=1, nan_policy="omit")
+    return ranks
+
+
+def _pairs(positive: NDArray[np.float64]) -> float:
+    return float(np.sum(np.nansum(positive, axis=1) * np.nansum(1 - positive, axis=1)))
+
+
+def _least_rank_sums(positive: NDArray[np.float64]) -> NDArray[np.float64]:
+    m = np.nansum(positive, axis=1)
+    least: NDArray[np.float64] = m * (m + 1) / 2
+    return least
+
+
+def _rank_sum(ranks: NDArray[np.float64], positive: NDArray[np.float64]) -> float:
+    """Return the number of pairs in which the diverged cell has the higher value, ties as halves (Mann-Whitney's U)."""
+    return float(np.nansum(ranks * positive) - np.sum(_least_rank_sums(positive)))

@@ -1,0 +1,176 @@
+"""What a probe adds to predictors that cost nothing, on architectures that were not seen."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from initbench.statistics.association import aligned
+from initbench.statistics.decisions import is_rejected
+from initbench.statistics.exchange import units
+from initbench.statistics.intervals import Estimate, mean_estimate
+from initbench.statistics.permutation import TESTABLE, label_permutations, share_as_extreme
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from initbench.statistics.exchange import Parts
+
+PERMUTATIONS = 999
+MINIMUM_ARCHITECTURES = 3
+
+
+class Gain(NamedTuple):
+    """What a probe adds to trivial predictors, leaving one architecture out at a time.
+
+    Attributes:
+        without: mean absolute error of the predicted rank (0 best, 1 worst of all cells) by the trivial predictors.
+        with_probe: with the probe as well.
+        gain: without - with_probe, mean over architectures with Student's interval over them, which n counts; below 0
+            where the probe makes it worse.
+        pvalue: one-sided, of joint permutations; NaN where nothing could be rejected.
+        predictors: the trivial ones that were used: those that vary, and are known wherever probe and outcome are.
+        cells: number of cells.
+        reason: why there is no gain or no p-value, else empty.
+    """
+
+    without: float
+    with_probe: float
+    gain: Estimate
+    pvalue: float
+    predictors: list[str]
+    cells: int
+    reason: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a gain."""
+        return not math.isnan(self.without)
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether there is a test."""
+        return not math.isnan(self.pvalue)
+
+    @property
+    def has_too_few_architectures(self) -> bool:
+        """Whether there is none because one is left out at a time, and there are too few."""
+        return self.gain.n < MINIMUM_ARCHITECTURES
+
+    def adds(self, pvalue: float | None = None) -> bool:
+        """Return whether the probe adds anything: the test rejects, and the interval agrees.
+
+        Args:
+            pvalue: after a correction for several probes; its own by default.
+        """
+        own = self.pvalue if pvalue is None else pvalue
+        return is_rejected(own, self.gain) and self.gain.value > 0
+
+
+def gain(
+    probe: pd.DataFrame,
+    outcome: pd.DataFrame,
+    trivial: Mapping[str, pd.DataFrame],
+    *,
+    architectures: Mapping[str, str] | None = None,
+    parts: Parts | None = None,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> Gain:
+    """Return by how much a probe improves the prediction of outcomes on an architecture that was left out.
+
+    Everything is ranked over all cells and scaled to 0 … 1, so that +∞ is no exception: y the outcome, Z the trivial
+    predictors and a constant, x the probe. For each architecture a least-squares fit of y on Z, and one on Z and x, to
+    the cells of the *other* architectures predict its cells; both predictions are clipped to 0 … 1. The gain is the
+    difference of their mean absolute errors.
+
+    Its p-value: x is replaced by what Z leaves of it over all cells, and the treatments' labels of these residuals
+    are permuted jointly over workloads (the method that Winkler et al., NeuroImage 92 (2014) 381-397, name after
+    Smith), the whole validation repeated each time. What the probe owes to the trivial predictors is in no permutation
+    and can earn it nothing.
+
+    Args:
+        probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
+        outcome: likewise, +∞ for a diverged cell.
+        trivial: likewise, by name: parameter count, depth, loss at initialization, ...
+        architectures: workload → what is left out together with it; by default each workload by itself.
+        parts: as for `permutation.permutation_test`.
+        permutations: the most that are tried: all where there are no more, else as many random ones.
+        seed: of the permutations drawn.
+    """
+    x, y = aligned(probe, outcome)
+    known: NDArray[np.bool_] = ~np.isnan(x)
+    every = {name: aligned(values, outcome)[0] for name, values in trivial.items()}
+    every = {name: values for name, values in every.items() if not np.isnan(values[known]).any()}
+    predictors = [name for name, values in every.items() if len(np.unique(values[known])) > 1]
+    folds = pd.factorize(
+        np.array([(architectures or {}).get(workload, workload) for workload in outcome.index], dtype=object)
+    )[0]
+    fold, cells = folds[np.nonzero(known)[0]], int(known.sum())
+    each = np.unique(fold, return_counts=True)[1]
+    left_out, least = len(each), cells - int(each.max(initial=0))
+
+    def nothing(reason: str) -> Gain:
+        none = Estimate(math.nan, math.nan, math.nan, left_out)
+        return Gain(math.nan, math.nan, none, math.nan, predictors, cells, reason)
+
+    if left_out < MINIMUM_ARCHITECTURES:
+        return nothing(f"{left_out} architecture{'s' if left_out != 1 else ''}; one is left out at a time, from 3 on")
+    if least < 2 * (len(predictors) + 2):
+        needed = 2 * (len(predictors) + 2)
+        return nothing(f"{least} cells to fit {len(predictors) + 2} coefficients to; {needed} would do")
+    z = np.column_stack([np.ones(cells), *(_unit_ranks(every[name][known]) for name in predictors)])
+    target = _unit_ranks(y[known])
+    residual = np.full(known.shape, np.nan)
+    ranked = _unit_ranks(x[known])
+    residual[known] = ranked - z @ (np.linalg.pinv(z) @ ranked)
+    without, with_probe = _validated(z, residual[known][None, :], target, fold)
+    estimate = mean_estimate(without - with_probe[0])
+    labels, number = label_permutations(known, units(outcome.columns, parts), seed=seed, draws=permutations)
+    result = Gain(float(without.mean()), float(with_probe.mean()), estimate, math.nan, predictors, cells, "")
+    if number < TESTABLE:
+        return result._replace(reason=f"{number} permutations of the labels: nothing can be rejected at 5 %")
+    permuted = residual[:, labels].transpose(1, 0, 2)[:, known]
+    _, errors = _validated(z, permuted, target, fold)
+    gains = (without - errors).mean(axis=1)
+    return result._replace(pvalue=share_as_extreme(gains, estimate.value, exhaustive=number <= permutations))
+
+
+def _unit_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    ranks: NDArray[np.float64] = (stats.rankdata(values) - 1) / max(len(values) - 1, 1)
+    return ranks
+
+
+def _validated(
+    z: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64], fold: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean absolute errors of each left-out fold, (folds,) without x and (number, folds) with.
+
+    A fit on Z and x is the fit on Z, plus b times what Z leaves of x (Frisch, Waugh and Lovell): one pseudo-inverse per
+    fold serves all candidates.
+
+    Args:
+        z: shape (cells, predictors).
+        x: shape (number, cells), the candidates.
+        y: shape (cells,).
+        fold: shape (cells,), the index of each cell's.
+    """
+    without, with_x = [], []
+    for left_out in np.unique(fold):
+        test = fold == left_out
+        train = ~test
+        inverse = np.linalg.pinv(z[train])
+        fitted = z @ (inverse @ y[train])
+        left = x - x[:, train] @ inverse.T @ z.T
+        scale = np.sum(left[:, train] ** 2, axis=1)
+        slope = left[:, train] @ (y - fitted)[train] / np.where(scale > 1e-12, scale, np.inf)
+        added = fitted[test] + slope[:, None] * left[:, test]
+        without.append(np.abs(np.clip(fitted[test], 0, 1) - y[test]).mean())
+        with_x.append(np.abs(np.clip(added, 0, 1) - y[test]).mean(axis=1))
+    return np.array(without), np.stack(with_x, axis=1)

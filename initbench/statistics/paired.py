@@ -1,0 +1,211 @@
+"""Two treatments compared where all else is equal: by workload and seed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from initbench.statistics.cells import trial_outcomes
+from initbench.statistics.intervals import Estimate, mean_estimate, share_estimate
+from initbench.statistics.power import number_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from initbench.metric import Metric
+
+
+class PairedComparison(NamedTuple):
+    """A treatment against a reference.
+
+    Attributes:
+        by_workload: one row per workload that has both: ``workload``; ``difference``, ``low``, ``high``: as from
+            `paired_estimate`; ``median``: of the differences, where both diverged 0, where one did ±∞, NaN between
+            −∞ and ∞; ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one or two diverged trials.
+        difference: the mean over workloads of their mean differences; the interval is over workloads, of which these
+            are taken as a sample. None of it where a trial diverged.
+        probability_of_improvement: that a run of the treatment has a lower error than a run of the reference on the
+            same workload, averaged over workloads; the interval is over workloads (`intervals.share_estimate`).
+        comparisons: how many comparisons each kind of interval is to hold for at once.
+    """
+
+    by_workload: pd.DataFrame
+    difference: Estimate
+    probability_of_improvement: Estimate
+    comparisons: int = 1
+
+    @property
+    def workloads(self) -> int:
+        """Number of workloads that have both."""
+        return len(self.by_workload)
+
+    @property
+    def judged(self) -> Estimate:
+        """The difference that is judged: over workloads, or over the seeds of the one where there is one alone."""
+        return self.on(str(self.by_workload["workload"].iloc[0])) if self.workloads == 1 else self.difference
+
+    @property
+    def is_over_seeds(self) -> bool:
+        """Whether n of the difference that is judged counts the seeds of one workload."""
+        return self.workloads == 1
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether there is a mean difference; none where a trial diverged."""
+        return not math.isnan(self.difference.value)
+
+    @property
+    def side(self) -> int:
+        """-1 where the treatment is told to be better, 1 where it is told to be worse, 0 where neither is told.
+
+        By the difference; where a trial diverged, so that there is none, by the probability of improvement.
+        """
+        return self.judged.side() if self.has_mean else -self.probability_of_improvement.side(0.5)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it can be told which of the two is better."""
+        return self.side != 0
+
+    @property
+    def needed(self) -> int | None:
+        """How many workloads (seeds, `is_over_seeds`) find a difference of the size seen with a chance of 80 %.
+
+        None where 10,000 are not enough or there is no interval.
+        """
+        return number_needed(self.judged, self.comparisons)
+
+    def on(self, workload: str) -> Estimate:
+        """Return the difference on one workload, as from `paired_estimate`; n is 0 where it has not both."""
+        for i in np.flatnonzero(self.by_workload["workload"] == workload):
+            value, low, high = (float(self.by_workload[column].iloc[i]) for column in ("difference", "low", "high"))
+            return Estimate(value, low, high, int(self.by_workload["seeds"].iloc[i]))
+        return Estimate(math.nan, math.nan, math.nan, 0)
+
+
+def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
+    """Return a treatment against a reference, on the workloads and seeds where both have a result.
+
+    Two treatments at one seed see the same data in the same order, so their difference is free of that noise. Seeds
+    are replicates within a workload: over workloads each counts once, however many seeds it has.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+        treatment: a label in them.
+        reference: another.
+        comparisons: how many are made: k - 1 where all of k are compared with one that was named beforehand, and
+            k (k - 1) / 2 where that one was picked by the same errors, for then any pair might have come up. All
+            intervals have the level 1 - 5 % / comparisons.
+    """
+    return compare_columns(by_seed(trials, [treatment, reference]), treatment, reference, comparisons)
+
+
+def by_seed(trials: pd.DataFrame, treatments: Collection[str]) -> pd.DataFrame:
+    """Return the oriented outcomes of treatments, workloads and seeds × treatments, NaN where there is no result.
+
+    Args:
+        trials: as from `trials.comparable_trials`.
+        treatments: labels; one that has no trial has no column.
+    """
+    own = trials.loc[trials["treatment"].isin(list(treatments)), ["workload", "seed", "treatment", "oriented"]]
+    own = trial_outcomes(own)
+    return own.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
+
+
+def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
+    """Return what `compare_paired` does; of many pairs this is the quicker way.
+
+    Args:
+        wide: as from `by_seed`, of these treatments and perhaps others.
+        treatment: a label.
+        reference: another.
+        comparisons: as for `compare_paired`.
+    """
+    nothing = np.full(len(wide), math.nan)
+    both = [wide[name].to_numpy() if name in wide else nothing for name in (treatment, reference)]
+    known = ~np.isnan(both[0]) & ~np.isnan(both[1])
+    workloads = wide.index.get_level_values("workload").to_numpy()[known]
+    rows = []
+    for workload in dict.fromkeys(workloads):
+        first, second = (values[known][workloads == workload] for values in both)
+        mean = paired_estimate(first, second, comparisons)
+        rows.append(
+            {
+                "workload": workload,
+                "difference": mean.value,
+                "low": mean.low,
+                "high": mean.high,
+                "median": _median(paired_differences(first, second)),
+                "probability_of_improvement": probability_of_improvement(first, second),
+                "seeds": len(first),
+                "diverged": int((np.isinf(first) | np.isinf(second)).sum()),
+            }
+        )
+    columns = ["workload", "difference", "low", "high", "median", "probability_of_improvement", "seeds", "diverged"]
+    by_workload = pd.DataFrame(rows, columns=columns)
+    return PairedComparison(
+        by_workload,
+        mean_estimate(by_workload["difference"].to_numpy(dtype=float), comparisons),
+        share_estimate(by_workload["probability_of_improvement"].to_numpy(dtype=float), comparisons),
+        comparisons,
+    )
+
+
+def _median(differences: NDArray[np.float64]) -> float:
+    """Return the median; NaN where those in the middle are −∞ and ∞."""
+    with np.errstate(invalid="ignore"):
+        return float(np.median(differences))
+
+
+def in_direction(by_workload: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """Return the rows of a `PairedComparison` of oriented outcomes with differences in the metric's own direction."""
+    if metric.better == "lower":
+        return by_workload
+    # Subtracted from 0, so that a tie is 0 and not -0.
+    ends = {"low": 0.0 - by_workload["high"], "high": 0.0 - by_workload["low"]}
+    return by_workload.assign(difference=0.0 - by_workload["difference"], median=0.0 - by_workload["median"], **ends)
+
+
+def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -> Estimate:
+    """Return the mean over the seeds of one workload of the difference first - second, with Student's interval.
+
+    No interval below 3 seeds, neither mean nor interval where a trial diverged; n counts the seeds.
+
+    Args:
+        first: shape (seeds,), oriented outcomes, +∞ for a diverged trial.
+        second: likewise, at the same seeds.
+        comparisons: how many such intervals are to hold at once, as for `intervals.mean_estimate`.
+
+    Raises:
+        ValueError: they have not the same number of seeds.
+    """
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if x.shape != y.shape:
+        raise ValueError(f"both must have the same seeds, got {len(x)} and {len(y)}")
+    differences = paired_differences(x, y)
+    # Two that diverged are a tie for the median, but no mean.
+    return mean_estimate(np.where(np.isfinite(x) & np.isfinite(y), differences, math.nan), comparisons)
+
+
+def paired_differences(errors: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return errors - reference, shape (n,); two diverged trials (+∞ and +∞) are a tie, 0."""
+    both = np.isinf(errors) & np.isinf(reference)
+    return np.subtract(errors, reference, out=np.zeros(len(errors)), where=~both)
+
+
+def probability_of_improvement(errors: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """Return P(X < Y) + P(X = Y) / 2 over all pairs of a run X of `errors` and a run Y of `reference`.
+
+    It is the Mann-Whitney statistic of the lower error as a fraction (Agarwal et al., arXiv 2108.13264, section 4.3).
+
+    Args:
+        errors: shape (n,), +∞ for a diverged run.
+        reference: shape (m,), likewise.
+    """
+    x, y = errors[:, None], reference[None, :]
+    return float(np.mean((x < y) + 0.5 * (x == y)))

@@ -1,0 +1,225 @@
+"""Whether a probe and the outcome are related at all: treatments' labels permuted jointly over all workloads.
+
+What is peculiar to a treatment shows on every workload, in its outcome and in its probe. Permuting within each
+workload by itself destroys that, takes one coincidence for many, and rejects up to half of all true nulls. Permuting
+whole columns of the table keeps it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from initbench.statistics.association import aligned, standardized_ranks
+from initbench.statistics.decisions import is_rejected
+from initbench.statistics.exchange import units
+from initbench.statistics.power import correlation_treatments
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from initbench.statistics.exchange import Parts
+    from initbench.statistics.intervals import Estimate
+
+PERMUTATIONS = 9999
+TESTABLE = 40  # with fewer even the extreme order and its mirror image, 2 of them, are more than 5 %
+
+
+class PermutationTest(NamedTuple):
+    """A joint permutation test.
+
+    Attributes:
+        statistic: what was observed.
+        pvalue: share of permutations at least as extreme, NaN where nothing could be rejected.
+        permutations: how many different ones there are.
+        treatments: how many can be exchanged with another.
+        workloads: how many workloads took part.
+        reason: why there is no p-value, else empty.
+    """
+
+    statistic: float
+    pvalue: float
+    permutations: int
+    treatments: int
+    workloads: int
+    reason: str
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether there is a test; below 5 treatments there is none, and the statistic says nothing."""
+        return not math.isnan(self.pvalue)
+
+    def tells(self, interval: Estimate, pvalue: float | None = None) -> bool:
+        """Return whether probe and outcome are related: the test rejects and the interval agrees.
+
+        Args:
+            interval: of the statistic, as from `pooled.crossed`.
+            pvalue: after a correction for several probes; its own by default.
+        """
+        return is_rejected(self.pvalue if pvalue is None else pvalue, interval)
+
+    def needed(self, comparisons: int = 1) -> int | None:
+        """Return how many treatments find a statistic of the size seen (`power.correlation_treatments`).
+
+        Args:
+            comparisons: the probes that are corrected for.
+        """
+        return correlation_treatments(self.statistic, comparisons, self.treatments)
+
+
+def permutation_test(
+    probe: pd.DataFrame, outcome: pd.DataFrame, *, parts: Parts | None = None, seed: int = 0
+) -> PermutationTest:
+    """Return the joint permutation test of ρ̄, the mean over workloads of Spearman's ρ over treatments.
+
+    ρ̄ = Σₐ (nₐ - 1) ρₐ / Σₐ (nₐ - 1), where nₐ treatments of workload a have both values; 1 / (n - 1) is the variance
+    of ρ under the null. The p-value is two-sided, the share of permutations π of the treatments' labels with
+    |ρ̄(π)| ≥ |ρ̄|: of all of them up to 7 treatments, else of 9,999 and the observed one (Phipson and Smyth,
+    Stat. Appl. Genet. Mol. Biol. 9 (2010) 39). A treatment is exchanged only with those that have values on the
+    same workloads. With 4 treatments there are 24 permutations, of which the perfect order and its mirror image are
+    8 %: from 5 on something can be rejected.
+
+    Args:
+        probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
+        outcome: likewise, +∞ for a diverged cell.
+        parts: what of a treatment is exchanged, where it has several factors (`exchange`).
+        seed: of the permutations drawn.
+    """
+    x, y, used = telling(*aligned(probe, outcome))
+    ranks_x, ranks_y, weights = scores(x, y)
+    observed = float(np.einsum("ai,ai,a->", ranks_x, ranks_y, weights))
+    permutations, number = label_permutations(~np.isnan(x), units(outcome.columns[used], parts), seed=seed)
+    workloads = int((weights > 0).sum())
+    exchanged = int((permutations != np.arange(x.shape[1])).any(axis=0).sum()) if x.size else 0
+    if workloads == 0:
+        reason = "no workload has 3 treatments with different values"
+        return PermutationTest(math.nan, math.nan, number, exchanged, 0, reason)
+    if number < TESTABLE:
+        reason = f"{number} permutation{'s' if number != 1 else ''} of the labels: nothing can be rejected at 5 %"
+        return PermutationTest(observed, math.nan, number, exchanged, workloads, reason)
+    products = np.einsum("ai,aj,a->ij", ranks_x, ranks_y, weights)
+    permuted = permuted_statistics(products, permutations)
+    pvalue = share_as_extreme(np.abs(permuted), abs(observed), exhaustive=number <= PERMUTATIONS)
+    return PermutationTest(observed, pvalue, number, exchanged, workloads, "")
+
+
+def scores(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the standardized ranks of both, shape (..., workloads, treatments), and weights, (..., workloads).
+
+    The weights are (n - 1) / Σ (n - 1), and 0 for a workload with fewer than 3 treatments or a constant side.
+    """
+    ranks_x, ranks_y = standardized_ranks(x), standardized_ranks(y)
+    count = (~np.isnan(x)).sum(axis=-1)
+    usable = (count >= 3) & ranks_x.any(axis=-1) & ranks_y.any(axis=-1)
+    weights = np.where(usable, count - 1.0, 0.0)
+    total = weights.sum(axis=-1, keepdims=True)
+    return ranks_x, ranks_y, np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+def telling(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return both without the workloads that have no weight in `scores`, and the treatments that are on no other.
+
+    A treatment that only such a workload has is exchanged with nothing, and is none of those that were looked at.
+
+    Args:
+        x: shape (workloads, treatments).
+        y: likewise, NaN where x is.
+
+    Returns:
+        Both, and which treatments are left, (treatments,).
+    """
+    _, _, weights = scores(x, y)
+    x, y = x[weights > 0], y[weights > 0]
+    used = np.asarray(~np.isnan(x).all(axis=0))
+    return x[:, used], y[:, used], used
+
+
+def permuted_statistics(products: NDArray[np.float64], permutations: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return Σᵢ products[π(i), i] for each permutation π: any statistic that is a sum over cells of x times y.
+
+    Args:
+        products: shape (..., treatments, treatments): Σₐ wₐ x[a, j] y[a, i] at [j, i].
+        permutations: shape (number, treatments).
+
+    Returns:
+        Shape (..., number).
+    """
+    total: NDArray[np.float64] = products[..., permutations, np.arange(permutations.shape[1])].sum(axis=-1)
+    return total
+
+
+def share_as_extreme(permuted: NDArray[np.float64], observed: float, *, exhaustive: bool) -> float:
+    """Return the p-value: the share of permutations with at least the observed statistic.
+
+    Where they are drawn, the observed one counts as one of them; where all are there, it is among them.
+    """
+    # Equal statistics are summed in another order: they differ by rounding.
+    count = float(np.sum(permuted >= observed - 1e-9))
+    number = int(permuted.shape[-1])
+    return count / number if exhaustive else (count + 1) / (number + 1)
+
+
+def label_permutations(
+    present: NDArray[np.bool_],
+    exchanged: tuple[NDArray[np.intp], list[str]] | None = None,
+    *,
+    seed: int = 0,
+    draws: int = PERMUTATIONS,
+) -> tuple[NDArray[np.intp], int]:
+    """Return permutations of treatments, shape (number, treatments), and how many different ones there are.
+
+    Only treatments that are present on the same workloads are exchanged; where a part of them is exchanged, all its
+    treatments at once, with those of another that has the same others on the same workloads. All permutations are
+    returned where they are no more than `draws`, else as many random ones.
+
+    Args:
+        present: shape (workloads, treatments).
+        exchanged: as from `exchange.units`; each treatment by itself by default.
+        seed: of the random ones.
+        draws: the most that are returned.
+    """
+    width = present.shape[1]
+    unit, rest = (np.arange(width), [""] * width) if exchanged is None else exchanged
+    columns: list[dict[str, int]] = [{} for _ in range(int(unit.max(initial=-1)) + 1)]
+    for i in range(width):
+        if present[:, i].any():  # one that is nowhere would only multiply the number of permutations
+            columns[unit[i]][rest[i]] = i
+    strata: dict[tuple[tuple[str, bytes], ...], list[int]] = {}
+    for u, own in enumerate(columns):
+        if own:
+            pattern = tuple(sorted((other, present[:, i].tobytes()) for other, i in own.items()))
+            strata.setdefault(pattern, []).append(u)
+    total = math.prod(math.factorial(len(members)) for members in strata.values())
+    workloads = list(strata.values())
+    count = len(columns)
+    if total <= draws:
+        every = np.tile(np.arange(count), (total, 1))
+        orders = itertools.product(*(itertools.permutations(members) for members in workloads))
+        for row, order in zip(every, orders, strict=True):
+            for members, permuted in zip(workloads, order, strict=True):
+                row[members] = permuted
+        return _of_treatments(every, columns, width), total
+    generator = np.random.default_rng(seed)
+    drawn = np.tile(np.arange(count), (draws, 1))
+    for members in workloads:
+        drawn[:, members] = generator.permuted(np.tile(members, (draws, 1)), axis=1)
+    return _of_treatments(drawn, columns, width), total
+
+
+def _of_treatments(permutations: NDArray[np.intp], columns: list[dict[str, int]], width: int) -> NDArray[np.intp]:
+    """Return permutations of treatments, (number, treatments), from those of what is exchanged."""
+    every = np.tile(np.arange(width), (len(permutations), 1))
+    for u, own in enumerate(columns):
+        for other, i in own.items():
+            # What it is exchanged with has the same others; where it is exchanged with nothing, itself.
+            target = np.array([column.get(other, i) for column in columns], dtype=np.intp)
+            every[:, i] = target[permutations[:, u]]
+    return every

@@ -1,0 +1,239 @@
+"""What difference a suite can detect, and how many seeds a difference needs."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from initbench.statistics.association import SPEARMAN
+from initbench.statistics.cells import trial_outcomes
+from initbench.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, values_deviation
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from initbench.statistics.intervals import Estimate
+
+ALPHA = 1 - CONFIDENCE
+POWER = 0.8
+MAXIMUM_SEEDS = 10_000
+
+
+class SeedSpread(NamedTuple):
+    """How much the errors of two treatments on one workload differ from seed to seed.
+
+    Attributes:
+        difference: standard deviation of the paired difference, in fractions of error.
+        degrees_of_freedom: behind it; 0 for a stated one.
+        workloads: of the pilot that it comes from.
+    """
+
+    difference: float
+    degrees_of_freedom: int
+    workloads: int
+
+
+def stated_spread(seed_deviation: float) -> SeedSpread:
+    """Return the spread of the difference of two errors that each have a standard deviation: √2 times that.
+
+    Raises:
+        ValueError: the deviation is not positive.
+    """
+    if not 0 < seed_deviation < math.inf:
+        raise ValueError(f"the seeds' standard deviation must be positive, got {seed_deviation}")
+    return SeedSpread(math.sqrt(2) * seed_deviation, 0, 0)
+
+
+def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
+    """Return the spread of paired differences in a pilot, pooled over its workloads.
+
+    On each workload, over the treatments that finished at all its seeds and the S seeds, the mean over pairs of the
+    variance of their differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by
+    their degrees of freedom (I - 1)(S - 1). Diverged trials have no error: their treatments are left out there.
+
+    Args:
+        trials: as from `comparison.comparable_trials`.
+
+    Returns:
+        NaN with 0 degrees of freedom where no workload has 2 such treatments and 2 seeds.
+    """
+    squares, freedom, workloads = 0.0, 0, 0
+    for _, own in trial_outcomes(trials).groupby("workload", sort=False):
+        wide = own.pivot(index="treatment", columns="seed", values="outcome")  # noqa: PD010  # it refuses duplicates
+        wide = wide.replace(np.inf, np.nan).dropna()
+        rows, columns = wide.shape
+        if min(rows, columns) < 2:
+            continue
+        x = wide.to_numpy(dtype=float)
+        residual = x - x.mean(axis=1, keepdims=True) - x.mean(axis=0) + x.mean()
+        squares += float(np.sum(residual**2))
+        freedom += (rows - 1) * (columns - 1)
+        workloads += 1
+    return SeedSpread(math.sqrt(2 * squares / freedom) if freedom else math.nan, freedom, workloads)
+
+
+def power(difference: float, spread: float, seeds: int, comparisons: int = 1) -> float:
+    """Return the chance that the paired t test of two treatments on one workload finds their difference.
+
+    P(|T| > t), T noncentral with ν = S - 1 degrees of freedom and noncentrality λ = δ √S / s, t = t₁₋α/₂ₘ,ν (Cohen,
+    Statistical Power Analysis (1988), section 2.3), as the mean of Φ(λ - t u) + Φ(-λ - t u) over u = √(χ²ᵥ / ν).
+
+    Args:
+        difference: δ, the true difference of the mean errors, as a fraction.
+        spread: s, the standard deviation of the paired difference, as a fraction.
+        seeds: S, at least 2.
+        comparisons: m; α = 5 % is divided by it, as the hardest step of Holm's procedure does.
+    """
+    if spread == 0:
+        return 1.0 if difference else 0.0
+    freedom, shift = seeds - 1, abs(difference) / spread * math.sqrt(seeds)
+    t = float(stats.t.isf(ALPHA / comparisons / 2, freedom))
+    # Not statsmodels' ttest_power: scipy's noncentral t under it is NaN or 0 for many a λ and ν in use here.
+    u, weights = _quadrature(freedom)
+    return float(np.sum(weights / 2 * (stats.norm.cdf(shift - t * u) + stats.norm.cdf(-shift - t * u))))
+
+
+@lru_cache(maxsize=1024)
+def _quadrature(freedom: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return where the mean over u is taken, and the weights."""
+    nodes, weights = _nodes()
+    return np.sqrt(stats.chi2.ppf((nodes + 1) / 2, freedom) / freedom), weights
+
+
+@cache
+def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    return nodes, weights
+
+
+def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> float:
+    """Return the true difference that is found with a chance of 80 %, as a fraction of error.
+
+    Args:
+        spread: as for `power`.
+        seeds: NaN is returned below 3: there is no interval.
+        comparisons: as for `power`.
+    """
+    from scipy.optimize import brentq
+
+    if seeds < MINIMUM_SEEDS or math.isnan(spread):
+        return math.nan
+    if spread == 0:
+        return 0.0
+    # In units of the spread; the upper end: where the mean is this many standard errors beyond t, it is found surely.
+    quantile = float(stats.t.isf(ALPHA / comparisons / 2, seeds - 1))
+    most = 2 * (quantile + 10) / math.sqrt(seeds)
+    return spread * float(brentq(lambda d: power(d, 1.0, seeds, comparisons) - POWER, 0.0, most))
+
+
+def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int | None:
+    """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %.
+
+    Args:
+        difference: as a fraction of error, not 0.
+        spread: as for `power`.
+        comparisons: as for `power`.
+
+    Returns:
+        The number, or None where 10,000 are not enough or the spread is not known.
+    """
+    if math.isnan(spread) or power(difference, spread, MAXIMUM_SEEDS, comparisons) < POWER:
+        return None
+    low, high = MINIMUM_SEEDS - 1, MAXIMUM_SEEDS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(difference, spread, middle, comparisons) >= POWER else (middle, high)
+    return high
+
+
+def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
+    """Return how many values find a mean of the size seen, at the spread seen, with a chance of 80 %.
+
+    The spread is recovered from the interval, which is a known multiple of it.
+
+    Args:
+        estimate: of `intervals.mean_estimate`, not clipped: a difference over seeds, or over workloads.
+        comparisons: with which it was made.
+
+    Returns:
+        The number, or None where 10,000 are not enough or there is no interval.
+    """
+    return seeds_needed(estimate.value, values_deviation(estimate, comparisons), comparisons)
+
+
+def friedman_workloads(statistic: float, treatments: int, workloads: int, epsilon: float = 1.0) -> int | None:
+    """Return how many workloads let Friedman's test find rank differences of the size seen with a chance of 80 %.
+
+    χ² is n times a function of the mean ranks. With n' workloads it is about noncentral χ² with k - 1 degrees of
+    freedom and λ = n' (χ² - (k - 1)) / n: k - 1 is what equal treatments have in the mean. The limit is that of the
+    test as `ranks.compare_ranks` corrects it.
+
+    Args:
+        statistic: χ².
+        treatments: k.
+        workloads: n, which did not find it: the answer is more.
+        epsilon: Box's ε.
+
+    Returns:
+        The number, or None where χ² is no more than k - 1 or 10,000 are not enough.
+    """
+    freedom = treatments - 1
+    effect = (statistic - freedom) / workloads
+    if effect <= 0:
+        return None
+    limit = max(float(stats.chi2.isf(ALPHA, epsilon * freedom)) / epsilon, float(stats.chi2.isf(ALPHA, freedom)))
+
+    def found(number: int) -> bool:
+        return float(stats.ncx2.sf(limit, freedom, number * effect)) >= POWER
+
+    if not found(MAXIMUM_SEEDS):
+        return None
+    low, high = workloads, MAXIMUM_SEEDS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
+def detectable_correlation(treatments: int) -> float:
+    """Return the ρ between a probe and the outcome that is found with a chance of 80 %, if all workloads say the same.
+
+    tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n treatments. It is the worst case: where what is peculiar to an
+    treatment is shared by all workloads, more workloads add nothing, only more treatments do.
+
+    Args:
+        treatments: n; NaN below 5, where nothing can be rejected.
+    """
+    if treatments < 5:
+        return math.nan
+    factor, lost = SPEARMAN
+    quantiles = float(stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER))
+    return math.tanh(quantiles * math.sqrt(factor / (treatments - lost)))
+
+
+def correlation_treatments(rho: float, comparisons: int = 1, more_than: int = 4) -> int | None:
+    """Return how many treatments find a ρ with a chance of 80 %, if all workloads say the same: 3 + 1.06 (z / Z)².
+
+    z = z₁₋α/₂ₘ + z₀.₈ and Z = arctanh |ρ|; with m = 1 the inverse of `detectable_correlation`. At least as many as are
+    needed for a perfect order, and its mirror image, to be less than α / m of the k! orders.
+
+    Args:
+        rho: a rank correlation.
+        comparisons: m, the probes that are corrected for.
+        more_than: so many did not find it.
+
+    Returns:
+        The number, or None where 10,000 are not enough.
+    """
+    factor, lost = SPEARMAN
+    quantiles = float(stats.norm.isf(ALPHA / 2 / comparisons) + stats.norm.ppf(POWER))
+    needed = lost if abs(rho) >= 1 else lost + factor * (quantiles / math.atanh(abs(rho))) ** 2 if rho else math.inf
+    if needed > MAXIMUM_SEEDS:
+        return None
+    least = next(k for k in range(2, 100) if 2 * comparisons / math.factorial(k) < ALPHA)
+    return max(least, more_than + 1, math.ceil(needed))

@@ -1,0 +1,153 @@
+"""What it costs to choose a treatment by a probe."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from initbench.statistics.association import aligned
+from initbench.statistics.intervals import Estimate, mean_estimate, share_estimate
+from initbench.statistics.permutation import scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+
+class Selection(NamedTuple):
+    """Choosing k treatments by a probe.
+
+    Attributes:
+        by_workload: one row per workload with more than k treatments: ``workload``, ``regret``, ``regret_at_random``,
+            ``precision``, ``precision_at_random`` (k / n), ``n`` (treatments), ``lower_is_better`` (the direction
+            that was used there).
+        regret: mean over workloads, in fractions of error, with Student's interval over them; +∞ where on some workload
+            every choice may have diverged.
+        regret_at_random: of choosing k at random.
+        precision: mean over workloads (`intervals.share_estimate`).
+        learned: whether the direction was learned on the other workloads.
+    """
+
+    by_workload: pd.DataFrame
+    regret: Estimate
+    regret_at_random: Estimate
+    precision: Estimate
+    learned: bool = False
+
+    @property
+    def diverged(self) -> int:
+        """Number of workloads on which every choice may have diverged."""
+        return int((self.by_workload["regret"] == math.inf).sum())
+
+
+def selection(
+    probe: pd.DataFrame,
+    outcome: pd.DataFrame,
+    k: int = 1,
+    lower_is_better: bool | None = True,
+    architectures: Mapping[str, str] | None = None,
+) -> Selection:
+    """Return precision@k and regret@k of taking the k treatments with the best values of a probe.
+
+    With K the set chosen and o the outcomes of a workload, regret@k = min over K of o - min over all of o: what is lost
+    if only the k chosen are trained and the best of them is kept; precision@k = |K ∩ B| / k with B the k best outcomes.
+    Where the probe or the outcome has ties, both are averaged over all ways to break them. A workload where every
+    treatment diverged is left out: there is no choice to make.
+
+    Args:
+        probe: workloads × treatments, NaN where missing.
+        outcome: likewise, oriented outcomes, +∞ for a diverged cell.
+        k: how many are chosen.
+        lower_is_better: whether a low value of the probe is to be chosen, as for GQ. It is to be said beforehand: found
+            from the same outcomes it would flatter the probe. None for a probe of which that is not known: for each
+            workload it is the sign of Σ (n - 1) ρ over those of *other* architectures, n treatments and Spearman's ρ
+            of each, as in `permutation.permutation_test`. A workload for which that is 0, or that has no others with 3
+            treatments, is left out. The answer is for a further workload and the *same* treatments: what is
+            peculiar to a treatment is known from the others, so that even a probe that means nothing beats a random
+            choice where workloads agree on the treatments (docs/statistics.md).
+        architectures: workload → what is not to tell its direction, as for `gain.gain`.
+
+    Raises:
+        ValueError: k is less than 1.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    values, errors = aligned(probe, outcome)
+    if lower_is_better is None:
+        names = [(architectures or {}).get(workload, workload) for workload in outcome.index]
+        directions = _learned_directions(values, errors, pd.factorize(np.array(names, dtype=object))[0])
+    else:
+        directions = np.full(len(values), 1.0 if lower_is_better else -1.0)
+    rows = []
+    for workload, x, y, direction in zip(outcome.index, directions[:, None] * values, errors, directions, strict=True):
+        known = ~np.isnan(x)
+        n = int(known.sum())
+        if n <= k or not np.isfinite(y[known]).any() or direction == 0:
+            continue
+        chosen = list(_best_sets(x[known], k))
+        best = list(_best_sets(y[known], k))
+        everything = itertools.combinations(range(n), k)
+        rows.append(
+            {
+                "workload": workload,
+                "regret": _mean_regret(y[known], chosen),
+                "regret_at_random": _mean_regret(y[known], everything),
+                "precision": float(np.mean([len(set(a) & set(b)) / k for a in chosen for b in best])),
+                "precision_at_random": k / n,
+                "n": n,
+                "lower_is_better": bool(direction > 0),
+            }
+        )
+    columns = ["workload", "regret", "regret_at_random", "precision", "precision_at_random", "n", "lower_is_better"]
+    by_workload = pd.DataFrame(rows, columns=columns)
+    return Selection(
+        by_workload,
+        _over_workloads(by_workload["regret"]),
+        _over_workloads(by_workload["regret_at_random"]),
+        share_estimate(by_workload["precision"].to_numpy(dtype=float)),
+        lower_is_better is None,
+    )
+
+
+def _learned_directions(
+    x: NDArray[np.float64], y: NDArray[np.float64], architecture: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return for each workload 1 where a low value goes with a low error on the others, -1 where a high one does.
+
+    Args:
+        x: shape (workloads, treatments), the probe.
+        y: likewise, the outcome.
+        architecture: shape (workloads,), its index.
+
+    Returns:
+        Shape (workloads,); 0 where the others do not tell.
+    """
+    ranks_x, ranks_y, weights = scores(x, y)
+    each = weights * np.einsum("ai,ai->a", ranks_x, ranks_y)
+    others = each.sum() - np.bincount(architecture, weights=each)[architecture]
+    # What is 0 differs from it by rounding.
+    return np.where(np.abs(others) < 1e-9, 0.0, np.sign(others))
+
+
+def _over_workloads(regrets: pd.Series[float]) -> Estimate:
+    values = regrets.to_numpy(dtype=float)
+    if np.isinf(values).any():
+        return Estimate(math.inf, math.nan, math.nan, len(values))
+    return mean_estimate(values).clipped(0, math.inf)
+
+
+def _best_sets(values: NDArray[np.float64], k: int) -> Iterable[tuple[int, ...]]:
+    """Return all sets of k indices that hold the k least values, more than one where the k-th is tied."""
+    limit = np.sort(values)[k - 1]
+    sure = tuple(np.flatnonzero(values < limit).tolist())
+    tied = np.flatnonzero(values == limit).tolist()
+    return (sure + rest for rest in itertools.combinations(tied, k - len(sure)))
+
+
+def _mean_regret(errors: NDArray[np.float64], sets: Iterable[tuple[int, ...]]) -> float:
+    return float(np.mean([errors[list(chosen)].min() for chosen in sets]) - errors.min())
