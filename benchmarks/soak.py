@@ -73,7 +73,7 @@ def seconds_of(command: list[str], folder: Path) -> float:
     return timing.seconds(lambda: subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True))
 
 
-def measure(runs: int, quick: bool) -> list[timing.Row]:  # noqa: ARG001  # one run has thousands of trials
+def measure(runs: int, quick: bool) -> list[timing.Row]:  # one run has thousands of trials
     """Return the rows for memory, overhead, report and resume."""
     count, first = (50, 25) if quick else (5_000, 1_000)
     with tempfile.TemporaryDirectory() as name:

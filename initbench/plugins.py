@@ -49,10 +49,10 @@ class _TextLoader(SourceLoader):
     def __init__(self, plugin: PluginFile) -> None:
         self.plugin = plugin
 
-    def get_filename(self, fullname: str) -> str:  # noqa: ARG002  # the protocol of importlib
+    def get_filename(self, fullname: str) -> str:  # the protocol of importlib
         return self.plugin.path
 
-    def get_data(self, path: str | bytes) -> bytes:  # noqa: ARG002  # as above
+    def get_data(self, path: str | bytes) -> bytes:  # as above
         return self.plugin.text.encode()
 
 

@@ -136,5 +136,5 @@ class LeastSquares(Task):
     def constant_predictor(self, targets, outputs):
         return targets.mean().expand(outputs)
 
-    def random_targets(self, outputs, samples, generator):  # noqa: ARG002 - it has one output
+    def random_targets(self, outputs, samples, generator):
         return torch.randn(samples, generator=generator)

@@ -239,7 +239,7 @@ def test_a_task_has_one_primary_metric():
 
 
 def test_what_a_dataset_asks_is_declared_or_described():
-    initbench.register_dataset("fixed", inputs=initbench.Inputs((3,)), outputs=2)(lambda size=1: None)  # noqa: ARG005
+    initbench.register_dataset("fixed", inputs=initbench.Inputs((3,)), outputs=2)(lambda size=1: None)
     traits = DATASETS.get("fixed").traits
     assert traits.describe(size=5) == initbench.Description(initbench.Inputs((3,)), 2)
     assert traits.task == "classification"

@@ -123,7 +123,7 @@ def test_a_long_list_of_valid_names_is_cut():
 
 
 @pytest.fixture
-def family(scratch_registry):  # noqa: ARG001  # which must come first
+def family(scratch_registry):  # which must come first
     @initbench.register_architecture("zoo/*", version=4, members=lambda: ["lion", "tiger"])
     def build(member: str, legs: int = 4, *, outputs=10):
         """An animal."""

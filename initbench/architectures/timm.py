@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
+from torch import nn
 
 from initbench.architectures.blocks import check_rate
 from initbench.architectures.rewrite import put_in

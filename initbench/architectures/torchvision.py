@@ -6,7 +6,7 @@ import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
+from torch import nn
 
 from initbench.architectures.rewrite import put_in
 from initbench.architectures.timm import check_norm_layer

@@ -26,7 +26,7 @@ def describe(
     ],
     plugin: Plugins = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Describe a component: what it is and needs, its arguments, its reference, and how to put it into a suite.
 

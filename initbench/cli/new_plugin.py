@@ -41,7 +41,7 @@ def new_plugin(
         Path | None, typer.Option("--out", help="Folder to write; default: NAME with hyphens.", metavar="DIR")
     ] = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Write a plug-in package: an initializer, its tests, and a suite that compares it with kaiming."""
     package = _package_name(name)

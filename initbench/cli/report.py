@@ -64,7 +64,7 @@ def report(
         ),
     ] = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Write the report of one suite or several: one offline HTML page, with its tables as CSV and its figures as SVG.
 

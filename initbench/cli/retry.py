@@ -38,7 +38,7 @@ def retry(
     plugin: Plugins = None,
     tracking_uri: TrackingUri = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Run again what has no result in a suite's folder, with the suite and the options that lie beside its ledger.
 

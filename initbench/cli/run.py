@@ -59,7 +59,7 @@ def run(
     plugin: Plugins = None,
     tracking_uri: TrackingUri = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Run the trials of a suite that have no result yet, record them, and write the report.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.description import images
 from initbench.data.download import download
 from initbench.data.load import data_root

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from initbench.data.content import Content, listed, readable_content
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.image_tree import find_images, instructions, not_a_folder
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, hold_out_validation, take_first

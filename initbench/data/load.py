@@ -83,7 +83,7 @@ def _load(
     component: Component[DatasetTraits],
     arguments: str,
     device: str,
-    root: Path,  # noqa: ARG001 - part of the key: the same arguments are other files there
+    root: Path,
     content: str | None,
 ) -> Dataset:
     resolved = component.resolve(json.loads(arguments))

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from initbench.data.blocks import BYTES, byte_tokens, check_blocks, pack
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.download import download
 from initbench.data.load import data_root
 from initbench.data.published import read_published

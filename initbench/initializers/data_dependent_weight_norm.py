@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.arguments import check_count
 from initbench.batches import NOT_FINITE, DataKind, is_finite
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.weight_norm import is_weight_normalized
 from initbench.registry import Initializer, register_initializer

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from initbench.arguments import check_positive
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.orthogonal import haar_orthogonal
 from initbench.registry import register_initializer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import required_branches, required_gates, weights_of
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings
 from initbench.registry import register_initializer

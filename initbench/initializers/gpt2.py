@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.distribution import weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, normal, normal_embedding
 from initbench.initializers.transformer_blocks import transformer_blocks

@@ -17,7 +17,7 @@ from initbench.arguments import check_count, check_optional_count, check_positiv
 from initbench.batches import NOT_FINITE, DataKind, is_finite
 from initbench.differentiation.gradients import differentiable_parameters
 from initbench.errors import ArgumentError, InitializationError
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.gradinit_micro_batches import MicroBatchedObjective
 from initbench.initializers.gradinit_objective import Objective
 from initbench.initializers.gradinit_scales import GRADIENT, LOSS, Scales

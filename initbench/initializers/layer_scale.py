@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.initializers.truncated_normal import kept_deviation, truncated_normal
 from initbench.registry import register_initializer

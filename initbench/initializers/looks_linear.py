@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.distribution import WeightLayer, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings

@@ -15,7 +15,7 @@ from torch.nn.modules.conv import _ConvNd
 from initbench.arguments import check_count, check_positive
 from initbench.batches import NOT_FINITE, DataKind, is_finite
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.layerwise import run_visiting
 from initbench.initializers.parameter_writer import embeddings, own_parameter
 from initbench.initializers.weight_normalized import weight_normalized

@@ -18,7 +18,7 @@ from initbench.batches import DataKind, is_finite
 from initbench.differentiation.gradients import differentiable_parameters, loss_gradients
 from initbench.differentiation.micro_batches import losses_of
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.metainit_checks import (
     MOMENTUM,
     PLATEAU_TOLERANCE,

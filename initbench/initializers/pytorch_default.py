@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.parameter_writer import ParameterWriter, normal, own_parameter
 from initbench.registry import register_initializer
 from initbench.structure.kinds import NORM_LAYERS, is_linear, is_linear_inputs_first

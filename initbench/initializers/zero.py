@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.initializers.branches import known_branches, weights_of
-from initbench.initializers.context import Apply  # noqa: TC001 - the registry evaluates the annotations
+from initbench.initializers.context import Apply
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.initializers.weight_normalized import weight_normalized_weights

@@ -18,7 +18,7 @@ from initbench.differentiation.replacement import Replaced
 from initbench.models.batch_norms import batch_norms
 from initbench.models.preservation import forked_rng, preserved
 from initbench.models.user_code import mean_loss
-from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer
 from initbench.registry import register_probe
 

@@ -13,7 +13,7 @@ from initbench.differentiation.gradients import check_parameters, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
 from initbench.models.preservation import forked_rng, preserved
-from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer, Scalar
 from initbench.registry import register_probe
 

@@ -21,7 +21,7 @@ from initbench.differentiation.gradients import (
 )
 from initbench.differentiation.loss import differentiable_loss
 from initbench.models.preservation import forked_rng, preserved
-from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.lanczos import largest, quadrature
 from initbench.probes.measurement import Curve, Measurement, Scalar
 from initbench.registry import register_probe

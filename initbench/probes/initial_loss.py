@@ -11,7 +11,7 @@ from initbench.arguments import check_count
 from initbench.batches import DataKind, move, reference_parameter
 from initbench.models.preservation import forked_rng, preserved
 from initbench.models.user_code import mean_loss
-from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Scalar
 from initbench.registry import register_probe
 

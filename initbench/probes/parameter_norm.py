@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from initbench.batches import reference_parameter
-from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer, Scalar
 from initbench.registry import register_probe
 
@@ -15,7 +15,7 @@ from initbench.registry import register_probe
 def parameter_norm() -> Measure:
     """L2 norm of all parameters, and beside it ``per_layer``, the norm of each."""
 
-    def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:  # noqa: ARG001 - a probe takes both
+    def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         reference_parameter(model)  # an error where there are no parameters
         named = {name: parameter.detach() for name, parameter in model.named_parameters()}
         norms = torch.stack([torch.linalg.vector_norm(p, dtype=torch.float64) for p in named.values()])

@@ -16,7 +16,7 @@ from initbench.differentiation.gradients import backward
 from initbench.models.preservation import forked_rng, preserved
 from initbench.models.user_code import mean_loss
 from initbench.probes.branch_signals import BranchSignals
-from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer
 from initbench.probes.moments import Moments
 from initbench.registry import register_probe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.batches import reference_parameter
-from initbench.probes.context import Measure, ProbeContext  # noqa: TC001 - the registry evaluates the annotations
+from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer
 from initbench.registry import register_probe
 
@@ -24,7 +24,7 @@ def weight_magnitude() -> Measure:
     The second is the population's, √(mean w² − (mean w)²). Both cost no gradient.
     """
 
-    def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:  # noqa: ARG001 - a probe takes both
+    def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
         reference_parameter(model)  # an error where there are no parameters
         named = {name: parameter.detach().double() for name, parameter in model.named_parameters()}
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn  # noqa: TC002 - the registry evaluates the annotations
+from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
@@ -11,7 +11,7 @@ from initbench.schemes.branch_ends import branch_ends, ended, required_branches
 from initbench.schemes.gates import take_over_gates
 from initbench.schemes.norms import norm_replacements
 from initbench.schemes.replacing import in_order, replace_modules
-from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+from initbench.structure.find import Structure
 from initbench.structure.kinds import is_linear
 
 

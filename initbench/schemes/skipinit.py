@@ -11,7 +11,7 @@ from initbench.schemes.branch_ends import branch_ends, ended, required_branches
 from initbench.schemes.gates import take_over_gates
 from initbench.schemes.norms import norm_replacements
 from initbench.schemes.replacing import replace_modules
-from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+from initbench.structure.find import Structure
 
 
 @register_scheme(

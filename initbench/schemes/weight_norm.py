@@ -15,7 +15,7 @@ from initbench.schemes.attention import attention_layers
 from initbench.schemes.biases import add_biases
 from initbench.schemes.norms import norm_replacements
 from initbench.schemes.replacing import replace_modules
-from initbench.structure.find import Structure  # noqa: TC001 - the registry evaluates the annotations
+from initbench.structure.find import Structure
 from initbench.structure.kinds import is_linear, is_linear_inputs_first
 
 

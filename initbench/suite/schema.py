@@ -37,7 +37,7 @@ _ONE_OR_SEVERAL = {"dataset", "compare"}
 def _name_alone(value: Any) -> Any:
     """Read ``kaiming`` as ``{name: kaiming}``."""
     if not isinstance(value, str | dict | Entry):
-        raise ValueError(f"must be a name or a mapping {{name: ...}}, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
+        raise ValueError(f"must be a name or a mapping {{name: ...}}, got {show(value)}")  # pydantic's protocol
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -49,7 +49,7 @@ def _listed(value: Any) -> Any:
 def _factors(value: Any) -> Any:
     """Read one factor as a list of it."""
     if not isinstance(value, str | list):
-        raise ValueError(f"must be a factor or a list of factors, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
+        raise ValueError(f"must be a factor or a list of factors, got {show(value)}")  # pydantic's protocol
     return _listed(value)
 
 
@@ -69,7 +69,7 @@ def _counted(value: Any) -> Any:
             raise ValueError(f"must be at least 1 and at most {_MOST_SEEDS}, got {value}")
         return list(range(value))
     if not isinstance(value, list):
-        raise ValueError(f"must be a number of seeds or a list of integers, got {show(value)}")  # noqa: TRY004  # pydantic's protocol
+        raise ValueError(f"must be a number of seeds or a list of integers, got {show(value)}")  # pydantic's protocol
     return value
 
 

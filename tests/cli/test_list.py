@@ -23,7 +23,7 @@ def run(capsys, monkeypatch, *arguments):
 
 
 @pytest.fixture
-def scratch(scratch_registry):  # noqa: ARG001  # it must be forgotten
+def scratch(scratch_registry):  # it must be forgotten
     @initbench.register_initializer("scratch", version=2)
     def scratch(std: float = 0.5, sizes: tuple[int, ...] = (1, 2)):
         """What it does."""

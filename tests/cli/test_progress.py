@@ -111,7 +111,7 @@ def test_one_trial_is_one():
     assert out.getvalue() == "1 trial to run, 1 has a result already\n"
 
 
-def test_the_display_leaves_the_standard_output_alone(clock):  # noqa: ARG001  # it must not wait
+def test_the_display_leaves_the_standard_output_alone(clock):  # it must not wait
     """It begins while an executor keeps the libraries silent, and ends after that."""
     specs = trials((PLAIN, 0))
     display = Display(Plan(specs, (), 0, ()))

@@ -133,9 +133,9 @@ class TestFolders:
 
 BROKEN = {
     "truncated.png": lambda image: image[: len(image) // 2],
-    "truncated.jpg": lambda image: picture(1, size=(32, 32), kind="JPEG")[:400],  # noqa: ARG005
+    "truncated.jpg": lambda image: picture(1, size=(32, 32), kind="JPEG")[:400],
     "empty.jpg": lambda image: image[:0],
-    "text.PNG": lambda image: b"<html>not found</html>",  # noqa: ARG005
+    "text.PNG": lambda image: b"<html>not found</html>",
     "flipped.png": lambda image: image[:60] + bytes([image[60] ^ 255]) + image[61:],
 }
 

@@ -97,7 +97,7 @@ def test_gaussian_refuses_sizes_below_one(argument):
 
 
 @pytest.fixture
-def numbers(scratch_registry, tmp_path, monkeypatch):  # noqa: ARG001 - it forgets what is registered here
+def numbers(scratch_registry, tmp_path, monkeypatch):
     """A plug-in's dataset: numbers of a file that an argument names; returns the file."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("INITBENCH_DATA", str(tmp_path))

@@ -41,7 +41,7 @@ class Regression(initbench.Task):
         """Return the mean."""
         return targets.double().mean().expand(outputs)
 
-    def random_targets(self, outputs, samples, generator):  # noqa: ARG002 - a model has one output
+    def random_targets(self, outputs, samples, generator):
         """Return standard normal targets."""
         return torch.randn(samples, generator=generator)
 

@@ -192,7 +192,7 @@ class Folders:
             file.write(chance.choice((b"", b"{}", b"\xff")))
         return f"has {other!r} beside it"
 
-    def _record(self, chance, path):  # noqa: ARG002
+    def _record(self, chance, path):
         """Change a record's text where its identity does not tell; nothing but text can lead anywhere."""
         file = self.folder / "trials" / f"{chance.choice(self.trials)}.json"
         if file.is_symlink() or not file.is_file():

@@ -37,7 +37,7 @@ MADE = 2 * (1 + 1 + 3)  # by width: once by itself and once under metainit; read
 
 
 @pytest.fixture
-def made(scratch_registry, monkeypatch):  # noqa: ARG001
+def made(scratch_registry, monkeypatch):
     """The initializations that took place: (initializer, first weight)."""
     calls = []
 

@@ -140,12 +140,12 @@ def test_what_it_refuses():
 def test_what_is_no_scheme():
     with pytest.raises(InitbenchError, match="'standard': the name says that there is no scheme"):
         initbench.register_scheme("standard")
-    initbench.register_scheme("forgets")(lambda model: None)  # noqa: ARG005
+    initbench.register_scheme("forgets")(lambda model: None)
     with pytest.raises(InitbenchError, match=r"^scheme forgets must return a model, returned NoneType$"):
         create_model(**NETWORK, scheme="forgets")
 
     @initbench.register_scheme("breaks")
-    def breaks(model):  # noqa: ARG001
+    def breaks(model):
         raise IndexError("no such layer")
 
     result = planned(architectures=[NETWORK | {"scheme": "breaks"}])
@@ -156,7 +156,7 @@ def test_what_is_no_scheme():
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_an_architecture_builds_the_network_of_a_scheme_itself():
-    initbench.register_scheme("marked")(lambda model: pytest.fail("the architecture states this network"))  # noqa: ARG005
+    initbench.register_scheme("marked")(lambda model: pytest.fail("the architecture states this network"))
     asked = []
 
     @initbench.register_architecture("own", schemes=("marked",))

@@ -21,7 +21,7 @@ def only_reason(**keys):
 def register_initializer(name, **traits):
     @initbench.register_initializer(name, **traits)
     def factory():
-        return lambda model, context: None  # noqa: ARG005
+        return lambda model, context: None
 
 
 def register_architecture(name, build, **traits):
@@ -73,7 +73,7 @@ def test_the_scheme_is_selected_where_the_suite_does_not_say():
     built = []
     register_architecture(
         "two",
-        lambda size, inputs, outputs, scheme: built.append(scheme) or Model(lambda x: x.flatten(1)[:, :outputs]),  # noqa: ARG005
+        lambda size, inputs, outputs, scheme: built.append(scheme) or Model(lambda x: x.flatten(1)[:, :outputs]),
         schemes=("standard", "fixup"),
     )
     tuner = {"name": "metainit", "base": ["needs_fixup", "xavier"]}
@@ -103,7 +103,7 @@ def test_an_architecture_that_refuses_the_shape_is_one_pair_of_a_crossing():
         (lambda x: x.flatten(1)[:, :7], "odd must give outputs of (2, 10) for two samples, gives (2, 7)"),
         (lambda x: [x], "odd must give outputs of (2, 10) for two samples, gives list"),
         (lambda x: x["image"], "odd refuses inputs of 1×8×8: "),
-        (lambda x: 1 // 0, "odd refuses inputs of 1×8×8: integer division or modulo by zero"),  # noqa: ARG005
+        (lambda x: 1 // 0, "odd refuses inputs of 1×8×8: integer division or modulo by zero"),
     ],
 )
 def test_outputs_that_are_no_logits(function, reason):
@@ -200,12 +200,12 @@ class Next(Mean):
 
 
 @pytest.fixture
-def tasks(scratch_registry):  # noqa: ARG001  # it must be forgotten
+def tasks(scratch_registry):  # it must be forgotten
     initbench.register_task("numbers")(Mean)
     initbench.register_task("tokens")(Next)
     initbench.register_dataset("rows", task="numbers", inputs=Inputs((8,)), outputs=1)(lambda: None)
     initbench.register_dataset("words", task="tokens", inputs=Inputs((16,), vocabulary=50), outputs=50)(lambda: None)
-    register_architecture("line", lambda s, i, outputs, _: nn.Linear(i.shape[0], outputs), tasks=("numbers",))  # noqa: ARG005
+    register_architecture("line", lambda s, i, outputs, _: nn.Linear(i.shape[0], outputs), tasks=("numbers",))
     register_architecture(
         "reader",
         lambda _, inputs, outputs, __: nn.Embedding(inputs.vocabulary, outputs),

@@ -135,7 +135,7 @@ def described_without(traits, argument):
 def with_another_argument(factory):
     import inspect
 
-    def grown(*arguments, another=1.0, **keywords):  # noqa: ARG001
+    def grown(*arguments, another=1.0, **keywords):
         return factory(*arguments, **keywords)
 
     signature = inspect.signature(factory, eval_str=True)
@@ -271,8 +271,8 @@ def test_a_component_at_its_default_is_never_left_out(monkeypatch):
 
 def test_all_arguments_of_a_plug_in_stay():
     @initbench.register_initializer("test_identity_mine")
-    def mine(std: float = 0.5, sizes: tuple[int, ...] = (1, 2), base: Initializer = Initializer("kaiming")):  # noqa: ARG001
-        return lambda model, context: None  # noqa: ARG005
+    def mine(std: float = 0.5, sizes: tuple[int, ...] = (1, 2), base: Initializer = Initializer("kaiming")):
+        return lambda model, context: None
 
     found = the_trial(initializers=["test_identity_mine"]).identity["initializer"]
     assert found["arguments"] == {
@@ -290,7 +290,7 @@ def test_all_arguments_of_a_plug_in_stay():
 def images(folder, content):
     """A plug-in's dataset in a folder, which says what it holds."""
 
-    def describe(*, path, size):  # noqa: ARG001
+    def describe(*, path, size):
         return Description(Inputs((1, 8, 8)), 10, content)
 
     @initbench.register_dataset("test_identity_images", describe=describe)

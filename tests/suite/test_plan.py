@@ -125,8 +125,8 @@ def test_a_list_of_a_list_typed_field_is_one_value(recipe, values):
 
 def test_a_list_of_a_list_typed_argument_is_one_value():
     @initbench.register_initializer("test_plan_lists")
-    def factory(scales: tuple[float, ...] = (1.0,), names: list[str] | None = None, gain: float = 1):  # noqa: ARG001
-        return lambda model, context: None  # noqa: ARG005
+    def factory(scales: tuple[float, ...] = (1.0,), names: list[str] | None = None, gain: float = 1):
+        return lambda model, context: None
 
     entry = {"name": "test_plan_lists", "scales": [1, 2], "names": ["a", "b"], "gain": [1, 2]}
     trials = planned(initializers=[entry]).trials
@@ -154,8 +154,8 @@ def test_any_argument_that_is_an_initializer_is_crossed():
     """The core knows them by their type: a plug-in may have two, of any name."""
 
     @initbench.register_initializer("test_plan_two")
-    def factory(first: Initializer = Initializer("xavier"), second: Initializer | None = None):  # noqa: ARG001
-        return lambda model, context: None  # noqa: ARG005
+    def factory(first: Initializer = Initializer("xavier"), second: Initializer | None = None):
+        return lambda model, context: None
 
     entry = {"name": "test_plan_two", "first": {"name": "kaiming", "mode": ["fan_in", "fan_out"]}, "second": "zero"}
     trials = planned(initializers=["test_plan_two", entry]).trials

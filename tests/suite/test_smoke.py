@@ -176,7 +176,7 @@ class Counting(LeastSquares):
 @pytest.mark.parametrize(
     "inputs", [Inputs((5,)), Inputs((2, 8, 12)), Inputs((6,), vocabulary=7)], ids=["rows", "wide images", "tokens"]
 )
-def test_any_task_and_any_shape(inputs, scratch_registry):  # noqa: ARG001  # they must be forgotten
+def test_any_task_and_any_shape(inputs, scratch_registry):  # they must be forgotten
     initbench.register_task("counting")(Counting)
     initbench.register_dataset("counted", task="counting", inputs=inputs, outputs=1)(lambda: None)
 
@@ -198,14 +198,14 @@ def test_any_task_and_any_shape(inputs, scratch_registry):  # noqa: ARG001  # th
     assert is_smoke(trial.model_dump(mode="json"))
 
 
-def test_initializers_that_are_arguments_are_short_too(scratch_registry):  # noqa: ARG001  # they must be forgotten
+def test_initializers_that_are_arguments_are_short_too(scratch_registry):  # they must be forgotten
     @initbench.register_initializer("slow", smoke={"sweeps": 2})
-    def slow(sweeps: int = 100, batch_size: int = 64):  # noqa: ARG001
-        return lambda model, context: None  # noqa: ARG005
+    def slow(sweeps: int = 100, batch_size: int = 64):
+        return lambda model, context: None
 
     @initbench.register_initializer("outer")
-    def outer(inner: Initializer = Initializer("slow")):  # noqa: ARG001
-        return lambda model, context: None  # noqa: ARG005
+    def outer(inner: Initializer = Initializer("slow")):
+        return lambda model, context: None
 
     [trial] = smoke(planned(initializers=["outer"])).trials
     assert trial.initializer.arguments["inner"]["arguments"] == {"sweeps": 2, "batch_size": 8}
@@ -411,7 +411,7 @@ def absent(root: str = "nowhere"):
 
 
 @pytest.mark.slow
-def test_a_dataset_whose_files_are_absent_is_left_out(suite, tmp_path, capsys, monkeypatch):  # noqa: ARG001
+def test_a_dataset_whose_files_are_absent_is_left_out(suite, tmp_path, capsys, monkeypatch):
     """Not planned at full size; where nothing else is left, nothing can run."""
     (tmp_path / "absent.py").write_text(ABSENT)
     options = ("suite.yaml", "--smoke", "--plugin", "absent.py", "--only", "architecture=mlp")
