@@ -4,155 +4,75 @@ The public names are loaded when first used, so that importing the package, or `
 They, `initbench.testing` and `initbench.reporting` are what notebooks and plug-ins may import; all else may change.
 """
 
-from __future__ import annotations
-
+import ast
 import importlib
+import inspect
+import sys
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from initbench.architectures.create import create_model
-    from initbench.architectures.rewrite import rewrite
-    from initbench.architectures.scalars import ScalarMultiplier
-    from initbench.architectures.under_scheme import BranchEnd
-    from initbench.batches import Batch, move, reference_parameter
-    from initbench.data.dataset import Split, Splits
-    from initbench.data.load import data_root
-    from initbench.errors import ArgumentError, DataError, InitbenchError, InitializationError
-    from initbench.initializers.context import Apply, InitializationContext
-    from initbench.initializers.distribution import Distribution, WeightLayer
-    from initbench.initializers.events import Law
-    from initbench.initializers.initialize import initialize
-    from initbench.inputs import Inputs
-    from initbench.metric import Metric
-    from initbench.models.preservation import forked_rng, preserved
-    from initbench.probes.context import Measure, ProbeContext
-    from initbench.probes.gradient_quotient import gradient_quotient
-    from initbench.probes.measurement import Curve, Measurement, PerLayer, Scalar
-    from initbench.registry import (
-        Description,
-        Initializer,
-        register_architecture,
-        register_dataset,
-        register_initializer,
-        register_probe,
-        register_scheme,
-        register_task,
-    )
-    from initbench.reporting.frame import load_results
-    from initbench.schemes.branch_ends import end_branches
-    from initbench.schemes.channel_bias import remove_normalization
-    from initbench.structure.attention import Attention
-    from initbench.structure.find import Structure, find_structure
-    from initbench.structure.layer import Layer
-    from initbench.structure.residual import ResidualBranch
-    from initbench.tasks.task import Task
-    from initbench.training.named_recipes import register_recipe
+if TYPE_CHECKING:  # read by type checkers (`as` says that a name is public), by the documentation and by `_modules`
+    from initbench.architectures.create import create_model as create_model
+    from initbench.architectures.rewrite import rewrite as rewrite
+    from initbench.architectures.scalars import ScalarMultiplier as ScalarMultiplier
+    from initbench.architectures.under_scheme import BranchEnd as BranchEnd
+    from initbench.batches import Batch as Batch
+    from initbench.batches import move as move
+    from initbench.batches import reference_parameter as reference_parameter
+    from initbench.data.dataset import Split as Split
+    from initbench.data.dataset import Splits as Splits
+    from initbench.data.load import data_root as data_root
+    from initbench.errors import ArgumentError as ArgumentError
+    from initbench.errors import DataError as DataError
+    from initbench.errors import InitbenchError as InitbenchError
+    from initbench.errors import InitializationError as InitializationError
+    from initbench.initializers.context import Apply as Apply
+    from initbench.initializers.context import InitializationContext as InitializationContext
+    from initbench.initializers.distribution import Distribution as Distribution
+    from initbench.initializers.distribution import WeightLayer as WeightLayer
+    from initbench.initializers.events import Law as Law
+    from initbench.initializers.initialize import initialize as initialize
+    from initbench.inputs import Inputs as Inputs
+    from initbench.metric import Metric as Metric
+    from initbench.models.preservation import forked_rng as forked_rng
+    from initbench.models.preservation import preserved as preserved
+    from initbench.probes.context import Measure as Measure
+    from initbench.probes.context import ProbeContext as ProbeContext
+    from initbench.probes.gradient_quotient import gradient_quotient as gradient_quotient
+    from initbench.probes.measurement import Curve as Curve
+    from initbench.probes.measurement import Measurement as Measurement
+    from initbench.probes.measurement import PerLayer as PerLayer
+    from initbench.probes.measurement import Scalar as Scalar
+    from initbench.registry import Description as Description
+    from initbench.registry import Initializer as Initializer
+    from initbench.registry import register_architecture as register_architecture
+    from initbench.registry import register_dataset as register_dataset
+    from initbench.registry import register_initializer as register_initializer
+    from initbench.registry import register_probe as register_probe
+    from initbench.registry import register_scheme as register_scheme
+    from initbench.registry import register_task as register_task
+    from initbench.reporting.frame import load_results as load_results
+    from initbench.schemes.branch_ends import end_branches as end_branches
+    from initbench.schemes.channel_bias import remove_normalization as remove_normalization
+    from initbench.structure.attention import Attention as Attention
+    from initbench.structure.find import Structure as Structure
+    from initbench.structure.find import find_structure as find_structure
+    from initbench.structure.layer import Layer as Layer
+    from initbench.structure.residual import ResidualBranch as ResidualBranch
+    from initbench.tasks.task import Task as Task
+    from initbench.training.named_recipes import register_recipe as register_recipe
 
 __version__ = "0.2.0"
 
-_PUBLIC = {
-    "Apply": "initbench.initializers.context",
-    "ArgumentError": "initbench.errors",
-    "Attention": "initbench.structure.attention",
-    "Batch": "initbench.batches",
-    "BranchEnd": "initbench.architectures.under_scheme",
-    "Curve": "initbench.probes.measurement",
-    "DataError": "initbench.errors",
-    "Description": "initbench.registry",
-    "Distribution": "initbench.initializers.distribution",
-    "InitbenchError": "initbench.errors",
-    "InitializationContext": "initbench.initializers.context",
-    "InitializationError": "initbench.errors",
-    "Initializer": "initbench.registry",
-    "Inputs": "initbench.inputs",
-    "Law": "initbench.initializers.events",
-    "Layer": "initbench.structure.layer",
-    "Measure": "initbench.probes.context",
-    "Measurement": "initbench.probes.measurement",
-    "Metric": "initbench.metric",
-    "PerLayer": "initbench.probes.measurement",
-    "ProbeContext": "initbench.probes.context",
-    "ResidualBranch": "initbench.structure.residual",
-    "Scalar": "initbench.probes.measurement",
-    "ScalarMultiplier": "initbench.architectures.scalars",
-    "Split": "initbench.data.dataset",
-    "Splits": "initbench.data.dataset",
-    "Structure": "initbench.structure.find",
-    "Task": "initbench.tasks.task",
-    "WeightLayer": "initbench.initializers.distribution",
-    "create_model": "initbench.architectures.create",
-    "data_root": "initbench.data.load",
-    "end_branches": "initbench.schemes.branch_ends",
-    "find_structure": "initbench.structure.find",
-    "forked_rng": "initbench.models.preservation",
-    "gradient_quotient": "initbench.probes.gradient_quotient",
-    "initialize": "initbench.initializers.initialize",
-    "load_results": "initbench.reporting.frame",
-    "move": "initbench.batches",
-    "preserved": "initbench.models.preservation",
-    "reference_parameter": "initbench.batches",
-    "register_architecture": "initbench.registry",
-    "register_dataset": "initbench.registry",
-    "register_initializer": "initbench.registry",
-    "register_probe": "initbench.registry",
-    "register_recipe": "initbench.training.named_recipes",
-    "register_scheme": "initbench.registry",
-    "register_task": "initbench.registry",
-    "remove_normalization": "initbench.schemes.channel_bias",
-    "rewrite": "initbench.architectures.rewrite",
-}
 
-__all__ = [
-    "Apply",
-    "ArgumentError",
-    "Attention",
-    "Batch",
-    "BranchEnd",
-    "Curve",
-    "DataError",
-    "Description",
-    "Distribution",
-    "InitbenchError",
-    "InitializationContext",
-    "InitializationError",
-    "Initializer",
-    "Inputs",
-    "Law",
-    "Layer",
-    "Measure",
-    "Measurement",
-    "Metric",
-    "PerLayer",
-    "ProbeContext",
-    "ResidualBranch",
-    "Scalar",
-    "ScalarMultiplier",
-    "Split",
-    "Splits",
-    "Structure",
-    "Task",
-    "WeightLayer",
-    "create_model",
-    "data_root",
-    "end_branches",
-    "find_structure",
-    "forked_rng",
-    "gradient_quotient",
-    "initialize",
-    "load_results",
-    "move",
-    "preserved",
-    "reference_parameter",
-    "register_architecture",
-    "register_dataset",
-    "register_initializer",
-    "register_probe",
-    "register_recipe",
-    "register_scheme",
-    "register_task",
-    "remove_normalization",
-    "rewrite",
-]
+def _modules() -> dict[str, str]:
+    """Return the module of each public name, from the imports above: written once, they cannot disagree."""
+    source = ast.parse(inspect.getsource(sys.modules[__name__]))
+    imports = [node for node in ast.walk(source) if isinstance(node, ast.ImportFrom)]
+    return {name.name: str(node.module) for node in imports for name in node.names if name.asname}
+
+
+_PUBLIC = _modules()
+__all__ = list(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:
