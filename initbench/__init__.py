@@ -15,9 +15,6 @@ if TYPE_CHECKING:  # read by type checkers (`as` says that a name is public), by
     from initbench.architectures.rewrite import rewrite as rewrite
     from initbench.architectures.scalars import ScalarMultiplier as ScalarMultiplier
     from initbench.architectures.under_scheme import BranchEnd as BranchEnd
-    from initbench.batches import Batch as Batch
-    from initbench.batches import move as move
-    from initbench.batches import reference_parameter as reference_parameter
     from initbench.data.dataset import Split as Split
     from initbench.data.dataset import Splits as Splits
     from initbench.data.load import data_root as data_root
@@ -29,12 +26,15 @@ if TYPE_CHECKING:  # read by type checkers (`as` says that a name is public), by
     from initbench.initializers.context import InitializationContext as InitializationContext
     from initbench.initializers.distribution import Distribution as Distribution
     from initbench.initializers.distribution import WeightLayer as WeightLayer
-    from initbench.initializers.events import Law as Law
     from initbench.initializers.initialize import initialize as initialize
+    from initbench.initializers.record import Law as Law
     from initbench.inputs import Inputs as Inputs
     from initbench.metric import Metric as Metric
-    from initbench.models.preservation import forked_rng as forked_rng
-    from initbench.models.preservation import preserved as preserved
+    from initbench.models.batches import Batch as Batch
+    from initbench.models.batches import move as move
+    from initbench.models.batches import reference_parameter as reference_parameter
+    from initbench.models.state import forked_rng as forked_rng
+    from initbench.models.state import preserved as preserved
     from initbench.probes.context import Measure as Measure
     from initbench.probes.context import ProbeContext as ProbeContext
     from initbench.probes.gradient_quotient import gradient_quotient as gradient_quotient

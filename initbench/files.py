@@ -10,12 +10,10 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import TextIO
 
 MOST_BYTES = 2**28
 """Of a file that is read whole; a record of 10,000 steps takes a hundredth of it."""

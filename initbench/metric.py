@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 _MINUS_ZERO = re.compile(r"-[0.,]*(e[+-]?\d+)?")
 

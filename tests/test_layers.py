@@ -15,7 +15,7 @@ ROOT = Path(initbench.__file__).parent
 LAYERS = [
     {
         *["errors", "randomness", "arguments", "plugins", "registry", "json_values", "models"],
-        *["batches", "inputs", "metric", "files", "visible_text"],
+        *["inputs", "metric", "files", "visible_text"],
     },
     {"structure"},
     {"architectures", "data", "tasks"},

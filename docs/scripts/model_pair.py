@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 import initbench
 from initbench.errors import InitbenchError
-from initbench.initializers.events import changes
+from initbench.initializers.record import changes
 from initbench.registry import INITIALIZERS
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from torch import nn
 
 from initbench.architectures.rewrite import put_in
 from initbench.arguments import nearest
-from initbench.batches import zero_inputs
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
+from initbench.models.batches import zero_inputs
 from initbench.plugins import first_line
 from initbench.randomness import derive_seed
 from initbench.registry import ARCHITECTURES, STANDARD, scheme_names

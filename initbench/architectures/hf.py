@@ -15,7 +15,7 @@ from initbench.architectures.size import size_of, too_large
 from initbench.arguments import types_of
 from initbench.errors import ArgumentError, UnknownNameError
 from initbench.inputs import Inputs
-from initbench.models.outputs import tensor_of
+from initbench.models.calls import tensor_of
 from initbench.registry import Member, register_architecture
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from initbench.arguments import nearest
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
 from initbench.plugins import first_line
 from initbench.registry import SCHEMES
-from initbench.structure.example import record_run_on_any_input
-from initbench.structure.find import find_structure
+from initbench.structure.find import find_structure, record_run_on_any_input
 from initbench.structure.recording import record_run
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from torch import nn
 
 from initbench.architectures.blocks import check_rate
 from initbench.architectures.rewrite import put_in
-from initbench.batches import zero_inputs
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
+from initbench.models.batches import zero_inputs
 from initbench.registry import register_architecture
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from torch import nn
 from initbench.architectures.rewrite import put_in
 from initbench.architectures.timm import check_norm_layer
 from initbench.arguments import types_of
-from initbench.batches import zero_inputs
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
+from initbench.models.batches import zero_inputs
 from initbench.registry import Member, register_architecture
 
 if TYPE_CHECKING:

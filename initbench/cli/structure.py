@@ -27,7 +27,7 @@ def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] 
     import torch
 
     from initbench.architectures.create import build_model
-    from initbench.batches import zero_inputs
+    from initbench.models.batches import zero_inputs
     from initbench.registry import STANDARD
     from initbench.structure.find import find_structure
 

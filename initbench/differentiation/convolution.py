@@ -9,15 +9,13 @@ Needed while `test_pytorch_differentiates_convolutions_twice_by_other_convolutio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _DIMENSIONS = {torch.conv1d: 1, torch.conv2d: 2, torch.conv3d: 3}
 _backward = torch.ops.aten.convolution_backward

@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
-from initbench.differentiation import batch_norm as batch_normalization
-from initbench.differentiation import (
-    beta_swish,
-    convolution,
-    gelu,
-    hard_sigmoid,
-    instance_norm,
-    layer_norm,
-    weight_norm,
-)
-from initbench.differentiation.attention import math_kernel
-from initbench.differentiation.replacement import Replaced
-from initbench.models.user_code import mean_loss
+from initbench.differentiation import activations, convolution, norms
+from initbench.models.batches import LossFunction
+from initbench.models.calls import mean_loss
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from torch import Tensor
+def math_kernel() -> AbstractContextManager[None]:
+    """Return a context within which attention is computed by the kernel "math", which has derivatives of all orders.
 
-    from initbench.batches import LossFunction
+    PyTorch's fused kernels have a first derivative and no second one. This is PyTorch's own switch:
+    `torch.nn.MultiheadAttention` calls attention from within a function of PyTorch, where nothing can be replaced.
 
-_ALWAYS = (
-    convolution.REPLACEMENTS
-    | beta_swish.REPLACEMENTS
-    | gelu.REPLACEMENTS
-    | hard_sigmoid.REPLACEMENTS
-    | weight_norm.REPLACEMENTS
-)
-_THIRD = layer_norm.REPLACEMENTS | instance_norm.REPLACEMENTS
+    Needed while `test_pytorch_differentiates_fused_attention_once` passes.
+    """
+    kernel: AbstractContextManager[None] = sdpa_kernel(SDPBackend.MATH)
+    return kernel
+
+
+class Replaced(TorchFunctionMode):
+    """Within this context some functions are computed by others.
+
+    It sees each function of PyTorch that the model calls, of whatever layer, also where the model is not ours, and our
+    own functions that say so by `torch.overrides.handle_torch_function`. What a replacement calls is not replaced.
+
+    Args:
+        replacements: function → what is called in its place, with the same arguments.
+    """
+
+    def __init__(self, replacements: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
+        super().__init__()
+        self._replacements = replacements
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, arguments: Any = (), options: Any = None
+    ) -> Any:
+        """Compute a function by its replacement, and one without as it is."""
+        return self._replacements.get(function, function)(*arguments, **(options or {}))
+
+
+_ALWAYS = convolution.REPLACEMENTS | activations.REPLACEMENTS | norms.WEIGHT_NORM
 
 
 def differentiable_loss(
@@ -66,8 +81,6 @@ def differentiable_loss(
         InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
         ArgumentError: `loss_fn` does not return a 0-dim tensor.
     """
-    replacements = _ALWAYS | (batch_normalization.REPLACEMENTS if batch_norm else {})
-    if third:
-        replacements = replacements | _THIRD
+    replacements = _ALWAYS | (norms.BATCH_NORM if batch_norm else {}) | (norms.LAYER_AND_INSTANCE_NORM if third else {})
     with torch.enable_grad(), math_kernel(), Replaced(replacements):
         return mean_loss(model, (inputs, targets), loss_fn)

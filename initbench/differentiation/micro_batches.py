@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,9 @@ from torch import Tensor, nn
 from initbench.arguments import check_count
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
-from initbench.models.batch_norms import batch_norms, uses_batch_statistics
-from initbench.models.outputs import tensor_of
-from initbench.models.preservation import forgetful
-from initbench.models.user_code import mean_loss, running_on
-
-if TYPE_CHECKING:
-    from initbench.batches import Batch, LossFunction
+from initbench.models.batches import Batch, LossFunction
+from initbench.models.calls import mean_loss, running_on, tensor_of
+from initbench.models.state import batch_norms, forgetful, uses_batch_statistics
 
 LossOf = Callable[[Callable[[Tensor], Any]], Tensor]
 """Returns the loss of a batch, or the share of it that is a micro-batch's, for a model's forward pass."""

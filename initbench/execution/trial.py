@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from initbench.batches import Batch
     from initbench.data.dataset import Dataset
     from initbench.execution.shared_networks import SharedNetworks
     from initbench.initializers.record import InitializationRecord
+    from initbench.models.batches import Batch
     from initbench.suite.spec import TrialSpec
     from initbench.training.run import EvaluatedSplit
 

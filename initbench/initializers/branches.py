@@ -1,20 +1,20 @@
-"""The residual branches of a model, as the initializers that need them ask for them."""
+"""The residual branches of a model, their stages, and transformer blocks, as initializers need them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
 
 from initbench.errors import InitializationError
-from initbench.structure.gates import scalar_gate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from torch import nn
-
-    from initbench.initializers.context import InitializationContext
-    from initbench.structure.find import Structure
-    from initbench.structure.residual import ResidualBranch
+from initbench.initializers.context import InitializationContext
+from initbench.initializers.distribution import WeightLayer, weight_layers
+from initbench.structure.find import Structure
+from initbench.structure.residual import ResidualBranch, scalar_gate
 
 
 def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
@@ -68,3 +68,213 @@ def weights_of(model: nn.Module, structure: Structure, layers: Iterable[str]) ->
     for layer in structure.layers:
         if layer.name in names:
             yield model.get_parameter(layer.weight)
+
+
+def stages(model: nn.Module, branches: Sequence[ResidualBranch]) -> list[list[ResidualBranch]]:
+    """Return the branches by stages, in the order in which they are added.
+
+    A stage is a row of branches whose outputs have one shape: the next one starts where the number of channels changes,
+    or with a branch that makes its input smaller. In which modules the blocks stand is of no account: the network of
+    Arpit, Campos & Bengio (2019) has all blocks of its three stages in one.
+
+    Args:
+        model: whose branches they are.
+        branches: in the order in which they are added.
+    """
+    rows: list[list[ResidualBranch]] = []
+    channels: int | None = None
+    for branch in branches:
+        ends = modules_of(model, branch.ends)
+        added = _channels(ends[-1]) if ends else channels
+        if not rows or added != channels or any(map(_shrinks, modules_of(model, _layers(branch)))):
+            rows.append([])
+        rows[-1].append(branch)
+        channels = added
+    return rows
+
+
+def modules_of(model: nn.Module, layers: Iterable[str]) -> list[nn.Module]:
+    """Return the modules of layers given by their names; one that has its name from its weight alone is no module.
+
+    Such are the weights of a mixture of experts in transformers, which stand beside one another in one module.
+    """
+    found = []
+    for name in layers:
+        with suppress(AttributeError):
+            found.append(model.get_submodule(name))
+    return found
+
+
+def _layers(branch: ResidualBranch) -> tuple[str, ...]:
+    return branch.inner + branch.ends
+
+
+def _channels(layer: nn.Module) -> int | None:
+    """Return the number of outputs of a branch's last layer, None where it is none that has a weight of its own."""
+    return next((weight.blocks * weight.outputs for weight in weight_layers(layer)), None)
+
+
+def _shrinks(layer: Any) -> bool:
+    """Return whether a layer's output has fewer positions than its input."""
+    stride = getattr(layer, "stride", 1)
+    return max(stride) > 1 if isinstance(stride, tuple) else stride > 1
+
+
+_NO_BLOCK = (
+    "no transformer block found, which is an attention and a feed-forward part that follows it, a residual branch of "
+    "two layers or more"
+)
+_RULE = "how many feed-forward parts that makes is not known"
+
+
+@dataclass
+class TransformerBlocks:
+    """The transformer blocks of a model.
+
+    Attributes:
+        number: of blocks, that is of feed-forward parts with an attention before them.
+        projections: the last layer of each attention and feed-forward part of a block, by their names, in the order
+            of the blocks.
+    """
+
+    number: int = 0
+    projections: list[str] = field(default_factory=list)
+
+
+def transformer_blocks(model: nn.Module, context: InitializationContext) -> TransformerBlocks:
+    """Return the transformer blocks of a model.
+
+    A feed-forward part is a residual branch without an attention, of two layers or more that map each position for
+    itself: linear layers, or convolutions of size 1, with depthwise convolutions between them. With the attentions that
+    its input comes from, back to the feed-forward part before, it is a block. An attention may be a residual branch or
+    have no shortcut, as in LeViT's halving of the image and in a pooling by attention. A branch that adds an attention
+    and a feed-forward part in one sum, as in GPT-J, is a block too, and one of k attentions at once, with k
+    feed-forward parts, is k blocks. A layer that runs several times counts once.
+
+    Branches that end in a convolution and follow no attention are none: stages of convolutions before the transformer
+    blocks, and inverted bottlenecks between them.
+
+    Args:
+        model: any.
+        context: has the structure.
+
+    Raises:
+        InitializationError: there is no block; a feed-forward part of linear layers follows no attention; a branch is
+            one linear layer, or adds other numbers of layers; or branches or attentions cannot be told.
+    """
+    name, structure = context.record.initializer, context.structure
+    for what, words in (("branches", "the residual branches"), ("attention", "the attentions")):
+        if what in structure.unknown:
+            raise InitializationError(f"{name}: {words} cannot be told: {structure.unknown[what]}")
+    finder = _Finder(model, structure)
+    try:
+        return finder.blocks()
+    except ValueError as error:
+        raise InitializationError(f"{name}: {error}") from error
+
+
+class _Finder:
+    def __init__(self, model: nn.Module, structure: Structure) -> None:
+        self._modules = dict(model.named_modules())
+        self._kinds = {layer.name: layer.kind for layer in structure.layers}
+        self._attending = {layer for attention in structure.attention for layer in attention.output}
+        # Of a branch that is added several times the first one counts.
+        self._branches = list({branch.ends: branch for branch in reversed(structure.branches)}.values())[::-1]
+        self._of_end = {end: branch for branch in reversed(self._branches) for end in branch.ends}
+
+    def blocks(self) -> TransformerBlocks:
+        """Return the blocks.
+
+        Raises:
+            ValueError: see `transformer_blocks`.
+        """
+        blocks, alone = TransformerBlocks(), list[str]()
+        for branch in self._branches:
+            within = self._attentions_beside_others(branch)
+            if within:
+                number, attentions = len(branch.ends) - len(within), [within]
+            elif self._is_feed_forward(branch):
+                number, attentions = len(branch.ends), self._attentions_before(branch)
+            else:
+                if branch.depth == 1 and self._is_of_linear_layers(branch) and not self._attends(branch):
+                    alone.append(f"{branch.ends[0]}.weight is a residual branch of its own: {_RULE}")
+                continue
+            if attentions:
+                # Of one feed-forward part the attentions may be any number, as in a decoder with a cross-attention.
+                if number not in {1, len(attentions[0])} or (within and number != len(within)):
+                    raise ValueError(f"{branch.ends[0]}.weight is one of {len(branch.ends)} ends of a branch: {_RULE}")
+                blocks.number += number
+                blocks.projections += [
+                    name for ends in reversed(attentions) for name in ends if name not in branch.ends
+                ]
+                blocks.projections += branch.ends
+            elif self._is_of_linear_layers(branch) or self._is_behind_attention(branch):
+                alone.append(f"{branch.ends[0]}.weight ends a feed-forward part that no attention was found for")
+        if not blocks.number:
+            raise ValueError(_NO_BLOCK)
+        for problem in alone:
+            raise ValueError(problem)
+        blocks.projections = list(dict.fromkeys(blocks.projections))
+        return blocks
+
+    def _attentions_beside_others(self, branch: ResidualBranch) -> tuple[str, ...]:
+        """Return the attentions' ends of a branch that adds feed-forward parts too, as in GPT-J; else none."""
+        attending = tuple(end for end in branch.ends if end in self._attending)
+        others = [end for end in branch.ends if end not in self._attending]
+        return attending if others and all(map(self._maps_positions, others)) else ()
+
+    def _is_feed_forward(self, branch: ResidualBranch) -> bool:
+        if branch.depth < 2 or self._attends(branch):
+            return False
+        within = all(self._maps_positions(layer) or self._is_depthwise(layer) for layer in branch.inner)
+        return within and all(map(self._maps_positions, branch.ends))
+
+    def _is_of_linear_layers(self, branch: ResidualBranch) -> bool:
+        return all(self._kinds[end] == "linear" for end in branch.ends)
+
+    def _is_behind_attention(self, branch: ResidualBranch) -> bool:
+        """Return whether a branch of layers that all map each position for itself runs after an attention."""
+        ran = itertools.takewhile(lambda layer: layer not in branch.ends, self._kinds)
+        return not self._attending.isdisjoint(ran) and all(map(self._maps_positions, branch.inner))
+
+    def _attends(self, branch: ResidualBranch) -> bool:
+        return not self._attending.isdisjoint([*branch.inner, *branch.ends])
+
+    def _attentions_before(self, branch: ResidualBranch) -> list[tuple[str, ...]]:
+        """Return the ends of the attentions that a branch's input comes from, the last one first.
+
+        The looking for them ends at a feed-forward part; branches that are neither, such as a depthwise convolution
+        between the two, are passed.
+        """
+        found: dict[tuple[str, ...], None] = {}
+        seen: set[str] = set()
+        pending = list(branch.follows)
+        while pending:
+            layer = pending.pop(0)
+            if layer in seen:
+                continue
+            seen.add(layer)
+            before = self._of_end.get(layer)
+            if before is None:
+                if layer in self._attending:  # one without a shortcut
+                    found[(layer,)] = None
+            elif self._attends(before):
+                if not self._attentions_beside_others(before):
+                    found[before.ends] = None
+                    pending += before.follows
+            elif not self._is_feed_forward(before):
+                pending += before.follows
+        return list(found)
+
+    def _maps_positions(self, layer: str) -> bool:
+        """Return whether a layer maps each position for itself."""
+        taps = [size for weight in self._convolution(layer) for size in weight.kernel]
+        return self._kinds[layer] == "linear" or (bool(taps) and max(taps) == 1)
+
+    def _is_depthwise(self, layer: str) -> bool:
+        return any(weight.inputs == 1 for weight in self._convolution(layer))
+
+    def _convolution(self, layer: str) -> list[WeightLayer]:
+        """Return the weight of a convolution; none of another layer, or of one that is no module."""
+        is_module = self._kinds[layer] == "convolution" and layer in self._modules
+        return list(weight_layers(self._modules[layer])) if is_module else []

@@ -1,27 +1,69 @@
-"""What an initializer is given."""
+"""What an initializer is given, and what it changes without saying so."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from initbench import randomness
-from initbench.batches import Batch, DataKind, LossFunction, move, random_batches, reference_parameter, zero_inputs
 from initbench.errors import InitializationError
-from initbench.initializers.stage import Stage
-from initbench.registry import INITIALIZERS
+from initbench.initializers.record import InitializationRecord
+from initbench.inputs import Inputs
+from initbench.models.batches import Batch, LossFunction, move, reference_parameter, zero_inputs
+from initbench.registry import INITIALIZERS, Initializer
+from initbench.registry.traits import DataKind
 from initbench.structure.find import Structure, find_structure
 from initbench.tasks import Task, find_task
 
-if TYPE_CHECKING:
-    from initbench.initializers.record import InitializationRecord
-    from initbench.inputs import Inputs
-    from initbench.registry import Initializer
+
+class Stage:
+    """One initializer at work on a model: what it changed, and whether it said so.
+
+    Args:
+        name: the initializer's.
+        model: the model.
+        record: where it says what it does.
+    """
+
+    def __init__(self, name: str, model: nn.Module, record: InitializationRecord) -> None:
+        self.name, self._model, self._record = name, model, record
+        self._identities = _identities(model)
+        self.begin()
+
+    def begin(self) -> None:
+        """Take what is there now as what it starts from, by its digests: a copy would be as large as the model."""
+        self._before = {name: _digest(parameter) for name, parameter in self._model.named_parameters()}
+        self._said = {name: len(events) for name, events in self._record.tensors.items()}
+
+    def settle(self) -> None:
+        """Record what was changed since without a word.
+
+        Raises:
+            InitializationError: a parameter was added, removed or replaced.
+        """
+        if _identities(self._model) != self._identities:
+            raise InitializationError(
+                f"{self.name} added, removed or replaced a parameter; an initializer only sets values"
+            )
+        for name, parameter in self._model.named_parameters():
+            silent = len(self._record.tensors.get(name, [])) == self._said.get(name, 0)
+            if silent and _digest(parameter) != self._before[name]:
+                self._record.set_by(name, self.name)
+
+
+def _digest(tensor: Tensor) -> bytes:
+    values = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+    return hashlib.sha256(values.numpy().data).digest()
+
+
+def _identities(model: nn.Module) -> dict[str, int]:
+    return {name: id(parameter) for name, parameter in model.named_parameters(remove_duplicate=False)}
+
 
 RealBatches = Iterable[Batch] | Callable[[int], Iterable[Batch]]
 """Batches of the training split, or a function from the number of samples of a batch to them."""
@@ -190,7 +232,7 @@ class InitializationContext:
                 f"{self.record.initializer} draws random batches: give {' and '.join(missing)}, or batches"
             )
         order = randomness.generator(self.seed, "tuner_batches")
-        return "random", random_batches(self.task, random_inputs or self.inputs, self.outputs, batch_size, order)
+        return "random", self.task.random_batches(random_inputs or self.inputs, self.outputs, batch_size, order)
 
 
 Apply = Callable[[nn.Module, InitializationContext], None]

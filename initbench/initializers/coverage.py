@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from torch import nn
 from torch.nn.utils.parametrize import type_before_parametrizations
 
 from initbench.errors import InitializationError
-from initbench.initializers.events import changes, describe
-from initbench.initializers.weight_normalized import weight_normalized
+from initbench.initializers.context import InitializationContext
+from initbench.initializers.parameter_writer import weight_normalized
+from initbench.initializers.record import Coverage, InitializationRecord, changes, describe
 from initbench.structure.kinds import is_weight_layer
-
-if TYPE_CHECKING:
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.record import InitializationRecord
 
 _LEGACY = {
     "weight_v": "legacy weight normalization, which torch.nn.utils.parametrizations.weight_norm replaces",
@@ -28,25 +23,6 @@ _GAINS = ("parametrizations.weight.original0", "weight_g")
 _OTHER_KINDS = (nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.RNNBase, nn.RNNCellBase)
 _WEIGHTS = ("weight", "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
 _NAMED = 3
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Which of a model's weights were set. Counted are trainable weights of layers, each once; g·v/‖v‖ is one.
-
-    Attributes:
-        weights: how many there are.
-        set: how many were drawn, filled, scaled or set in another way.
-        passed_over: those that were not, or that a tuner left out, by their parameters' names, with the reason.
-    """
-
-    weights: int
-    set: int
-    passed_over: dict[str, str] = field(default_factory=dict)
-
-    def in_words(self) -> str:
-        """Return ``19 of 21 weights set``."""
-        return f"{self.set} of {self.weights} weights set"
 
 
 def count_coverage(context: InitializationContext, *, as_built: bool) -> Coverage:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import Tensor, nn
 
 from initbench.arguments import check_count
-from initbench.batches import NOT_FINITE, DataKind, is_finite
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply
-from initbench.initializers.layerwise import run_visiting
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.weight_norm import is_weight_normalized
+from initbench.models.batches import NOT_FINITE, is_finite
+from initbench.models.calls import run_visiting
 from initbench.registry import Initializer, register_initializer
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from initbench.initializers.context import InitializationContext
+from initbench.registry.traits import DataKind
 
 
 @register_initializer(

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
 
 from initbench.arguments import check_positive
-from initbench.initializers.context import Apply
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.orthogonal import haar_orthogonal
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
 
 
 @register_initializer("delta_orthogonal", reference="Xiao et al., ICML 2018, section 3.1, algorithm 1")

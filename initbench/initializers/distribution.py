@@ -12,24 +12,20 @@ parametrization, such as spectral normalization, keeps its parameters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from initbench.arguments import check_positive
+from initbench.initializers.context import InitializationContext
 from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
+from initbench.initializers.record import Law
 from initbench.structure.kinds import NORM_LAYERS, is_linear_inputs_first
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
 
 Shape = Literal["normal", "uniform"]
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
+from torch import Tensor
 
 from initbench.arguments import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer, sample
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from initbench.initializers.events import Law
 
 
 @register_initializer("gaussian", reference="Krizhevsky et al., NeurIPS 2012, section 5")

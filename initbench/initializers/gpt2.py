@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply
+from initbench.initializers.branches import transformer_blocks
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import weight_layers
 from initbench.initializers.parameter_writer import ParameterWriter, normal, normal_embedding
-from initbench.initializers.transformer_blocks import transformer_blocks
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 from initbench.structure.kinds import NORM_LAYERS
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
 
 
 @register_initializer(

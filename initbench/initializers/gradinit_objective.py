@@ -1,20 +1,34 @@
-"""The two objectives of GradInit."""
+"""The two objectives of GradInit, on whole batches and on batches that are in memory one micro-batch at a time.
+
+The loss is a sum over micro-batches, L = Σ Lᵢ, each with its share in it, and so are its derivatives: g = Σ gᵢ, and a
+Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any v that is held constant. Each sum is a *pass* over the micro-batches, which
+holds the graph of one of them at a time. With s(g) the step:
+
+- the gradient norm: ∇‖g‖ = Hu with u = ∂‖g‖/∂g, which is g / ‖g‖₂ or sign(g). One pass for g, one for Hu: in forward
+  and backward passes over the batch 1 + 1 and 1 + 2.
+- the loss after a step: with θ' = θ − η·s(g) and r = ∇L(S̃; θ') / η, where s is a constant, ∇ = r: 1 + 1 for g and
+  1 + 1 for r. Where it is not, ∇ = r − η·H(∂s/∂g)ᵀr, for 1 + 2 more; (∂s/∂g)ᵀr is (r − s⟨s, r⟩) / ‖g‖₂ of
+  s = g / ‖g‖₂, and 0 of sign(g).
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from initbench.differentiation.functional import functional
-from initbench.differentiation.gradients import flatten, loss_gradients
+from initbench.differentiation.gradients import (
+    accumulated,
+    flatten,
+    functional,
+    loss_gradients,
+    unflatten,
+    vector_products,
+)
 from initbench.differentiation.loss import differentiable_loss
-from initbench.models.user_code import mean_loss
-
-if TYPE_CHECKING:
-    from initbench.batches import Batch
-    from initbench.initializers.context import InitializationContext
+from initbench.differentiation.micro_batches import MicroBatch, micro_batches
+from initbench.initializers.context import InitializationContext
+from initbench.models.batches import Batch
+from initbench.models.calls import mean_loss
 
 
 class Objective:
@@ -88,3 +102,102 @@ class Objective:
     def _differentiate(self, value: Tensor, *, create_graph: bool = False) -> list[Tensor | None]:
         self.backward_passes += 1
         return loss_gradients(value, list(self._trainable.values()), create_graph=create_graph)
+
+
+class MicroBatchedObjective(Objective):
+    """The two objectives of whole batches and their derivatives, with one micro-batch in memory.
+
+    Args:
+        model: see `Objective`.
+        trainable: see `Objective`.
+        context: see `Objective`.
+        form: see `Objective`.
+        eta: see `Objective`.
+        micro_batch_size: samples of a micro-batch.
+        second_order: whether the step is differentiated.
+    """
+
+    costs_more = False  # second derivatives are taken in a pass of their own, where they are asked for
+
+    def __init__(
+        self,
+        model: nn.Module,
+        trainable: dict[str, nn.Parameter],
+        context: InitializationContext,
+        form: str,
+        eta: float,
+        micro_batch_size: int,
+        *,
+        second_order: bool,
+    ) -> None:
+        super().__init__(model, trainable, context, form, eta)
+        self._size, self._second_order = micro_batch_size, second_order
+        self._parameters: list[Tensor] = list(trainable.values())
+        self._parts: list[MicroBatch] = []  # of the batch of g
+        self._g = torch.empty(0)
+
+    def gradient(self, batch: Batch, *, differentiable: bool) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim.
+
+        Both are constants; what the two objectives ask of the gradient is that of the last call.
+
+        Args:
+            batch: inputs and targets.
+            differentiable: has no effect.
+
+        Raises:
+            ArgumentError: the loss is not a sum over micro-batches, see `micro_batches`.
+        """
+        del differentiable
+        self._parts = micro_batches(self._model, batch, self._loss_fn, self._size)
+        self._count(1, 1)
+        gradients = accumulated(map(self._gradient_of, self._parts))
+        self._g = flatten(gradients, self._parameters)
+        return {n: g for n, g in zip(self._trainable, gradients, strict=True) if g is not None}, self._norm(self._g)
+
+    def of_gradient_norm(self, norm: Tensor) -> list[Tensor | None]:
+        """Return the derivatives of ‖g‖."""
+        return self._hessian_product(self._g / norm if self._form == "sgd" else self._g.sign())
+
+    def of_loss(self, g: dict[str, Tensor], norm: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor | None]]:
+        """Return L(batch; θ − η·step(g)) / η, 0-dim, and its derivatives.
+
+        Raises:
+            ArgumentError: the loss is not a sum over micro-batches, see `micro_batches`.
+        """
+        with torch.no_grad():
+            moved = self._moved(g, norm)
+        leaves = {name: value.detach().requires_grad_() for name, value in moved.items()}
+        forward = self._forward_with(leaves)
+        self._count(1, 1)
+        value = torch.zeros_like(norm)
+
+        def slopes_of(part: MicroBatch) -> list[Tensor | None]:
+            loss = part.share * mean_loss(forward, part.batch, self._loss_fn) / self._eta
+            value.add_(loss.detach())
+            return loss_gradients(loss, list(leaves.values()), create_graph=False)
+
+        slopes = accumulated(map(slopes_of, micro_batches(self._model, batch, self._loss_fn, self._size)))
+        if self._second_order and self._form == "sgd":
+            r, step = flatten(slopes, self._parameters), self._g / norm
+            slopes = accumulated([slopes, self._hessian_product(-self._eta * (r - step * (step @ r)) / norm)])
+        return value, slopes
+
+    def _hessian_product(self, vector: Tensor) -> list[Tensor | None]:
+        """Return H of the batch of g times a vector, for each parameter."""
+        self._count(1, 2)
+        vectors = unflatten(vector, self._parameters)
+
+        def product_of(part: MicroBatch) -> list[Tensor | None]:
+            loss = part.share * differentiable_loss(self._model, part.inputs, part.targets, self._loss_fn)
+            return vector_products(loss_gradients(loss, self._parameters), vectors, self._parameters)
+
+        return accumulated(map(product_of, self._parts))
+
+    def _gradient_of(self, part: MicroBatch) -> list[Tensor | None]:
+        loss = part.share * mean_loss(self._model, part.batch, self._loss_fn)
+        return loss_gradients(loss, self._parameters, create_graph=False)
+
+    def _count(self, forward: int, backward: int) -> None:
+        self.forward_passes += forward
+        self.backward_passes += backward

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitializationError
-from initbench.initializers.context import InitializationContext, Optimizer
+from initbench.initializers.context import InitializationContext, Optimizer, RealBatches
 from initbench.initializers.coverage import count_coverage
 from initbench.initializers.record import InitializationRecord
 from initbench.inputs import Inputs
-from initbench.models.preservation import forked_rng, preserved
+from initbench.models.batches import Batch, LossFunction
+from initbench.models.state import forked_rng, preserved
 from initbench.registry import INITIALIZERS, reads_optimizer
 from initbench.tasks import find_task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from initbench.batches import Batch, LossFunction
-    from initbench.initializers.context import RealBatches
 
 
 def initialize(

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import weights_of
-from initbench.initializers.context import Apply
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import Distribution, Draw, Shape, WeightLayer, sample, weight_layers
 from initbench.initializers.parameter_writer import embeddings
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
 
 
 @register_initializer("kaiming", reference="He et al., Delving Deep into Rectifiers, ICCV 2015, section 2.2")

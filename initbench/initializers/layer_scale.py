@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+
+from torch import nn
 
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError, InitializationError
 from initbench.initializers.branches import required_branches
-from initbench.initializers.context import Apply
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.parameter_writer import ParameterWriter
 from initbench.initializers.truncated_normal import kept_deviation, truncated_normal
 from initbench.registry import register_initializer
 from initbench.structure.kinds import is_class_attention
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from initbench.initializers.context import InitializationContext
-
 
 _CUT = 2.0
 _LARGEST_STD = 2000.0

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from initbench.initializers.events import Law
 
 
 @register_initializer("lecun", reference="LeCun, Bottou, Orr & Müller, Efficient BackProp, 1998, section 4.6")

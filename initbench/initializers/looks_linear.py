@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import WeightLayer, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
 from initbench.initializers.parameter_writer import ParameterWriter, embeddings
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 from initbench.structure.kinds import NORM_LAYERS
-
-if TYPE_CHECKING:
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
 
 
 @register_initializer(

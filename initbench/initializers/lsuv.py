@@ -6,26 +6,23 @@ Mishkin & Matas, "All you need is a good init", ICLR 2016, Algorithm 1.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from initbench.arguments import check_count, check_positive
-from initbench.batches import NOT_FINITE, DataKind, is_finite
 from initbench.errors import InitializationError
-from initbench.initializers.context import Apply
-from initbench.initializers.layerwise import run_visiting
-from initbench.initializers.parameter_writer import embeddings, own_parameter
-from initbench.initializers.weight_normalized import weight_normalized
+from initbench.initializers.context import Apply, InitializationContext
+from initbench.initializers.parameter_writer import embeddings, own_parameter, weight_normalized
+from initbench.initializers.record import InitializationRecord
+from initbench.models.batches import NOT_FINITE, is_finite
+from initbench.models.calls import run_visiting
 from initbench.registry import Initializer, register_initializer
+from initbench.registry.traits import DataKind
 from initbench.structure.find import find_structure
 from initbench.structure.kinds import is_linear, stores_inputs_first
-
-if TYPE_CHECKING:
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.record import InitializationRecord
 
 
 @register_initializer(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from initbench.errors import InitializationError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NormOptimizer = Literal["signsgd", "adam", "sgd"]
 Parametrization = Literal["norm", "scale"]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from initbench.arguments import check_positive
 from initbench.initializers.distribution import Distribution, WeightLayer
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    from initbench.initializers.events import Law
 
 
 def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from initbench.initializers.context import Apply
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.parameter_writer import ParameterWriter, normal, own_parameter
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 from initbench.structure.kinds import NORM_LAYERS, is_linear, is_linear_inputs_first
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
 
 
 @register_initializer("pytorch_default", reference="torch.nn, reset_parameters of each layer")

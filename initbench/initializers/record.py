@@ -1,19 +1,129 @@
-"""The record of what an initializer did."""
+"""What an initializer did to each parameter: events as plain data, the record of them, and both in words.
+
+An event is a mapping with the key ``event`` and fields of its own; a record and its JSON hold the same:
+
+- ``drawn``: ``law``, and the law's numbers, such as ``std``, ``bound`` or ``gain``.
+- ``filled``: ``value``, that of all entries.
+- ``scaled``: ``factor``, and ``runs`` where it is for the first of several runs of a layer.
+- ``shifted``: ``by``.
+- ``set_to``: ``to``, which values, see `SET_TO`.
+- ``set_by``: ``initializer``, which did not say what it did.
+- ``left``: ``reason``, None if there was nothing to do, see `REASONS`; and ``layer``, which the reason is about.
+- ``tied``: ``to``, the name under which the parameter was set.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from initbench.initializers.events import describe
-from initbench.initializers.summary import summary
+from torch import nn
+
 from initbench.json_values import json_values
 
-if TYPE_CHECKING:
-    from torch import nn
+Event = Mapping[str, Any]
+Law = dict[str, Any]
+"""What values were drawn from: its name as ``law``, and its numbers."""
 
-    from initbench.initializers.coverage import Coverage
-    from initbench.initializers.events import Event
+SET_TO = {
+    "norms": "‖v‖",
+    "inverse_deviations": "1/σ of each channel",
+    "standardizing_shifts": "-μ/σ of each channel",
+}
+REASONS = {
+    "frozen": "untouched: frozen",
+    "unused": "untouched: the loss does not use it",
+    "zero": "not scaled: zero",
+    "zero_gain": "kept: its gain is 0",
+    "frozen_gain": "untouched: its gain is frozen",
+    "frozen_direction": "untouched: its direction is frozen",
+    "no_layer_weight": "not scaled: it is no weight of a convolution or linear layer",
+    "not_proportional": "not scaled: the outputs of {layer} are not proportional to it",
+    "not_called": "not scaled: a function is given it, so that the outputs of {layer} alone are not seen",
+    "not_run": "untouched: {layer} puts out nothing in the forward pass",
+    "shared": "not scaled for {layer}, which shares it",
+}
+"""Why a parameter was left as it is; an initializer may have a reason of its own, in words."""
+
+_LAW_NUMBERS = {
+    "std": "std {:.4g}",
+    "bound": "within ±{:.4g}",
+    "gain": "gain {:g}",
+    "kaiming_factor": "kaiming × {:.4g}",
+    "order": "of order {}",
+    "centre": "even kernel, centre at {}",
+    "padding_row": "row {} is padding and 0",
+}
+
+
+def changes(event: Event) -> bool:
+    """Return whether an event says that the parameter's values were set."""
+    return event["event"] not in {"left", "tied"}
+
+
+def describe(event: Event) -> str:
+    """Return an event in words, such as ``drawn: normal, std 0.1179`` or ``scaled by 0.43``."""
+    match event["event"]:
+        case "drawn":
+            return _drawn(event)
+        case "filled":
+            return ("zeroed" if event["value"] == 0 else f"set to {event['value']:g}") + _as_direction(event)
+        case "scaled":
+            runs = f"; its layer runs {event['runs']} times, this is for the first" if "runs" in event else ""
+            return f"scaled by {event['factor']:.4g}{runs}"
+        case "shifted":
+            return f"shifted by {event['by']:.4g}"
+        case "set_to":
+            zeros = ", 0 where the weight is 0" if event.get("zeros") else ""
+            return f"set to {SET_TO.get(event['to'], event['to'])}{zeros}"
+        case "set_by":
+            return f"set by {event['initializer']}"
+        case "left":
+            if event["reason"] is None:
+                return "untouched"
+            known = REASONS.get(event["reason"])
+            return f"untouched: {event['reason']}" if known is None else known.format(layer=event.get("layer"))
+        case _:
+            return f"tied to {event['to']}"
+
+
+def _drawn(event: Event) -> str:
+    """Return the law and its numbers; those of a plug-in's law under their own names."""
+    parts = [str(event["law"])]
+    for name, value in event.items():
+        if name == "keeps_norm":
+            parts += [] if value else ["more inputs than outputs, norm not kept"]
+        elif name not in {"event", "law", "part", "direction"}:
+            shown = tuple(value) if isinstance(value, list) else value
+            words = f"{name} {shown:.4g}" if isinstance(shown, float) else f"{name} {shown}"
+            parts.append(_LAW_NUMBERS[name].format(shown) if name in _LAW_NUMBERS else words)
+    part = f" as {event['part']}" if "part" in event else ""
+    return f"drawn{part}: {', '.join(parts)}{_as_direction(event)}"
+
+
+def _as_direction(event: Event) -> str:
+    return ", as v" if event.get("direction") else ""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which of a model's weights were set. Counted are trainable weights of layers, each once; g·v/‖v‖ is one.
+
+    Attributes:
+        weights: how many there are.
+        set: how many were drawn, filled, scaled or set in another way.
+        passed_over: those that were not, or that a tuner left out, by their parameters' names, with the reason.
+    """
+
+    weights: int
+    set: int
+    passed_over: dict[str, str] = field(default_factory=dict)
+
+    def in_words(self) -> str:
+        """Return ``19 of 21 weights set``."""
+        return f"{self.set} of {self.weights} weights set"
 
 
 @dataclass
@@ -24,7 +134,7 @@ class InitializationRecord:
         initializer: registered name.
         arguments: all its arguments, as plain data.
         seed: the trial's seed.
-        tensors: what was done to each parameter, in order, see `initbench.initializers.events`.
+        tensors: what was done to each parameter, in order, see `initbench.initializers.record`.
         history: per step of a tuner, its objective and the like.
         conditions: under which a tuner worked.
         coverage: which of the model's weights were set; None until that is known.
@@ -124,3 +234,90 @@ class InitializationRecord:
 
     def __str__(self) -> str:
         return summary(self)
+
+
+_NUMBERS = ("std", "bound", "gain", "kaiming_factor")
+_NAMED = 3
+
+
+def summary(record: InitializationRecord) -> str:
+    """Return a line for each thing that was done: what, to how many parameters, and by how much.
+
+    A parameter that was drawn and then scaled is in both lines. The weights that the initializer passed over come last,
+    with the reason.
+    """
+    rows: dict[tuple[str, str], list[Event]] = {}
+    for events in record.tensors.values():
+        for event in events:
+            if not (event["event"] == "left" and len(events) > 1):  # what was drawn and then left is drawn
+                rows.setdefault(_row(event), []).append(event)
+    width = max((len(str(len(found))) for found in rows.values()), default=0)
+    coverage = record.coverage
+    lines = [f"{record.initializer}, seed {record.seed}" + (f": {coverage.in_words()}" if coverage else "")]
+    lines += [f"  {what:7}  {len(found):{width}}  {_how(what, found)}" for (what, _), found in rows.items()]
+    passed_over = list(coverage.passed_over.items()) if coverage else []
+    lines += [f"  passed over: {name}: {reason}" for name, reason in passed_over[:_NAMED]]
+    if len(passed_over) > _NAMED:
+        lines.append(f"  passed over: {len(passed_over) - _NAMED} more, see record.coverage")
+    return "\n".join(lines)
+
+
+def _row(event: Event) -> tuple[str, str]:
+    """Return what was done, and what keeps events of a kind apart from others of it."""
+    match event["event"]:
+        case "drawn":
+            return "drawn", f"{event['law']} {event.get('part', '')}"
+        case "filled" | "set_to" | "set_by":
+            return "set", ""
+        case other:
+            return other, ""
+
+
+def _how(what: str, events: list[Event]) -> str:
+    match what:
+        case "drawn":
+            part = f" as {events[0]['part']}" if "part" in events[0] else ""
+            return ", ".join([f"{events[0]['law']}{part}", *_laws_numbers(events)])
+        case "set":
+            return _counted(_value(event) for event in events)
+        case "scaled":
+            return f"by {_range(event['factor'] for event in events)}"
+        case "shifted":
+            return f"by {_range(event['by'] for event in events)}"
+        case "left":
+            return _counted(_reason(event) for event in events)
+        case _:
+            return "to others"
+
+
+def _laws_numbers(events: list[Event]) -> list[str]:
+    found = {name: [event[name] for event in events if name in event] for name in _NUMBERS}
+    words = {"bound": "within ±", "kaiming_factor": "kaiming × "}
+    return [words.get(name, f"{name} ") + _range(values) for name, values in found.items() if values]
+
+
+def _range(numbers: Iterable[float]) -> str:
+    ordered = sorted(numbers)
+    least, most = f"{ordered[0]:.4g}", f"{ordered[-1]:.4g}"
+    return least if least == most else f"{least} to {most}"
+
+
+def _value(event: Event) -> str:
+    if event["event"] == "filled":
+        return f"to {event['value']:g}"
+    return f"by {event['initializer']}" if event["event"] == "set_by" else f"to {SET_TO.get(event['to'], event['to'])}"
+
+
+def _reason(event: Event) -> str:
+    reason: Any = event["reason"]
+    if reason is None:
+        return "as the model was built"
+    words: str = REASONS.get(reason, reason).format(layer="the layer")
+    return words.removeprefix("untouched: ")
+
+
+def _counted(words: Iterable[str]) -> str:
+    counts = Counter(words)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{word} ({number})" for word, number in counts.items())

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from initbench.arguments import check_positive
 from initbench.errors import ArgumentError
 from initbench.initializers.distribution import Distribution, WeightLayer
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from initbench.initializers.events import Law
-
 
 # The law is nearly uniform there; below, the difference from 1 in the formula of σ loses too many digits.
 _LEAST_BOUND = 1e-3

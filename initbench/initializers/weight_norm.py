@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.errors import InitializationError
-from initbench.initializers.branches import known_branches
-from initbench.initializers.context import Apply
+from initbench.initializers.branches import known_branches, modules_of, stages
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import WeightLayer, sample, weight_layers
 from initbench.initializers.orthogonal import haar_orthogonal
-from initbench.initializers.parameter_writer import ParameterWriter, own_parameter
-from initbench.initializers.stages import modules_of, stages
-from initbench.initializers.weight_normalized import weight_normalized
+from initbench.initializers.parameter_writer import ParameterWriter, own_parameter, weight_normalized
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 from initbench.structure.kinds import is_linear, is_linear_inputs_first
-
-if TYPE_CHECKING:
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
-    from initbench.structure.residual import ResidualBranch
+from initbench.structure.residual import ResidualBranch
 
 Gain = Literal["forward", "backward", "hanin", "pytorch"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from initbench.arguments import check_positive
 from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from initbench.initializers.events import Law
 
 
 @register_initializer("xavier", reference="Glorot & Bengio, AISTATS 2010, section 4.2.1")

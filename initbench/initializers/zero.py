@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from scipy.linalg import hadamard
@@ -11,16 +10,12 @@ from torch import Tensor, nn
 
 from initbench.arguments import check_positive
 from initbench.initializers.branches import known_branches, weights_of
-from initbench.initializers.context import Apply
+from initbench.initializers.context import Apply, InitializationContext
 from initbench.initializers.distribution import Distribution, WeightLayer
-from initbench.initializers.parameter_writer import ParameterWriter
-from initbench.initializers.weight_normalized import weight_normalized_weights
+from initbench.initializers.parameter_writer import ParameterWriter, weight_normalized_weights
+from initbench.initializers.record import Law
 from initbench.registry import register_initializer
-
-if TYPE_CHECKING:
-    from initbench.initializers.context import InitializationContext
-    from initbench.initializers.events import Law
-    from initbench.structure.find import Structure
+from initbench.structure.find import Structure
 
 
 @register_initializer(

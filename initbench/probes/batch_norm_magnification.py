@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
 
 from initbench.arguments import check_count
-from initbench.batches import DataKind, move, reference_parameter
 from initbench.differentiation.gradients import backward
-from initbench.differentiation.replacement import Replaced
-from initbench.models.batch_norms import batch_norms
-from initbench.models.preservation import forked_rng, preserved
-from initbench.models.user_code import mean_loss
+from initbench.differentiation.loss import Replaced
+from initbench.models.batches import move, reference_parameter
+from initbench.models.calls import mean_loss
+from initbench.models.state import batch_norms, forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer
 from initbench.registry import register_probe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from initbench.registry.traits import DataKind
 
 REFERENCE = "Zhu et al., GradInit, NeurIPS 2021, appendix C"
 

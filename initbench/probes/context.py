@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from initbench.batches import Batch, DataKind, LossFunction, RealBatchSource, random_batches
 from initbench.errors import DataError
+from initbench.inputs import Inputs
+from initbench.models.batches import Batch, LossFunction, RealBatchSource
 from initbench.probes.measurement import Measurement
 from initbench.randomness import generator
+from initbench.registry.traits import DataKind
 from initbench.tasks import Task, find_task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from initbench.inputs import Inputs
 
 
 def median(values: Sequence[float]) -> float:
@@ -78,7 +74,7 @@ class ProbeContext:
         """
         order = generator(self.seed, "probe_batches", data)
         if data == "random":
-            yield from islice(random_batches(self.task, self.inputs, self.outputs, batch_size, order), count)
+            yield from islice(self.task.random_batches(self.inputs, self.outputs, batch_size, order), count)
             return
         if self.real_batches is None:
             raise DataError("data: real needs a dataset; use data: random without one")

@@ -8,14 +8,15 @@ import torch
 from torch import nn
 
 from initbench.arguments import check_count
-from initbench.batches import DataKind, move, reference_parameter
 from initbench.differentiation.gradients import check_parameters, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import ArgumentError
-from initbench.models.preservation import forked_rng, preserved
+from initbench.models.batches import move, reference_parameter
+from initbench.models.state import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer, Scalar
 from initbench.registry import register_probe
+from initbench.registry.traits import DataKind
 
 REFERENCE = "Zhu et al., GradInit, NeurIPS 2021, Figures 4 to 10"
 

@@ -8,13 +8,14 @@ import torch
 from torch import nn
 
 from initbench.arguments import check_count
-from initbench.batches import DataKind, move, reference_parameter
 from initbench.differentiation.gradients import check_parameters, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
-from initbench.models.preservation import forked_rng, preserved
+from initbench.models.batches import move, reference_parameter
+from initbench.models.state import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
 from initbench.probes.measurement import Measurement, PerLayer, Scalar
 from initbench.registry import register_probe
+from initbench.registry.traits import DataKind
 
 
 @register_probe("gradient_norm", smoke={"batch_size": 2, "batches": 2})

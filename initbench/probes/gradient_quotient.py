@@ -6,35 +6,32 @@ listing of Figure 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor, nn
 
 from initbench.arguments import check_count, check_optional_count, check_positive
-from initbench.batches import DataKind, LossFunction, move, reference_parameter
-from initbench.differentiation.functional import forward_at
 from initbench.differentiation.gradients import (
     check_parameters,
     flatten,
+    forward_at,
     hessian_products,
     loss_gradients,
     trainable_parameters,
 )
-from initbench.differentiation.micro_batches import losses_of
+from initbench.differentiation.micro_batches import LossOf, losses_of
 from initbench.errors import ArgumentError
-from initbench.models.preservation import forked_rng, preserved
+from initbench.models.batches import LossFunction, move, reference_parameter
+from initbench.models.state import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext, median
 from initbench.probes.measurement import Scalar
 from initbench.probes.micro_batched_quotient import micro_batched_quotient
 from initbench.registry import register_probe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from initbench.differentiation.micro_batches import LossOf
+from initbench.registry.traits import DataKind
 
 VectorNorm = Literal["l1", "l2"]
 Method = Literal["exact", "finite_difference"]

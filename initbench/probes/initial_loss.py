@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from initbench.arguments import check_count
-from initbench.batches import DataKind, move, reference_parameter
-from initbench.models.preservation import forked_rng, preserved
-from initbench.models.user_code import mean_loss
+from initbench.models.batches import move, reference_parameter
+from initbench.models.calls import mean_loss
+from initbench.models.state import forked_rng, preserved
 from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Scalar
 from initbench.registry import register_probe
+from initbench.registry.traits import DataKind
 
 
 @register_probe("initial_loss", smoke={"batch_size": 2, "batches": 2})

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from torch import nn
+
+from initbench.probes.context import ProbeContext
 from initbench.probes.measurement import entries
 from initbench.registry import PROBES, Initializer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import nn
-
-    from initbench.probes.context import ProbeContext
 
 
 def measure(name: str, arguments: Mapping[str, Any], model: nn.Module, context: ProbeContext) -> list[dict[str, Any]]:

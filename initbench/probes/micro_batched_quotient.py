@@ -27,26 +27,24 @@ For a parameter that g is not taken over, all is the same but that the last deri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from initbench.differentiation.accumulation import accumulated
-from initbench.differentiation.functional import forward_at
 from initbench.differentiation.gradients import (
+    accumulated,
     flatten,
+    forward_at,
     loss_gradients,
     trainable_parameters,
     unflatten,
     vector_products,
 )
-from initbench.models.preservation import forgetful
-
-if TYPE_CHECKING:
-    from initbench.differentiation.micro_batches import LossOf
+from initbench.differentiation.micro_batches import LossOf
+from initbench.models.state import forgetful
 
 Tensors = list[Tensor | None]
 Quotient = Callable[[Tensor, Tensor], Tensor]

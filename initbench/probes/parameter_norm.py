@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from initbench.batches import reference_parameter
+from initbench.models.batches import reference_parameter
 from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer, Scalar
 from initbench.registry import register_probe

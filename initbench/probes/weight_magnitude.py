@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from torch import nn
 
-from initbench.batches import reference_parameter
+from initbench.models.batches import reference_parameter
 from initbench.probes.context import Measure, ProbeContext
 from initbench.probes.measurement import Measurement, PerLayer
 from initbench.registry import register_probe
-
-if TYPE_CHECKING:
-    from torch import nn
 
 REFERENCE = "Zhu et al., GradInit, NeurIPS 2021, Figures 4 to 10"
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+
+from torch import nn
 
 from initbench.architectures.under_scheme import BranchEnd
 from initbench.schemes.replacing import in_order, replace_modules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from torch import nn
-
-    from initbench.structure.find import Structure
-    from initbench.structure.residual import ResidualBranch
+from initbench.structure.find import Structure
+from initbench.structure.residual import ResidualBranch
 
 
 def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.Module], name: str = "end") -> None:

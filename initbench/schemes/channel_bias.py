@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from initbench.registry import register_scheme
-from initbench.schemes.norms import norm_replacements
-from initbench.schemes.replacing import replace_modules
+from initbench.schemes.replacing import norm_replacements, replace_modules
 from initbench.structure.kinds import is_norm_over_channels_of_images, is_written_out_rms_norm
 
 

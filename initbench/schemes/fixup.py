@@ -8,9 +8,7 @@ from torch.nn.modules.conv import _ConvNd
 from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
 from initbench.registry import register_scheme
 from initbench.schemes.branch_ends import branch_ends, ended, required_branches
-from initbench.schemes.gates import take_over_gates
-from initbench.schemes.norms import norm_replacements
-from initbench.schemes.replacing import in_order, replace_modules
+from initbench.schemes.replacing import in_order, norm_replacements, replace_modules, take_over_gates
 from initbench.structure.find import Structure
 from initbench.structure.kinds import is_linear
 

@@ -1,15 +1,17 @@
-"""Modules of a model put in the place of others."""
+"""Modules of a model put in the place of others: what schemes take out and what they put in."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from initbench.structure.find import Structure
+from initbench.structure.kinds import NORM_LAYERS, is_written_out_rms_norm
+from initbench.structure.residual import ResidualBranch, scalar_gate
 
 
 def in_order(**modules: nn.Module) -> nn.Sequential:
@@ -45,3 +47,76 @@ def _convert(module: nn.Module, like: torch.Tensor) -> None:
     module._apply(  # type: ignore[no-untyped-call]  # noqa: SLF001  # no other way leaves out what is within
         lambda held: held.to(like if held.is_floating_point() else like.device), recurse=False
     )
+
+
+def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) -> dict[nn.Module, nn.Module]:
+    """Return what takes the place of each normalization: BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm.
+
+    RMSNorms may be written out, see `kinds.is_written_out_rms_norm`. What timm's classes do after the normalization,
+    such as an activation, stays.
+
+    Args:
+        model: any; it stays as it is.
+        make: returns what takes the place of one normalization.
+
+    Raises:
+        ValueError: the model is one, or has one of a kind that is not known.
+    """
+    found: dict[nn.Module, nn.Module] = {}
+    for name, module in model.named_modules():
+        kind = type(module).__name__
+        if isinstance(module, NORM_LAYERS) or is_written_out_rms_norm(module):
+            # timm's classes such as BatchNormAct2d are a normalization with further modules, which follow it.
+            after = {name: part for name, part in module.named_children() if not isinstance(part, nn.Identity)}
+            found[module] = in_order(bias=make(module), **after) if after else make(module)
+        elif "norm" in kind.lower() and not any(module.children()) and "parametrizations" not in name:
+            raise ValueError(f"{name} is a {kind}, which is none of the normalizations that can be taken out")
+    if model in found:
+        raise ValueError(f"the model itself is a normalization, {type(model).__name__}")
+    return found
+
+
+@torch.no_grad()
+def take_over_gates(
+    model: nn.Module, structure: Structure, branches: Iterable[ResidualBranch], value: float
+) -> list[ResidualBranch]:
+    """Set the gates that branches have: a scalar to a scheme's value, others, such as a LayerScale's, to 1.
+
+    So are gains of 0 that a branch's last weight is multiplied by, as in NF-ResNets. Two gates in a row that both start
+    near 0 would have no gradient: of α·β, that of α is β's value.
+
+    Args:
+        model: is changed.
+        structure: of the model.
+        branches: those of it whose gates are meant.
+        value: at which the scheme's multipliers start.
+
+    Returns:
+        The branches without a scalar gate, which need a multiplier.
+    """
+    without = []
+    gains = {layer.name: layer.gains for layer in structure.layers}
+    for branch in branches:
+        scalar = scalar_gate(model, branch)
+        for gate in branch.gates:
+            model.get_parameter(gate).fill_(value if gate == scalar else 1.0)
+        for gain in (model.get_parameter(name) for end in branch.ends for name in gains[end]):
+            if not gain.is_meta and not gain.any():
+                gain.fill_(1.0)
+        if scalar is None:
+            without.append(branch)
+    return without
+
+
+def add_biases(model: nn.Module) -> None:
+    """Give every convolution a bias of zeros that has none."""
+    for module in model.modules():
+        if isinstance(module, _ConvNd) and module.bias is None:
+            weight = module.get_parameter("weight")
+            module.bias = nn.Parameter(torch.zeros(module.out_channels, device=weight.device, dtype=weight.dtype))
+
+
+def attention_layers(model: nn.Module) -> set[nn.Module]:
+    """Return the modules within a model's `nn.MultiheadAttention`: nothing can be put before or into them."""
+    attentions = [module for module in model.modules() if isinstance(module, nn.MultiheadAttention)]
+    return {part for attention in attentions for part in attention.modules()}

@@ -6,11 +6,8 @@ from torch import nn
 
 from initbench.architectures.scalars import ScalarMultiplier
 from initbench.registry import register_scheme
-from initbench.schemes.biases import add_biases
 from initbench.schemes.branch_ends import branch_ends, ended, required_branches
-from initbench.schemes.gates import take_over_gates
-from initbench.schemes.norms import norm_replacements
-from initbench.schemes.replacing import replace_modules
+from initbench.schemes.replacing import add_biases, norm_replacements, replace_modules, take_over_gates
 from initbench.structure.find import Structure
 
 

@@ -11,10 +11,7 @@ from torch.nn.utils.parametrizations import weight_norm as normalize
 from torch.nn.utils.parametrize import is_parametrized
 
 from initbench.registry import register_scheme
-from initbench.schemes.attention import attention_layers
-from initbench.schemes.biases import add_biases
-from initbench.schemes.norms import norm_replacements
-from initbench.schemes.replacing import replace_modules
+from initbench.schemes.replacing import add_biases, attention_layers, norm_replacements, replace_modules
 from initbench.structure.find import Structure
 from initbench.structure.kinds import is_linear, is_linear_inputs_first
 

@@ -6,17 +6,13 @@ two tensors that multiplies a third one (Vaswani et al., Attention Is All You Ne
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from initbench.structure.functions import FUSED_ATTENTION
-from initbench.structure.relative_positions import factors
-from initbench.structure.weights import ATTENTION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from initbench.structure.run_graph import Node, RunGraph
+from initbench.structure.layer import ATTENTION
+from initbench.structure.positions import factors
+from initbench.structure.run_graph import Node, RunGraph
 
 
 @dataclass(frozen=True)

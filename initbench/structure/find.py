@@ -2,26 +2,187 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 
 from initbench.errors import InitializationError
 from initbench.structure.attention import Attention, find_attention
-from initbench.structure.example import record_run_on_any_input
-from initbench.structure.heads import find_heads
-from initbench.structure.layer import Layer, find_layers
-from initbench.structure.norms import find_norms
-from initbench.structure.positions import find_positions
+from initbench.structure.functions import ADDITIONS, DEVIATIONS, NORMS
+from initbench.structure.kinds import NORM_LAYERS, is_weight_layer
+from initbench.structure.layer import Layer, find_layers, layer_of
+from initbench.structure.positions import find_positions, set_aside_relative_positions
 from initbench.structure.recording import record_run
-from initbench.structure.relative_positions import set_aside_relative_positions
 from initbench.structure.residual import ResidualBranch, residual_branches
-from initbench.structure.scalar_biases import find_scalar_biases
-from initbench.structure.summary import summary
+from initbench.structure.run_graph import Node, RunGraph
 
-if TYPE_CHECKING:
-    from torch import nn
+_SIDES = (32, 224)
+_TOKENS = 2
 
-    from initbench.structure.run_graph import RunGraph
+
+def record_run_on_any_input(model: nn.Module) -> RunGraph:
+    """Run a model on zeros of a shape that its first layer takes; see `record_run`.
+
+    That is tokens where there are embeddings, a vector for a linear layer, and for a convolution an image, a signal or
+    a volume with sides of 32, then of 224. What is found is what ran; a model that takes something else fails.
+
+    Raises:
+        InitializationError: it runs on none of them, or has no such layer.
+    """
+    tried = []
+    for inputs in _candidates(model):
+        try:
+            return record_run(model, inputs)
+        except InitializationError:
+            tried.append("×".join(map(str, inputs.shape[1:])))
+    failed = f"it does not run on inputs of {' or '.join(tried)}" if tried else "it has no layer that tells its inputs"
+    raise InitializationError(f"give inputs or input_shape, for the model has to run once: {failed}")
+
+
+def _candidates(model: nn.Module) -> Iterator[Tensor]:
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    layers = [m for m in model.modules() if isinstance(m, nn.Embedding | nn.EmbeddingBag | nn.Linear | _ConvNd)]
+    if any(isinstance(layer, nn.Embedding | nn.EmbeddingBag) for layer in layers):
+        yield torch.zeros(1, _TOKENS, dtype=torch.int64, device=like.device)
+    first = next((layer for layer in layers if isinstance(layer, nn.Linear | _ConvNd)), None)
+    if isinstance(first, nn.Linear):
+        yield torch.zeros(1, first.in_features, dtype=like.dtype, device=like.device)
+    elif first is not None:
+        for side in _SIDES:
+            sides = [side] * len(first.kernel_size)
+            yield torch.zeros(1, first.in_channels, *sides, dtype=like.dtype, device=like.device)
+
+
+def find_heads(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[tuple[str, ...], str | None]:
+    """Return the weight layers whose results reach the output without another weight layer, behind the last branch.
+
+    Args:
+        graph: of a run.
+        shortcuts: the sums of residual blocks.
+
+    Returns:
+        The heads in the order in which they run, and why there are none, where there are none.
+    """
+    found: set[Node] = set()
+    seen: set[Node] = set()
+    sums: list[Node] = []
+    pending = list(graph.outputs)
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node in shortcuts:
+            sums.append(node)
+        elif node.steps:
+            found.add(node)
+        else:
+            pending += node.signals
+    names = [name for node in sorted(found, key=lambda node: node.index) for name in node.last_layers]
+    if names:
+        return tuple(dict.fromkeys(names)), None
+    if sums:
+        block = sums[0].module or "the model itself"
+        return (), f"no weight layer is between the last residual branch, of {block}, and the output"
+    return (), "no weight layer gives the output" if graph.outputs else "the model returns no tensor"
+
+
+def find_norms(graph: RunGraph, model: nn.Module) -> list[str]:
+    """Return the normalizations of what depends on the input, in the order in which they run.
+
+    One is a module that runs one of torch's functions for it, or one without weight layers and with parameters of its
+    own that divides by a deviation or a root mean square. One that no module of its own runs is named by its weight.
+    """
+    modules = dict(model.named_modules())
+    found: dict[str, None] = {}
+    for node in graph.nodes:
+        if not node.from_input:
+            continue
+        module = modules[node.module]
+        if node.function in NORMS:
+            parameters = [name for source in node.sources for name in source.parameters]
+            alone = isinstance(module, NORM_LAYERS) or not _holds_layers(module)
+            found[node.module if alone or not parameters else layer_of(parameters[0])] = None
+        elif node.function in DEVIATIONS and not _holds_layers(module) and any(True for _ in module.parameters()):
+            found[node.module] = None
+    return list(found)
+
+
+def _holds_layers(module: nn.Module) -> bool:
+    return any(map(is_weight_layer, module.modules()))
+
+
+def find_scalar_biases(graph: RunGraph) -> list[str]:
+    """Return the parameters of one number that are added to what depends on the input, in the order of their use.
+
+    They may be a module's of its own or stand beside weight layers. The shift of an activation that is written out,
+    such as that of StarReLU (Yu et al., MetaFormer Baselines for Vision, 2023), is none: its module holds no weight
+    layer and does more than add.
+
+    Args:
+        graph: of a run.
+    """
+    steps = Counter(node.module for node in graph.nodes if node.from_input)
+    holders = {around for node in graph.nodes if node.layers for around in _around(node.module)}
+    found: dict[str, None] = {}
+    for node in graph.nodes:
+        if node.function not in ADDITIONS or not node.from_input:
+            continue
+        adds_alone = steps[node.module] <= graph.calls[node.module]
+        for added in node.at((0, 1, "input", "other")):
+            is_scalar = len(added.parameters) == 1 and math.prod(added.dims) == 1
+            if is_scalar and (adds_alone or node.module in holders):
+                found[added.parameters[0]] = None
+    return list(found)
+
+
+def _around(module: str) -> Iterator[str]:
+    """Yield a module's name and those of the modules around it, of which the outermost is the model."""
+    while module:
+        yield module
+        module = module.rpartition(".")[0]
+    yield module
+
+
+_SHOWN = 2
+
+
+def summary(structure: Structure) -> str:
+    """Return the numbers of a structure's parts, the first of each, and what is unknown."""
+    kinds = Counter(layer.kind for layer in structure.layers)
+    counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    lines = [f"layers: {len(structure.layers)} ({counts}), at most {structure.depth} one after another"]
+    branches = [
+        f"{branch.block or 'the model'} ({' → '.join(', '.join(part) for part in (branch.inner, branch.ends) if part)}"
+        f"{f'; gate {branch.gates[0]}' if branch.gates else ''})"
+        for branch in structure.branches
+    ]
+    lines.append(_line("residual branches", branches))
+    lines.append(_line("heads", structure.heads))
+    if structure.attention:
+        lines.append(_line("attention", [one.module for one in structure.attention]))
+    lines.append(_line("norms", structure.norms))
+    if structure.positions:
+        lines.append(_line("positions", structure.positions))
+    if structure.scalar_biases:
+        lines.append(_line("scalar biases", structure.scalar_biases))
+    lines += [f"tied: {' = '.join(names)}" for names in structure.tied[:_SHOWN]]
+    if structure.unused:
+        lines.append(_line("not used", structure.unused))
+    lines += [f"unknown: {what}: {reason}" for what, reason in structure.unknown.items()]
+    return "\n".join(lines)
+
+
+def _line(what: str, found: Iterable[str]) -> str:
+    names = list(found)
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return f"{what}: {len(names)}{f' ({shown})' if names else ''}"
 
 
 @dataclass(frozen=True)

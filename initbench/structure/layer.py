@@ -1,14 +1,109 @@
-"""The layers of a model in the order in which they run."""
+"""The layers of a model in the order in which they run, and which weights a function uses."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from initbench.structure.signal_path import depths_from_input
+from torch import nn
 
-if TYPE_CHECKING:
-    from initbench.structure.run_graph import RunGraph
+from initbench.structure.functions import MATRIX_PRODUCTS, RECURRENT, WEIGHTS, Place
+from initbench.structure.run_graph import LayerUse, Node, RunGraph, depths_from_input
+
+ATTENTION = "multi_head_attention_forward"
+_IN_PROJECTIONS: tuple[Place, ...] = (5, "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
+_OUT_PROJECTION: tuple[Place, ...] = (11, "out_proj_weight")
+# The weight's name, or of what legacy weight and spectral normalization make of it; all of an attention's inputs.
+_ONLY_WEIGHT = {"weight", "weight_g", "weight_v", "weight_orig", "in_proj_weight"}
+
+
+class Weights:
+    """The parameters of a model, and the layers that they belong to.
+
+    Args:
+        model: any module.
+
+    Attributes:
+        names: by a parameter's id all its names, of which the first one stands for it.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.names: dict[int, list[str]] = {}
+        self._sizes: dict[str, tuple[int, int]] = {}
+        for name, parameter in model.named_parameters(remove_duplicate=False):
+            self.names.setdefault(id(parameter), []).append(name)
+            self._sizes[name] = parameter.dim(), parameter.numel()
+        self._aliases = {names[0]: names for names in self.names.values()}
+
+    def is_matrix(self, name: str) -> bool:
+        """Return whether a parameter has two dimensions or more."""
+        return self._sizes[name][0] >= 2
+
+    def used(self, function: str, arguments: Mapping[Place, Node], stack: Sequence[str]) -> tuple[LayerUse, ...]:
+        """Return the weights that a function uses.
+
+        Args:
+            function: its name (see `functions.name_of`).
+            arguments: its arguments.
+            stack: the modules that are running, outer ones first. Of a weight that several layers share, that of the
+                innermost of them is meant.
+        """
+        if function == ATTENTION:
+            inputs = [n for place in _IN_PROJECTIONS for n in [arguments.get(place)] if n is not None]
+            outputs = [n for place in _OUT_PROJECTION for n in [arguments.get(place)] if n is not None]
+            return tuple(
+                use
+                for step, (kind, found) in enumerate((("attention", inputs), ("linear", outputs)))
+                for node in found
+                for use in self._layers(node, kind, stack, step)
+            )
+        if function in WEIGHTS:
+            kind, places = WEIGHTS[function]
+            return tuple(
+                use for place in places if place in arguments for use in self._layers(arguments[place], kind, stack, 0)
+            )
+        if function in RECURRENT:
+            used = [node for node in dict.fromkeys(arguments.values()) if any(map(self.is_matrix, node.parameters))]
+            return tuple(use for node in used for use in self._layers(node, "recurrent", stack, 0))
+        if function.lstrip("_") in MATRIX_PRODUCTS:
+            operands = [arguments[place] for place in MATRIX_PRODUCTS[function.lstrip("_")] if place in arguments]
+            weights = [node for node in operands if node.parameters]
+            if len(weights) == 1 and any(node.from_input for node in operands):
+                return tuple(self._layers(weights[0], "linear", stack, 0))
+        return ()
+
+    def _layers(self, node: Node, kind: str, stack: Sequence[str], step: int) -> list[LayerUse]:
+        """Return the layers whose weights a tensor is made from: one, but where it stacks the weights of several."""
+        matrices = [self._name_in(name, stack) for name in node.parameters if self.is_matrix(name)]
+        owners: dict[str, list[str]] = {}
+        for name in matrices:
+            owners.setdefault(layer_of(name), []).append(name)
+        running = [owner for owner in owners if owner in stack]
+        chosen = [max(running, key=len)] if running else list(owners)
+        # A parametrized weight, such as g·v/‖v‖, is made from several parameters, of which v is the largest.
+        uses = []
+        for owner in chosen:
+            weight = max(owners[owner], key=lambda name: self._sizes[name][1])
+            module = weight.rpartition(".")[0]
+            gains = tuple(n for n in node.parameters if n != weight and n.rpartition(".")[0] == module)
+            uses.append(LayerUse(owner, kind, weight, step, gains))
+        return uses
+
+    def _name_in(self, name: str, stack: Sequence[str]) -> str:
+        """Return the name of a parameter in the innermost of the running modules."""
+        names = [alias for alias in self._aliases[name] if layer_of(alias) in stack]
+        return max(names, key=len) if names else name
+
+
+def layer_of(parameter: str) -> str:
+    """Return the name of the layer that a weight is called by: its module, if this has no other weight."""
+    owner, _, tensor = parameter.rpartition(".")
+    before, found, behind = f".{parameter}".rpartition(".parametrizations.")
+    if found:
+        owner, tensor = before.removeprefix("."), behind.partition(".")[0]
+    if tensor in _ONLY_WEIGHT:
+        return owner
+    return f"{owner}.{tensor}" if owner else tensor
 
 
 @dataclass(frozen=True)

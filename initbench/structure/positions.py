@@ -1,18 +1,90 @@
-"""Embeddings of positions that are parameters of their own, as those of vision transformers are."""
+"""Positions: their embeddings, as vision transformers have them, and vectors of relative positions.
+
+Queries are multiplied by vectors of relative positions as they are by keys: these vectors are no layer's weight (Shaw,
+Uszkoreit & Vaswani, Self-Attention with Relative Position Representations, NAACL 2018, equation (5); Srinivas et al.,
+Bottleneck Transformers for Visual Recognition, CVPR 2021, section 3).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from initbench.structure.functions import ADDITIONS
-from initbench.structure.relative_positions import is_score
+from torch import nn
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from initbench.structure.functions import ADDITIONS, FACTORS, FUSED_ATTENTION, MATRIX_PRODUCTS, MOVES
+from initbench.structure.run_graph import Node, RunGraph
 
-    from torch import nn
+_SELECTING = {
+    "getitem",
+    "setitem",
+    "item",
+    "pad",
+    "cat",
+    "stack",
+    "gather",
+    "index_select",
+    "as_strided",
+    "masked_fill",
+}
+_PASSED = {*MOVES, *FACTORS, *ADDITIONS, *_SELECTING, "div"}
 
-    from initbench.structure.run_graph import Node, RunGraph
+
+def set_aside_relative_positions(graph: RunGraph) -> None:
+    """Take the layers from each product with a parameter that is added to a product of two results, to scores."""
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        if node.layers and is_matrix_product(node) and _is_added_to_scores(node, consumers):
+            node.layers = ()
+
+
+def is_matrix_product(node: Node) -> bool:
+    """Return whether a node is a call of a function for a product of two matrices."""
+    return node.function.lstrip("_") in MATRIX_PRODUCTS
+
+
+def factors(node: Node) -> list[Node]:
+    """Return the results that a product of two results has for its factors; none of another node."""
+    places = () if node.layers else MATRIX_PRODUCTS.get(node.function.lstrip("_"), ())
+    found = [factor for factor in node.at(places) if factor.from_input]
+    return found if len(found) == 2 else []
+
+
+def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> bool:
+    """Return whether a product is added to one of two results and goes to a softmax, with nothing else computed.
+
+    What torch's function for attention gets as its mask is added to the scores within.
+    """
+    reached = {product}
+    pending = list(consumers.get(product, []))
+    added = False
+    while pending:
+        node = pending.pop()
+        if node in reached:
+            continue
+        if added and node.function == "softmax":
+            return True
+        if any(mask in reached for mask in node.at((3, "attn_mask")) if node.function == FUSED_ATTENTION):
+            return True
+        if node.function not in _PASSED:
+            continue
+        if node.function in ADDITIONS:
+            added = added or any(is_score(source) for source in node.signals if source not in reached)
+        reached.add(node)
+        pending += consumers.get(node, [])
+    return False
+
+
+def is_score(node: Node) -> bool:
+    """Return whether a node is a product of two results, or computed from one as scores are."""
+    pending, seen = [node], {node}
+    while pending:
+        current = pending.pop()
+        if factors(current):
+            return True
+        if current.function in _PASSED:
+            pending += [source for source in current.signals if source not in seen]
+            seen.update(current.signals)
+    return False
 
 
 def find_positions(graph: RunGraph, model: nn.Module, shortcuts: Mapping[Node, Node]) -> tuple[str, ...]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from initbench.structure.functions import Place
+from initbench.structure.functions import ADDITIONS, BOUNDED, CHOSEN, FACTORS, MOVES, SELECTIONS, Place
 
 
 @dataclass(frozen=True)
@@ -152,3 +150,57 @@ def placed_tensors(value: Any, place: tuple[int | str, ...] = ()) -> Iterator[tu
 def tensors_in(value: Any) -> list[Tensor]:
     """Return the tensors in an argument or result."""
     return [tensor for _, tensor in placed_tensors(value)]
+
+
+_SCALED = {*FACTORS, *ADDITIONS, "sub", "rsub"}
+_PLACED = {*MOVES, *SELECTIONS, "div"}
+
+
+def signals(node: Node, depths: Mapping[Node, int], shortcuts: Mapping[Node, Node]) -> list[Node]:
+    """Return what a node's signal is computed from.
+
+    Of a product that is not a gate, of a residual block's sum its shortcut alone, of a choice not what chooses.
+
+    A gate is a factor that a sigmoid, a softmax or the like gave and that has more or fewer layers behind it than the
+    others: that of squeeze and excitation has more (Hu et al., 2018), the weights of experts have fewer (Shazeer et
+    al., 2017). Both factors of a gated linear unit (Shazeer, 2020), or of a focal modulation, are signals.
+
+    Args:
+        node: of a graph.
+        depths: weight layers one after another up to and with each node; 0 for others.
+        shortcuts: the sums of residual blocks, with their shortcuts.
+    """
+    if node in shortcuts:
+        return [shortcuts[node]]
+    sources = node.signals
+    if node.function in CHOSEN:
+        return [source for source in dict.fromkeys(node.at(CHOSEN[node.function])) if source.from_input]
+    if node.function not in FACTORS:
+        return sources
+    depth = {source: depths.get(source, 0) for source in sources}
+    if len(set(depth.values())) < 2:
+        return sources
+    unbounded = [source for source in sources if not _is_bounded(source)]
+    return unbounded or [source for source in sources if depth[source] == min(depth.values())]
+
+
+def depths_from_input(graph: RunGraph) -> dict[Node, int]:
+    """Return for each node the number of weight layers on the longest way from an input, up to and with the node."""
+    depths: dict[Node, int] = {}
+    for node in graph.nodes:
+        sources = signals(node, depths, {}) or node.sources
+        depths[node] = max((depths[source] for source in sources), default=0) + node.steps
+    return depths
+
+
+def _is_bounded(node: Node) -> bool:
+    """Return whether a function with bounded values gave a tensor, up to its scale and the places of entries."""
+    current = node
+    while current.function not in BOUNDED:
+        # Their first argument is what a move or a choice is of, and what a division, as by a sum, gives in parts.
+        scaled = current.function in _SCALED and len(current.signals) == 1
+        placed = current.function in _PLACED and current.signals
+        if not (scaled or placed):
+            return False
+        current = current.signals[0]
+    return True

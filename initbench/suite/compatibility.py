@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from initbench.errors import ArgumentError
-from initbench.models.outputs import tensor_of
+from initbench.models.calls import tensor_of
 from initbench.plugins import first_line
 from initbench.registry import INITIALIZERS, STANDARD, has_parts_of, scheme_names
 from initbench.suite.spec import ComponentSpec

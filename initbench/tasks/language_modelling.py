@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from initbench.batches import Batch
     from initbench.data.dataset import Dataset
+    from initbench.models.batches import Batch
 
 _NATS_PER_BIT = math.log(2)
 # Krichevsky & Trofimov's estimator: half an occurrence more of each token.

@@ -14,13 +14,13 @@ from initbench.inputs import Inputs
 from initbench.registry import TASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch import Tensor
 
-    from initbench.batches import Batch
     from initbench.data.dataset import Dataset
     from initbench.metric import Metric
+    from initbench.models.batches import Batch
 
 
 class Task(ABC):
@@ -181,6 +181,11 @@ class Task(ABC):
     def random_batch(self, inputs: Inputs, outputs: int, samples: int, generator: torch.Generator) -> Batch:
         """Return a batch for tuners and probes on random data: `random_inputs`, then `random_targets`."""
         return self.random_inputs(inputs, samples, generator), self.random_targets(outputs, samples, generator)
+
+    def random_batches(self, inputs: Inputs, outputs: int, samples: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield batches of noise without end, see `random_batch`; MetaInit tunes with them (2019, Figure 2)."""
+        while True:
+            yield self.random_batch(inputs, outputs, samples, generator)
 
     def summary(
         self, evaluations: Sequence[Mapping[str, float]], first: Mapping[str, float] | None, split: str

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from initbench.testing import leaving, refusing, results
+from initbench.testing.properties import PROPERTIES, Property
 from initbench.testing.subject import Subject
-
-Property = Callable[[Subject], Iterator[str]]
-
-PROPERTIES: tuple[Property, ...] = (
-    refusing.raises_readable_errors,
-    refusing.names_bad_arguments,
-    leaving.keeps_parameters,
-    leaving.keeps_dtype_device_and_layout,
-    leaving.keeps_modes,
-    leaving.keeps_requires_grad,
-    leaving.keeps_buffers,
-    leaving.keeps_gradients,
-    leaving.leaves_nothing_behind,
-    leaving.keeps_frozen_parameters,
-    results.is_deterministic,
-    results.follows_the_seed,
-    results.leaves_the_global_random_state,
-    results.draws_tied_parameters_once,
-    results.records_what_it_changes,
-    results.gives_finite_values,
-    results.works_in_float64,
-    results.counts_its_passes,
-    results.returns_a_record_of_json,
-)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,8 @@ from torch import Tensor, nn
 from initbench.architectures.create import create_model
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
+from initbench.models.batches import Batch
 from initbench.registry import ARCHITECTURES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from initbench.batches import Batch
 
 CLASSES = 4
 _SAMPLES, _BATCHES, _IMAGE, _WORDS, _LENGTH = 8, 16, (3, 8, 8), 10, 5

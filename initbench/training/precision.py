@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from initbench.models.outputs import tensor_of
+from initbench.models.calls import tensor_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -16,8 +16,8 @@ from initbench.data.load import load_dataset
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initbench.batches import Batch
     from initbench.data.dataset import Samples
+    from initbench.models.batches import Batch
 
 SIZE = 128  # of a batch, as in the authors' code
 

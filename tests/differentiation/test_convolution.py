@@ -9,7 +9,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
 
 from initbench.differentiation.convolution import REPLACEMENTS
-from initbench.differentiation.replacement import Replaced
+from initbench.differentiation.loss import Replaced
 
 CASES = [
     ("conv1d", (2, 4, 7), (6, 4, 3), {}),

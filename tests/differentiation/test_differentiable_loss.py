@@ -15,8 +15,7 @@ from torch.nn.utils.parametrizations import weight_norm
 import initbench
 from initbench.architectures.gelu import TanhGELU
 from initbench.architectures.layer_norm import LayerNorm
-from initbench.differentiation.functional import functional
-from initbench.differentiation.gradients import hessian_products, loss_gradients
+from initbench.differentiation.gradients import functional, hessian_products, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize

@@ -1,6 +1,6 @@
-"""What PyTorch lacks: one test for each file of `initbench/differentiation` that computes an operation in another way.
+"""What PyTorch lacks: one test for each function of `initbench/differentiation` that does it in another way.
 
-Where one of these fails, PyTorch has what it lacked: the file can go, and numbers may move in the last digits.
+Where one of these fails, PyTorch has what it lacked: it can go, and numbers may move in the last digits.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from initbench.architectures.beta_swish import beta_swish
 from initbench.architectures.gelu import tanh_gelu
-from initbench.differentiation import batch_norm, convolution, gelu
-from initbench.differentiation.beta_swish import closed_form
+from initbench.differentiation import convolution, norms
+from initbench.differentiation.activations import beta_swish_in_closed_form, gelu_in_closed_form
 
 
 def tensors(*shapes):
@@ -71,7 +71,7 @@ def test_pytorch_differentiates_batch_norm_twice():
     derivatives(normalize, inputs, 2)
     with pytest.raises(RuntimeError, match=r"3rd\+ order"):
         derivatives(normalize, inputs, 3)
-    derivatives(lambda *values: normalize(*values, batch_norm.REPLACEMENTS[functional.batch_norm]), inputs, 3)
+    derivatives(lambda *values: normalize(*values, norms.BATCH_NORM[functional.batch_norm]), inputs, 3)
 
 
 def test_pytorch_differentiates_convolutions_twice_by_other_convolutions():
@@ -90,7 +90,7 @@ def test_pytorch_writes_more_tensors_for_the_second_derivatives_of_beta_swish():
         return sum(n for name, n in second_derivatives(function, inputs).items() if not name.endswith("_"))
 
     # 53 and 36; on one core of a CPU PyTorch takes 2.7 times as long for (32, 16, 32, 32).
-    assert not_in_place(beta_swish) > 1.25 * not_in_place(closed_form)
+    assert not_in_place(beta_swish) > 1.25 * not_in_place(beta_swish_in_closed_form)
 
 
 def test_pytorch_writes_more_tensors_for_the_second_derivatives_of_gelu():
@@ -100,4 +100,4 @@ def test_pytorch_writes_more_tensors_for_the_second_derivatives_of_gelu():
         return sum(n for name, n in second_derivatives(function, inputs).items() if not name.endswith("_"))
 
     # 48 and 26; with PyTorch's the gradient quotient of a gpt of width 128 took 4.0 gradients, with this 3.5.
-    assert not_in_place(tanh_gelu) > 1.25 * not_in_place(gelu.closed_form)
+    assert not_in_place(tanh_gelu) > 1.25 * not_in_place(gelu_in_closed_form)

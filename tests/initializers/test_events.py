@@ -9,9 +9,8 @@ from recorded import ZEROED, drawn, filled, left, scaled, set_to, tied
 from torch import nn
 
 from initbench.initializers.coverage import Coverage
-from initbench.initializers.events import REASONS, changes, describe
 from initbench.initializers.initialize import initialize
-from initbench.initializers.record import InitializationRecord
+from initbench.initializers.record import REASONS, InitializationRecord, changes, describe
 
 WORDS = [
     (drawn("normal", std=0.117851), "drawn: normal, std 0.1179"),

@@ -13,8 +13,8 @@ from small_gpt import CONTEXT, SIZES, VOCABULARY, NextToken, gpt, next_token_los
 
 from initbench import randomness
 from initbench.errors import InitializationError
-from initbench.initializers.events import changes
 from initbench.initializers.initialize import initialize
+from initbench.initializers.record import changes
 from initbench.registry import INITIALIZERS, register_task
 
 ALL = sorted(INITIALIZERS.builtins)

@@ -12,8 +12,8 @@ from recorded import FROZEN, UNTOUCHED, UNUSED, left, set_to, tied
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from initbench.initializers.events import changes
 from initbench.initializers.initialize import initialize
+from initbench.initializers.record import changes
 
 
 class Words(nn.Module):

@@ -17,8 +17,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from initbench.architectures.create import create_model
 from initbench.architectures.rewrite import rewrite
 from initbench.errors import InitializationError
+from initbench.initializers.branches import stages
 from initbench.initializers.initialize import initialize
-from initbench.initializers.stages import stages
 
 
 def gains(module):

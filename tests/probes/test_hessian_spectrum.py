@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.probes.context import ProbeContext
-from initbench.probes.lanczos import largest, quadrature
+from initbench.probes.hessian_spectrum import largest, quadrature
 from initbench.probes.measurement import entries
 from initbench.registry import PROBES
 

@@ -1,17 +1,16 @@
-"""Leaving things as they were: the model's modes, buffers and gradients, and the global random state."""
+"""What is kept of a model while it is worked on: modes, buffers, gradients, random states; and its BatchNorms."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from initbench.randomness import derive_seed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager
@@ -90,3 +89,13 @@ def forked_rng(model: nn.Module, seed: int, *keys: str) -> Iterator[None]:
         for device in devices:
             torch.cuda.default_generators[device].manual_seed(state)
         yield
+
+
+def batch_norms(model: nn.Module) -> list[_BatchNorm]:
+    """Return the BatchNorm layers."""
+    return [module for module in model.modules() if isinstance(module, _BatchNorm)]
+
+
+def uses_batch_statistics(layer: _BatchNorm) -> bool:
+    """Return whether a BatchNorm layer uses the statistics of the batch, as one without running ones always does."""
+    return layer.training or layer.running_mean is None

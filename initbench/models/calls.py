@@ -1,22 +1,29 @@
-"""Calls of the user's model and loss function, whose exceptions become one line that says what they were given."""
+"""Running anybody's model and loss function: exceptions become one line that says what they were given."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
+from torch import Tensor, nn
 
 from initbench.errors import ArgumentError, InitbenchError, InitializationError
-from initbench.models.outputs import tensor_of
+from initbench.models.batches import Batch, LossFunction
 from initbench.plugins import first_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
-    from torch import Tensor
+def tensor_of(output: Any) -> Any:
+    """Return what a loss function takes of a model's output: its ``logits`` where it has them, else the output itself.
 
-    from initbench.batches import Batch, LossFunction
+    The models of Hugging Face's transformers return objects with the field ``logits``.
+
+    Args:
+        output: what the model's forward pass returned.
+    """
+    return output.logits if hasattr(output, "logits") else output
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
@@ -66,3 +73,34 @@ def _shown(value: Any) -> str:
     if torch.is_tensor(value):
         return f"of shape {tuple(value.shape)} and type {str(value.dtype).removeprefix('torch.')}"
     return f"of type {type(value).__name__}"
+
+
+LayerT = TypeVar("LayerT", bound=nn.Module)
+
+
+@torch.no_grad()
+def run_visiting(
+    model: nn.Module,
+    inputs: Tensor,
+    layers: Mapping[str, LayerT],
+    visit: Callable[[str, LayerT, tuple[Any, ...], Tensor], Tensor | None],
+) -> None:
+    """Run the model once, without gradients, and call `visit` for each of its layers that has just run.
+
+    Args:
+        model: in the mode it is to run in.
+        inputs: are not written into.
+        layers: by name.
+        visit: from the layer's name, the layer, its inputs and its outputs; what it returns, if not None, replaces
+            the outputs. A layer that runs twice is visited twice.
+
+    Raises:
+        InitializationError: the model raises an exception, which is then the cause of this one.
+    """
+    hooks = [layer.register_forward_hook(partial(visit, name)) for name, layer in layers.items()]
+    try:
+        with running_on(inputs):
+            model(inputs.clone())  # the model may write into them
+    finally:
+        for hook in hooks:
+            hook.remove()

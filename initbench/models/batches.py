@@ -1,53 +1,19 @@
-"""Batches for what needs some at initialization: probes and tuners."""
+"""Batches for tuners and probes, and where a model wants them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from initbench.errors import InitializationError
-from initbench.registry.traits import DataKind
-
-if TYPE_CHECKING:
-    from initbench.inputs import Inputs
-    from initbench.tasks import Task
-
-__all__ = [
-    "NOT_FINITE",
-    "Batch",
-    "DataKind",
-    "LossFunction",
-    "RealBatchSource",
-    "is_finite",
-    "move",
-    "random_batches",
-    "reference_parameter",
-    "zero_inputs",
-]
+from initbench.inputs import Inputs
 
 Batch = tuple[Tensor, Tensor]
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 RealBatchSource = Callable[[int, torch.Generator], Iterator[Batch]]
 """Called with the batch size and a CPU generator for the order; returns batches of (inputs, targets)."""
-
-
-def random_batches(
-    task: Task, inputs: Inputs, outputs: int, batch_size: int, generator: torch.Generator
-) -> Iterator[Batch]:
-    """Yield batches of noise without end, see `Task.random_batch`; MetaInit tunes with them (2019, Figure 2).
-
-    Args:
-        task: what is learned.
-        inputs: one sample.
-        outputs: how many outputs the model has.
-        batch_size: samples in each.
-        generator: a CPU generator.
-    """
-    while True:
-        yield task.random_batch(inputs, outputs, batch_size, generator)
 
 
 def reference_parameter(model: nn.Module) -> nn.Parameter:
