@@ -70,12 +70,7 @@ def nearest(name: str, valid: Iterable[str], *, list_all: bool = True) -> str:
 
 
 def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
-    """Return what is wrong, in one line that follows the name of the key.
-
-    Args:
-        error: one entry of pydantic's `ValidationError.errors()`.
-        valid_keys: the keys that would have been right, for an unknown key.
-    """
+    """Return what is wrong, in one line that follows the name of the key; `valid_keys` are for an unknown one."""
     kind, got, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return "is an unknown key" + nearest(str(error["loc"][-1]), valid_keys)
@@ -103,7 +98,6 @@ def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
 
 
 def _explain_tag(context: Mapping[str, Any]) -> str:
-    """Return what is wrong with the key that says which of several mappings this is."""
     name = str(context["discriminator"]).strip("'")
     if "tag" not in context:
         return f"{name} is required"
@@ -151,13 +145,10 @@ def type_text(annotation: Any) -> str:
 
 
 def read_text(path: str | Path, pattern: str, error: Callable[[str, int | None], Exception]) -> str:
-    """Return the text of a file that a user named.
+    """Return the text of a file that a user named: UTF-8, at most 1 MB.
 
-    Args:
-        path: the file, UTF-8, at most 1 MB.
-        pattern: of the files beside it that may have been meant, such as ``*.py``.
-        error: called with what is wrong and the line (None for the whole file) where it cannot be read; what it returns
-            is raised.
+    If it cannot be read, the exception is raised that `error` makes of the reason and the line (None for the whole
+    file). `pattern`, such as ``*.py``, matches the files beside it that may have been meant.
     """
     file = Path(path)
     try:
@@ -187,13 +178,11 @@ def check_positive(name: str, value: float) -> None:
 
 
 def check_count(name: str, value: int) -> None:
-    """Raise an ArgumentError unless an integer is at least 1."""
     if value < 1:
         raise ArgumentError(f"must be at least 1, got {value}", name)
 
 
 def check_optional_count(name: str, value: int | None) -> None:
-    """Raise an ArgumentError unless an integer is at least 1, or None."""
     if value is not None:
         check_count(name, value)
 
@@ -211,7 +200,6 @@ def dotted(key: Key) -> str:
 
 
 def _choices(expected: str) -> list[str]:
-    """Return the names in pydantic's ``'a', 'b' or 'c'``."""
     return [word.strip().strip("'") for word in expected.replace(" or ", ", ").split(",")]
 
 

@@ -43,13 +43,7 @@ class SuiteError(InitbenchError):
         problem: what is wrong.
         where: the file as the user gave it, or the option of the command line.
         line: in the file, from 1.
-        key: dotted, such as ``initializers[0].gain``; empty where it is about the whole.
-
-    Attributes:
-        problem: as given.
-        where: as given.
-        line: as given.
-        key: as given.
+        key: dotted, such as ``initializers[0].gain``; empty if it is about the whole.
     """
 
     def __init__(self, problem: str, where: str = "", line: int | None = None, key: str = "") -> None:

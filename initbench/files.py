@@ -29,10 +29,6 @@ _KINDS = {
 def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
     """Check a file before it is opened: opening a pipe may take for ever, and reading a device may never end.
 
-    Args:
-        path: the file, or a link to it.
-        most_bytes: the largest size allowed.
-
     Raises:
         OSError: there is none, it is of another kind, or it is larger; `strerror` says which.
         ValueError: the path holds a null character.
@@ -48,31 +44,20 @@ def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
 
 
 def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
-    """Return the text of a file, UTF-8.
-
-    Raises:
-        OSError: see `check_readable`; or it cannot be read.
-        ValueError: it is not UTF-8, or the path holds a null character.
-    """
+    """Return the text of a file, UTF-8; errors are those of `check_readable`, and a ValueError if it is not UTF-8."""
     check_readable(path, most_bytes)
     return Path(path).read_text(encoding="utf-8")
 
 
 def is_within(path: Path, folder: Path) -> bool:
-    """Return whether a path, all links followed, is in a folder."""
     # `Path.resolve` fails on links that lead in a circle.
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def check_within(path: Path, folder: Path) -> None:
-    """Refuse a path that a link leads out of a folder; the last part may be a link, which is replaced or removed.
+    """Raise an OSError if links lead a path out of a folder.
 
-    Args:
-        path: below `folder`, which may itself be a link.
-        folder: whose files may be written and removed.
-
-    Raises:
-        OSError: its parent, links followed, is not in the folder.
+    The last part may be a link, which is replaced or removed, and the folder itself may be one.
     """
     if not is_within(path.parent, folder):
         raise OSError(errno.EXDEV, f"lies behind a link that leads out of {folder}", str(path))
@@ -82,13 +67,8 @@ def check_within(path: Path, folder: Path) -> None:
 def written_whole(path: Path, folder: Path, *, durable: bool = False) -> Iterator[TextIO]:
     """Open a file to be written, and put it in place by an atomic rename once all of it is there.
 
-    Args:
-        path: in a folder that exists.
-        folder: see `check_within`.
-        durable: bring it to the disk before the rename.
-
-    Raises:
-        OSError: it cannot be written; the error names it.
+    It must lie in `folder`, see `check_within`. `durable` brings it to the disk before the rename. An OSError names the
+    file, not the temporary one.
     """
     check_within(path, folder)
     try:
@@ -111,20 +91,11 @@ def written_whole(path: Path, folder: Path, *, durable: bool = False) -> Iterato
 
 
 def write_text(path: Path, text: str, folder: Path, *, durable: bool = False) -> None:
-    """Write a file by an atomic rename; see `written_whole`."""
     with written_whole(path, folder, durable=durable) as file:
         file.write(text)
 
 
 def remove(path: Path, folder: Path) -> None:
-    """Remove a file, or a link in its place; that there is none is no error.
-
-    Args:
-        path: the file, which the caller knows to be the library's.
-        folder: see `check_within`.
-
-    Raises:
-        OSError: it cannot be removed.
-    """
+    """Remove a file that is known to be the library's, or a link in its place; that there is none is no error."""
     check_within(path, folder)
     path.unlink(missing_ok=True)

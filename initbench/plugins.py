@@ -26,12 +26,7 @@ GROUP = "initbench.plugins"
 
 @dataclass(frozen=True)
 class PluginFile:
-    """A plug-in of one file.
-
-    Attributes:
-        path: where the user has it, for messages.
-        text: its source.
-    """
+    """A plug-in of one file: its path, for messages, and its source."""
 
     path: str
     text: str
@@ -57,11 +52,7 @@ class _TextLoader(SourceLoader):
 
 
 def read_file(path: str | Path) -> PluginFile:
-    """Read a plug-in file without importing it.
-
-    Raises:
-        InitbenchError: the file cannot be read.
-    """
+    """Read a plug-in file without importing it; an InitbenchError says why it cannot be read."""
 
     def error(problem: str, line: int | None) -> InitbenchError:
         place = path if line is None else f"{path}:{line}"
@@ -71,11 +62,7 @@ def read_file(path: str | Path) -> PluginFile:
 
 
 def load_file(plugin: PluginFile) -> None:
-    """Import a plug-in file, once per process.
-
-    Raises:
-        InitbenchError: importing it raised.
-    """
+    """Import a plug-in file, once per process; an InitbenchError says what importing it raised."""
     name = plugin.module_name
     if name in sys.modules:
         return
@@ -93,11 +80,7 @@ def load_file(plugin: PluginFile) -> None:
 
 @cache
 def load_entry_points() -> None:
-    """Import every installed plug-in package, once per process.
-
-    Raises:
-        InitbenchError: importing one raised; the message names the package.
-    """
+    """Import every installed plug-in package, once per process; an InitbenchError names one that raised."""
     for point in entry_points(group=GROUP):
         try:
             point.load()
@@ -124,9 +107,6 @@ def source_hash(module_name: str) -> str:
     """Return the SHA-256 of a plug-in's source: its file, or the names and texts of its package's Python files.
 
     Where a package lies makes no difference. What has no file (a notebook) has no hash of its own: all of it is one.
-
-    Args:
-        module_name: the module that defines the component.
     """
     top: Any = sys.modules[module_name.partition(".")[0]]
     folders = [Path(folder) for folder in getattr(top, "__path__", [])]

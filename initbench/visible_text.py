@@ -13,12 +13,7 @@ _BYTES_OF_NAMES = range(0xDC80, 0xDD00)  # PEP 383
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return a text with every invisible character written as Python escapes it, such as ``\x1b``.
-
-    Args:
-        text: of any origin.
-        keep: characters that stay, such as the end of a line.
-    """
+    r"""Return a text with invisible characters, but for those of `keep`, as Python escapes them: ``\x1b``."""
     return _INVISIBLE.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
 
 

@@ -30,7 +30,6 @@ class _Geometry(NamedTuple):
     groups: int
 
     def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """Return the convolution."""
         return torch.convolution(
             x, weight, bias, self.stride, self.padding, self.dilation, False, (0,) * len(self.stride), self.groups
         )

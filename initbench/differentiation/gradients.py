@@ -17,10 +17,8 @@ def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[T
     """Return a function from tensors to the model's forward pass with these in place of parameters.
 
     The tensors are given by the parameters' names, of tied ones by the first, whose tensor stands for all; a parameter
-    that is not among them is the model's own. The model is the same before and after a pass.
-
-    Args:
-        model: whose parameters keep their places from now on.
+    that is not among them is the model's own. The model is the same before and after a pass, and its parameters must
+    keep their places meanwhile.
     """
     first = {id(parameter): name for name, parameter in model.named_parameters()}
     # `functional_call` knows ties too, but what it leaves in a module that a model has under two names is the tensors.
@@ -38,16 +36,7 @@ def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[T
 
 
 def forward_at(model: nn.Module, parameters: Sequence[Tensor], values: Sequence[Tensor]) -> Callable[[Tensor], Tensor]:
-    """Return the model's forward pass with other values in the place of some of its parameters.
-
-    Args:
-        model: whose parameters they are.
-        parameters: which are replaced.
-        values: what stands for each.
-
-    Raises:
-        ArgumentError: one of `parameters` is not the model's.
-    """
+    """Return the model's forward pass with `values` in the place of `parameters`, which must be the model's."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     if any(id(parameter) not in names for parameter in parameters):
         raise ArgumentError("must belong to the model for method finite_difference", "parameters")
@@ -58,7 +47,6 @@ _DTYPES = {torch.float32, torch.float64}
 
 
 def trainable_parameters(model: nn.Module) -> list[Tensor]:
-    """Return the parameters that require a gradient, tied ones once."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
@@ -76,15 +64,7 @@ def check_parameters(parameters: Sequence[Tensor]) -> None:
 
 
 def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parameter]:
-    """Return the parameters that require a gradient by name, tied ones once.
-
-    Args:
-        model: whose parameters.
-        who: takes derivatives for them, for messages.
-
-    Raises:
-        InitializationError: there are none, or one is neither float32 nor float64.
-    """
+    """Return the parameters that require a gradient by name, tied ones once."""
     named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not named:
         raise InitializationError(f"{who}: no parameter requires a gradient")
@@ -96,15 +76,7 @@ def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parame
 
 
 def backward(loss: Tensor, *, retain_graph: bool = False) -> None:
-    """Differentiate a loss for all that it depends on and that requires a gradient, as hooks on tensors need it.
-
-    Args:
-        loss: 0-dim.
-        retain_graph: whether it is differentiated again.
-
-    Raises:
-        InitializationError: it cannot be differentiated.
-    """
+    """Differentiate a loss for all that it depends on and that requires a gradient, as hooks on tensors need it."""
     with explained("the model or loss_fn cannot be differentiated"):
         loss.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
 
@@ -119,11 +91,7 @@ def hessian_products(
 ) -> list[Tensor | None]:
     """Return Hg for each parameter, None where it is zero because no gradient depends on the parameter.
 
-    Args:
-        gradients: g, made with `create_graph`. With `create_graph` here the result is differentiable, through both H
-            and g.
-        parameters: what g was taken over.
-        create_graph: see above.
+    g must be made with `create_graph`. With `create_graph` here the result is differentiable, through both H and g.
     """
     return vector_products(gradients, gradients, parameters, create_graph=create_graph)
 
@@ -137,13 +105,8 @@ def vector_products(
 ) -> list[Tensor | None]:
     """Return the derivative of Σ ⟨tensor, vector⟩ for each parameter, None where none of the tensors depends on it.
 
-    Of gradients it is Hv; H is symmetric.
-
-    Args:
-        tensors: made with `create_graph`; None for zeros.
-        vectors: one for each tensor, of its shape; None for zeros.
-        parameters: what is differentiated for.
-        create_graph: whether the result can be differentiated, through the tensors and the vectors.
+    Of gradients, which must be made with `create_graph`, it is Hv; H is symmetric. None among tensors and vectors
+    counts as zeros.
     """
     # A gradient that is constant (where the loss is linear in a parameter) has no graph and adds nothing.
     pairs = zip(tensors, vectors, strict=True)
@@ -175,8 +138,7 @@ def _differentiate(
 def accumulated(parts: Iterable[Sequence[Tensor | None]]) -> list[Tensor | None]:
     """Return the sum of lists of tensors, entry by entry, None where all are.
 
-    Args:
-        parts: one list after another; a generator makes the next one, with its graph, when the last is added.
+    If `parts` is a generator, it makes the next list, with its graph, when the last one has been added.
     """
     total: list[Tensor | None] = []
     for part in parts:

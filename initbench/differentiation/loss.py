@@ -33,9 +33,6 @@ class Replaced(TorchFunctionMode):
 
     It sees each function of PyTorch that the model calls, of whatever layer, also where the model is not ours, and our
     own functions that say so by `torch.overrides.handle_torch_function`. What a replacement calls is not replaced.
-
-    Args:
-        replacements: function → what is called in its place, with the same arguments.
     """
 
     def __init__(self, replacements: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
@@ -45,7 +42,6 @@ class Replaced(TorchFunctionMode):
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, arguments: Any = (), options: Any = None
     ) -> Any:
-        """Compute a function by its replacement, and one without as it is."""
         return self._replacements.get(function, function)(*arguments, **(options or {}))
 
 
@@ -65,7 +61,7 @@ def differentiable_loss(
 
     It is the model's loss in the mode that the model is in, up to rounding. Its derivatives are taken outside, by
     `loss_gradients` and `hessian_products`; they need no context. The forward pass is not for the transforms of
-    `torch.func`, which do not take the derivatives that are written here.
+    `torch.func`, which do not take the derivatives that are written here. Exceptions are those of `mean_loss`.
 
     Args:
         model: the model, or its forward pass with other values in place of its parameters (see `functional`).
@@ -73,13 +69,9 @@ def differentiable_loss(
         targets: what `loss_fn` takes.
         loss_fn: mean loss of a batch from (outputs, targets).
         batch_norm: whether BatchNorm on the statistics of the batch can be differentiated three times, too. It then
-            leaves running statistics as they are, and differs from PyTorch's, which has two derivatives, by rounding.
-        third: whether the third derivatives of LayerNorm and InstanceNorm are right, too: PyTorch's of LayerNorm are
-            not, and of InstanceNorm it has none. Both then differ from PyTorch's by rounding, and take longer.
-
-    Raises:
-        InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
-        ArgumentError: `loss_fn` does not return a 0-dim tensor.
+            leaves running statistics as they are, and differs from PyTorch's by rounding.
+        third: whether the third derivatives of LayerNorm and InstanceNorm are right, too. Both then differ from
+            PyTorch's by rounding, and take longer.
     """
     replacements = _ALWAYS | (norms.BATCH_NORM if batch_norm else {}) | (norms.LAYER_AND_INSTANCE_NORM if third else {})
     with torch.enable_grad(), math_kernel(), Replaced(replacements):

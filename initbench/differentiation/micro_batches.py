@@ -33,13 +33,7 @@ _IGNORED = -100
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A part of a batch.
-
-    Attributes:
-        inputs: (samples, ...).
-        targets: as many.
-        share: of its mean loss in that of the batch.
-    """
+    """A part of a batch."""
 
     inputs: Tensor
     targets: Tensor
@@ -47,7 +41,6 @@ class MicroBatch:
 
     @property
     def batch(self) -> Batch:
-        """Inputs and targets."""
         return self.inputs, self.targets
 
 
@@ -62,16 +55,7 @@ def losses_of(
 ) -> list[LossOf]:
     """Return functions that sum to the mean loss of a batch: one of the whole batch, or one of each micro-batch.
 
-    Args:
-        model: in the mode in which it is differentiated.
-        batch: inputs and targets.
-        loss_fn: mean loss of a batch from (outputs, targets).
-        micro_batch_size: samples of a micro-batch; None for the whole batch, as where it has no more.
-        batch_norm: see `differentiable_loss`.
-        third: see `differentiable_loss`.
-
-    Raises:
-        ArgumentError: see `micro_batches`.
+    `batch_norm` and `third` are those of `differentiable_loss`; see `micro_batches` for what is refused.
     """
     loss_of = partial(differentiable_loss, loss_fn=loss_fn, batch_norm=batch_norm, third=third)
     whole = MicroBatch(*batch, share=1.0)
@@ -94,16 +78,10 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
     loss is the sum, and that a sample's output is its own, is checked on the first and the last micro-batch, which
     costs a forward pass of both.
 
-    Args:
-        model: in the mode in which it is differentiated.
-        batch: inputs and targets.
-        loss_fn: mean loss of a batch from (outputs, targets).
-        size: samples of a micro-batch.
-
     Raises:
-        ArgumentError: `size` is below 1, targets have other samples than inputs, or the loss is no such sum: of a norm
-            that takes its statistics over the batch, as BatchNorm in training mode, of dropout in training mode, or of
-            a `loss_fn` that is not this mean.
+        ArgumentError: `size` is below 1, targets have other samples than inputs, or the loss is no such sum: because a
+            norm takes its statistics over the batch, as BatchNorm in training mode, because of dropout in training
+            mode, or because `loss_fn` is not this mean.
         InitializationError: the model or `loss_fn` fails.
     """
     check_count(_ARGUMENT, size)
@@ -204,13 +182,10 @@ def _joined(first: MicroBatch, second: MicroBatch) -> Batch:
 
 
 def _near(first: Tensor, second: Tensor, power: float) -> bool:
-    """Return whether two tensors differ by rounding alone; also where they hold what is not finite.
+    """Return whether two tensors differ by rounding alone, also if they hold what is not finite.
 
-    Args:
-        first: any shape.
-        second: as well.
-        power: of the machine epsilon: a difference is as large in units of the largest entry. A deep network magnifies
-            rounding, and what a batch's statistics change is large; a loss function does not.
+    A difference of the machine epsilon to the `power` times the largest entry is rounding. A deep network magnifies
+    rounding, and what a batch's statistics change is large; a loss function does not.
     """
     bound = torch.finfo(first.dtype).eps ** power * second.abs().max()
     return not bool(((first - second).abs() > bound).any())

@@ -20,8 +20,7 @@ from initbench.structure.residual import ResidualBranch, scalar_gate
 def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
     """Return the model's residual branches, of which there may be none, and record how many they are.
 
-    Raises:
-        InitializationError: they cannot be told, or the model does not run on its inputs.
+    It is an InitializationError if they cannot be told, or the model does not run on its inputs.
     """
     structure = context.structure
     if "branches" in structure.unknown:
@@ -32,11 +31,6 @@ def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]
 
 
 def required_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
-    """Return the model's residual branches, and record how many they are.
-
-    Raises:
-        InitializationError: there are none, they cannot be told, or the model does not run on its inputs.
-    """
     branches = known_branches(context)
     if not branches:
         kind = type(context.model).__name__
@@ -45,11 +39,6 @@ def required_branches(context: InitializationContext) -> tuple[ResidualBranch, .
 
 
 def required_gates(model: nn.Module, branches: Iterable[ResidualBranch], scheme: str) -> list[str]:
-    """Return the scalar gate of each branch, by the parameter's name.
-
-    Raises:
-        InitializationError: a branch has none.
-    """
     found: list[str] = []
     for branch in branches:
         gate = scalar_gate(model, branch)
@@ -76,10 +65,6 @@ def stages(model: nn.Module, branches: Sequence[ResidualBranch]) -> list[list[Re
     A stage is a row of branches whose outputs have one shape: the next one starts where the number of channels changes,
     or with a branch that makes its input smaller. In which modules the blocks stand is of no account: the network of
     Arpit, Campos & Bengio (2019) has all blocks of its three stages in one.
-
-    Args:
-        model: whose branches they are.
-        branches: in the order in which they are added.
     """
     rows: list[list[ResidualBranch]] = []
     channels: int | None = None
@@ -154,10 +139,6 @@ def transformer_blocks(model: nn.Module, context: InitializationContext) -> Tran
     Branches that end in a convolution and follow no attention are none: stages of convolutions before the transformer
     blocks, and inverted bottlenecks between them.
 
-    Args:
-        model: any.
-        context: has the structure.
-
     Raises:
         InitializationError: there is no block; a feed-forward part of linear layers follows no attention; a branch is
             one linear layer, or adds other numbers of layers; or branches or attentions cannot be told.
@@ -183,11 +164,6 @@ class _Finder:
         self._of_end = {end: branch for branch in reversed(self._branches) for end in branch.ends}
 
     def blocks(self) -> TransformerBlocks:
-        """Return the blocks.
-
-        Raises:
-            ValueError: see `transformer_blocks`.
-        """
         blocks, alone = TransformerBlocks(), list[str]()
         for branch in self._branches:
             within = self._attentions_beside_others(branch)

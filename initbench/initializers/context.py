@@ -22,13 +22,7 @@ from initbench.tasks import Task, find_task
 
 
 class Stage:
-    """One initializer at work on a model: what it changed, and whether it said so.
-
-    Args:
-        name: the initializer's.
-        model: the model.
-        record: where it says what it does.
-    """
+    """One initializer at work on a model: what it changed, and whether it said so."""
 
     def __init__(self, name: str, model: nn.Module, record: InitializationRecord) -> None:
         self.name, self._model, self._record = name, model, record
@@ -41,11 +35,7 @@ class Stage:
         self._said = {name: len(events) for name, events in self._record.tensors.items()}
 
     def settle(self) -> None:
-        """Record what was changed since without a word.
-
-        Raises:
-            InitializationError: a parameter was added, removed or replaced.
-        """
+        """Record what was changed since without a word; a parameter that was added, removed or replaced is an error."""
         if _identities(self._model) != self._identities:
             raise InitializationError(
                 f"{self.name} added, removed or replaced a parameter; an initializer only sets values"

@@ -27,7 +27,7 @@ from initbench.initializers.parameter_writer import ParameterWriter, own_paramet
 from initbench.initializers.record import Law
 from initbench.structure.kinds import NORM_LAYERS, is_linear_inputs_first
 
-Shape = Literal["normal", "uniform"]
+Family = Literal["normal", "uniform"]
 
 
 @dataclass(frozen=True)
@@ -146,18 +146,14 @@ def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
                 yield WeightLayer(weight, bias, blocks, weight.shape[0] // blocks, weight.shape[1])
 
 
-def sample(layer: WeightLayer, std: float, shape: Shape, generator: torch.Generator) -> tuple[Tensor, Law]:
+def sample(layer: WeightLayer, std: float, family: Family, generator: torch.Generator) -> tuple[Tensor, Law]:
     """Return independent entries of mean 0 for a layer's weight, and their law.
 
-    Args:
-        layer: whose weight.
-        std: standard deviation, of the uniform law too: its bound is √3 std.
-        shape: ``normal`` or ``uniform``.
-        generator: on the CPU.
+    `std` is the standard deviation of the uniform law too: its bound is √3 std.
     """
     values = torch.empty(layer.weight.shape, dtype=layer.dtype)
-    if shape == "normal":
+    if family == "normal":
         values.normal_(0.0, std, generator=generator)
     else:
         values.uniform_(-math.sqrt(3) * std, math.sqrt(3) * std, generator=generator)
-    return values, {"law": shape, "std": std}
+    return values, {"law": family, "std": std}

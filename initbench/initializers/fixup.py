@@ -87,12 +87,7 @@ def fixup(
 
 
 def _factors(model: nn.Module, structure: Structure, nonzero: bool) -> dict[int, float]:
-    """Return by what Kaiming's law is multiplied for the weights of branches and heads, by the weights' ids.
-
-    Raises:
-        InitializationError: which layers give the output cannot be told, or one that would be 0 has the weight of an
-            embedding.
-    """
+    """Return by what Kaiming's law is multiplied for the weights of branches and heads, by the weights' ids."""
     if "heads" in structure.unknown:
         raise InitializationError(f"fixup: the classifier cannot be told: {structure.unknown['heads']}")
     embedded = {id(weight) for weight, _ in embeddings(model)}

@@ -83,11 +83,6 @@ def _normal_projection(parameter: nn.Parameter, std: float, generator: torch.Gen
 
 
 def _weights(model: nn.Module, layers: list[str]) -> set[int]:
-    """Return the ids of the weights of some layers.
-
-    Raises:
-        InitializationError: one is no layer whose weight is drawn.
-    """
     modules = dict(model.named_modules())
     found = set()
     for layer in layers:

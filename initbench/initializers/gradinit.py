@@ -35,16 +35,7 @@ class Scales:
 
     All scales are one vector on the model's device, so that no step waits for the device tensor by tensor. A scale that
     has reached 0 stays there, as in the authors' code, which passes over every tensor whose norm is 0: what it scaled
-    has no direction left.
-
-    Args:
-        trainable: the tensors by name; those of zeros are left out.
-        tau: the learning rate.
-        floor: least scale of a weight.
-        clip: of each derivative.
-
-    Raises:
-        InitializationError: there is nothing to scale, or a tensor is not finite.
+    has no direction left. Tensors of zeros are left out; `floor` is the least scale of a weight, that of a bias is 0.
     """
 
     def __init__(self, trainable: dict[str, nn.Parameter], tau: float, floor: float, clip: float) -> None:
@@ -91,12 +82,10 @@ class Scales:
         self._write()
 
     def back(self) -> None:
-        """Undo the last step."""
         self._scale = self._before
         self._write()
 
     def values(self) -> dict[str, float]:
-        """Return the scales by name."""
         return dict(zip(self.names, self._scale.tolist(), strict=True))
 
     @torch.no_grad()
@@ -111,7 +100,6 @@ _NO_STEP = "is the learning rate of the training, which is 0: give gradinit an e
 
 def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | None:
     """Return why the scales cannot be learned for a training: there is no step to look ahead to at a rate of 0."""
-    del optimizer
     return f"eta {_NO_STEP}" if arguments["eta"] is None and lr == 0 else None
 
 
@@ -247,7 +235,6 @@ def gradinit(
 
 
 def _check(positive: dict[str, float | None], floor: float, overlap: float) -> None:
-    """Raise a ValueError where an argument is out of its range."""
     for name, value in positive.items():
         if value is not None:
             check_positive(name, value)
@@ -258,11 +245,7 @@ def _check(positive: dict[str, float | None], floor: float, overlap: float) -> N
 
 
 def _step_size(eta: float | None, context: InitializationContext) -> float:
-    """Return the size of the step that is looked ahead.
-
-    Raises:
-        ArgumentError: it is that of the training, and not above 0.
-    """
+    """Return the size of the step that is looked ahead; it is an ArgumentError if the training's is 0."""
     step_size = context.optimizer.lr if eta is None else eta
     if step_size == 0:
         raise ArgumentError(_NO_STEP, "eta")

@@ -32,19 +32,10 @@ from initbench.models.calls import mean_loss
 
 
 class Objective:
-    """The two objectives and their derivatives with respect to the parameters.
+    """The two objectives and their derivatives with respect to the parameters, at the parameters' values.
 
-    Args:
-        model: whose parameters are at the point of the derivative.
-        trainable: its parameters by name.
-        context: gives the loss.
-        form: ``sgd`` or ``adam``.
-        eta: size of the step.
-
-    Attributes:
-        costs_more: whether a gradient that can be differentiated costs more than one that cannot.
-        forward_passes: over a batch, so far.
-        backward_passes: as well.
+    `costs_more` says whether a gradient that can be differentiated costs more than one that cannot. Forward and
+    backward passes are counted, over a batch.
     """
 
     costs_more = True
@@ -64,12 +55,7 @@ class Objective:
         self.forward_passes = self.backward_passes = 0
 
     def gradient(self, batch: Batch, *, differentiable: bool) -> tuple[dict[str, Tensor], Tensor]:
-        """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim.
-
-        Args:
-            batch: inputs and targets.
-            differentiable: whether both can be differentiated.
-        """
+        """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim."""
         self.forward_passes += 1
         if differentiable:
             loss = differentiable_loss(self._model, *batch, self._loss_fn)
@@ -80,7 +66,6 @@ class Objective:
         return {n: g for n, g in zip(self._trainable, gradients, strict=True) if g is not None}, norm
 
     def of_gradient_norm(self, norm: Tensor) -> list[Tensor | None]:
-        """Return the derivatives of ‖g‖."""
         return self._differentiate(norm)
 
     def of_loss(self, g: dict[str, Tensor], norm: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor | None]]:
@@ -95,7 +80,6 @@ class Objective:
         return norm
 
     def _moved(self, g: dict[str, Tensor], norm: Tensor) -> dict[str, Tensor]:
-        """Return the parameters after the step, by name."""
         step = {name: part / norm if self._form == "sgd" else part.sign() for name, part in g.items()}
         return {name: p - self._eta * step[name] if name in step else p for name, p in self._trainable.items()}
 
@@ -105,17 +89,7 @@ class Objective:
 
 
 class MicroBatchedObjective(Objective):
-    """The two objectives of whole batches and their derivatives, with one micro-batch in memory.
-
-    Args:
-        model: see `Objective`.
-        trainable: see `Objective`.
-        context: see `Objective`.
-        form: see `Objective`.
-        eta: see `Objective`.
-        micro_batch_size: samples of a micro-batch.
-        second_order: whether the step is differentiated.
-    """
+    """The two objectives of whole batches and their derivatives, with one micro-batch in memory."""
 
     costs_more = False  # second derivatives are taken in a pass of their own, where they are asked for
 
@@ -140,15 +114,7 @@ class MicroBatchedObjective(Objective):
         """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim.
 
         Both are constants; what the two objectives ask of the gradient is that of the last call.
-
-        Args:
-            batch: inputs and targets.
-            differentiable: has no effect.
-
-        Raises:
-            ArgumentError: the loss is not a sum over micro-batches, see `micro_batches`.
         """
-        del differentiable
         self._parts = micro_batches(self._model, batch, self._loss_fn, self._size)
         self._count(1, 1)
         gradients = accumulated(map(self._gradient_of, self._parts))
@@ -156,15 +122,10 @@ class MicroBatchedObjective(Objective):
         return {n: g for n, g in zip(self._trainable, gradients, strict=True) if g is not None}, self._norm(self._g)
 
     def of_gradient_norm(self, norm: Tensor) -> list[Tensor | None]:
-        """Return the derivatives of ‖g‖."""
         return self._hessian_product(self._g / norm if self._form == "sgd" else self._g.sign())
 
     def of_loss(self, g: dict[str, Tensor], norm: Tensor, batch: Batch) -> tuple[Tensor, list[Tensor | None]]:
-        """Return L(batch; θ − η·step(g)) / η, 0-dim, and its derivatives.
-
-        Raises:
-            ArgumentError: the loss is not a sum over micro-batches, see `micro_batches`.
-        """
+        """Return L(batch; θ − η·step(g)) / η, 0-dim, and its derivatives."""
         with torch.no_grad():
             moved = self._moved(g, norm)
         leaves = {name: value.detach().requires_grad_() for name, value in moved.items()}

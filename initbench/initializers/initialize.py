@@ -118,7 +118,6 @@ def _check_model(model: nn.Module) -> None:
 
 
 def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Return the shape of a batch, from an example or as it was given."""
     if inputs is not None and input_shape is not None:
         raise ArgumentError("cannot be given beside inputs", "input_shape")
     shape, argument = (input_shape, "input_shape") if inputs is None else (tuple(inputs.shape), "inputs")

@@ -12,7 +12,7 @@ from initbench.arguments import check_positive
 from initbench.errors import InitializationError
 from initbench.initializers.branches import weights_of
 from initbench.initializers.context import Apply, InitializationContext
-from initbench.initializers.distribution import Distribution, Draw, Shape, WeightLayer, sample, weight_layers
+from initbench.initializers.distribution import Distribution, Draw, Family, WeightLayer, sample, weight_layers
 from initbench.initializers.parameter_writer import embeddings
 from initbench.initializers.record import Law
 from initbench.registry import register_initializer
@@ -21,7 +21,7 @@ from initbench.registry import register_initializer
 @register_initializer("kaiming", reference="He et al., Delving Deep into Rectifiers, ICCV 2015, section 2.2")
 def kaiming(
     mode: Literal["fan_in", "fan_out"] = "fan_in",
-    distribution: Shape = "normal",
+    distribution: Family = "normal",
     gain: float = math.sqrt(2),
     embedding_std: float = 0.02,
     classifier_std: float | None = None,
@@ -73,11 +73,7 @@ def _with_classifier(draw: Draw, classifiers: set[int], std: float) -> Draw:
 
 
 def _classifiers(model: nn.Module, context: InitializationContext) -> set[int]:
-    """Return the ids of the weights that give the output.
-
-    Raises:
-        InitializationError: they cannot be told, or one is not drawn as a weight.
-    """
+    """Return the ids of the weights that give the output."""
     structure = context.structure
     if "heads" in structure.unknown:
         raise InitializationError(f"kaiming: the classifier cannot be told: {structure.unknown['heads']}")

@@ -7,13 +7,13 @@ import math
 import torch
 from torch import Tensor
 
-from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
+from initbench.initializers.distribution import Distribution, Family, WeightLayer, sample
 from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 
 
 @register_initializer("lecun", reference="LeCun, Bottou, Orr & Müller, Efficient BackProp, 1998, section 4.6")
-def lecun(distribution: Shape = "normal", embedding_std: float = 0.02) -> Distribution:
+def lecun(distribution: Family = "normal", embedding_std: float = 0.02) -> Distribution:
     """Entries of standard deviation 1 / √fan_in, equation (16) of the paper: linear layers keep the variance.
 
     A group of a convolution counts by itself. SELU networks are initialized so.

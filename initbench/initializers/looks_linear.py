@@ -71,7 +71,6 @@ def looks_linear(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
 
 
 def _check_halves(name: str, layer: WeightLayer, inputs: bool, outputs: bool) -> None:
-    """Raise an InitializationError where a weight cannot be mirrored."""
     if layer.blocks > 1:
         raise InitializationError(f"looks_linear: {name}: a weight of {layer.blocks} groups does not join both halves")
     for mirrored, size, what in ((inputs, layer.inputs, "inputs"), (outputs, layer.outputs, "outputs")):

@@ -136,14 +136,7 @@ def _is_proportional(module: nn.Module) -> bool:
 
 
 class _Visitor:
-    """Scales each layer's weight, and its outputs, as they come.
-
-    Args:
-        std: of each layer's outputs.
-        tolerance: of layers whose outputs may not be proportional to their weight.
-        remove_mean: see `lsuv`.
-        left: ids of weights that are not scaled.
-    """
+    """Scales each layer's weight, and its outputs, as they come."""
 
     def __init__(self, std: float, tolerance: float, remove_mean: bool, left: set[int]) -> None:
         self._std, self._tolerance, self._remove_mean = std, tolerance, remove_mean
@@ -198,11 +191,6 @@ class _Visitor:
         return unscaled
 
     def scales(self) -> dict[str, float]:
-        """Return the scales by layer.
-
-        Raises:
-            InitializationError: there are none, or a layer has none.
-        """
         if not self._solutions:
             raise InitializationError("lsuv: no convolution or linear layer with a weight to scale has run")
         numbers = torch.stack(list(self._solutions.values())).tolist()

@@ -34,7 +34,6 @@ PLATEAU_TOLERANCE = 0.05
 
 
 def check_optimizer(optimizer: NormOptimizer, momentum: float, clip: float | None) -> None:
-    """Raise an ArgumentError where momentum or clip is out of its range or has no effect."""
     if not 0 <= momentum < 1:
         raise ArgumentError(f"must be at least 0 and below 1, got {momentum}", "momentum")
     if optimizer == "adam" and momentum != MOMENTUM:
@@ -46,7 +45,6 @@ def check_optimizer(optimizer: NormOptimizer, momentum: float, clip: float | Non
 
 
 def check_input_size(size: int | None, data: DataKind) -> None:
-    """Raise an ArgumentError where the size is out of its range or has no effect."""
     if size is not None:
         check_count("input_size", size)
         if data != "random":
@@ -54,11 +52,7 @@ def check_input_size(size: int | None, data: DataKind) -> None:
 
 
 def random_inputs(model: nn.Module, context: InitializationContext, size: int) -> Inputs:
-    """Return one sample of random data of another size than the model's inputs.
-
-    Raises:
-        InitializationError: batches are given, the inputs are no images, or the model does not take such a size.
-    """
+    """Return one sample of random data of another size than the model's inputs."""
     if context.given_batches is not None:
         raise InitializationError("metainit: input_size is for random data, and batches are given")
     if context.inputs is None or not context.inputs.is_image:
@@ -77,7 +71,6 @@ def random_inputs(model: nn.Module, context: InitializationContext, size: int) -
 
 
 def check_plateau(window: int | None, tolerance: float) -> None:
-    """Raise an ArgumentError where the window or its tolerance is out of its range or has no effect."""
     if not 0 <= tolerance < 1:
         raise ArgumentError(f"must be at least 0 and below 1, got {tolerance}", "plateau_tolerance")
     if window is not None:

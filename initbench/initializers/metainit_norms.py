@@ -22,19 +22,9 @@ class Norms:
     """The norms of the tuned tensors and the optimizer that moves them.
 
     All norms are one vector on the model's device, and so is the optimizer's state, so that no step waits for the
-    device. A tensor is always its start times norm · direction / norm of the start.
-
-    Args:
-        tuned: the tensors by name.
-        optimizer: ``signsgd``, ``adam`` or ``sgd``.
-        lr: of the optimizer.
-        momentum: of signSGD and SGD; Adam has none.
-        parametrization: what the optimizer moves: the ``norm``, or the ``scale``, its ratio to the norm of the start,
-            which stays at or above `FLOOR`, of a bias at or above 0.
-        clip: largest size of a derivative; None for any.
-
-    Raises:
-        InitializationError: a tensor is zero, or not finite.
+    device. A tensor is always its start times norm · direction / norm of the start. What the optimizer moves is the
+    norm, or the ``scale``, its ratio to the norm of the start, which stays at or above `FLOOR`, of a bias at or above
+    0.
     """
 
     def __init__(
@@ -79,12 +69,7 @@ class Norms:
 
     @torch.no_grad()
     def step(self, gq: Tensor, slopes: Sequence[Tensor | None]) -> None:
-        """Move the norms once and write the tensors; from the first GQ or move that is not finite on, move nothing.
-
-        Args:
-            gq: 0-dim.
-            slopes: ∇GQ of each tensor, None for zero.
-        """
+        """Move the norms once and write the tensors; from the first GQ or move that is not finite on, move nothing."""
         zero = torch.zeros_like(gq)
         # d GQ / d norm = ⟨w, ∇GQ⟩ / ‖w‖ (Salimans & Kingma, 2016, equation (3)), here times ‖start‖.
         pairs = zip(self._start, slopes, strict=True)
@@ -113,7 +98,6 @@ class Norms:
 
     @property
     def finite_steps(self) -> int:
-        """Number of steps in which all was finite."""
         return int(self._finite_steps)
 
     @property
@@ -136,10 +120,8 @@ class Norms:
 class _SignSGD:
     """signSGD with momentum, as in the paper's listing: a sign flip of a tensor leaves its velocity as it is.
 
-    Args:
-        moved: what is moved, at the start: the norms, or scales of 1.
-        lr: by which a norm moves at first.
-        momentum: the part of its last move that it makes again.
+    Each optimizer is given what it moves as it is at the start: the norms, or scales of 1. Its method `move` takes the
+    derivatives for the norms, times the norms at the start, and returns by how much the norms, or scales, move.
     """
 
     def __init__(self, moved: Tensor, lr: float, momentum: float) -> None:
@@ -147,27 +129,18 @@ class _SignSGD:
         self._velocity = torch.zeros_like(moved)
 
     def move(self, slope: Tensor) -> Tensor:
-        """Return by how much the norms move, given the derivatives for them, times the norms at the start."""
         self._velocity = self._momentum * self._velocity - self._lr * slope.sign()
         return self._velocity
 
 
 class _SGD:
-    """Gradient descent with momentum, v ← μv − lr·g; a sign flip of a tensor leaves its velocity as it is.
-
-    Args:
-        moved: what is moved, at the start: the norms, or scales of 1.
-        lr: of the derivatives.
-        momentum: the part of its last move that it makes again.
-        clip: largest size of a derivative; None for any.
-    """
+    """Gradient descent with momentum, v ← μv − lr·g; a sign flip of a tensor leaves its velocity as it is."""
 
     def __init__(self, moved: Tensor, lr: float, momentum: float, clip: float | None) -> None:
         self._start, self._lr, self._momentum, self._clip = moved, lr, momentum, clip
         self._velocity = torch.zeros_like(moved)
 
     def move(self, slope: Tensor) -> Tensor:
-        """Return by how much the norms move, given the derivatives for them, times the norms at the start."""
         self._velocity = self._momentum * self._velocity - self._lr * _clipped(slope / self._start, self._clip)
         return self._velocity
 
@@ -177,11 +150,6 @@ class _Adam:
 
     The square root of the second moment is kept in its place: the squares of derivatives, which grow with GQ, would
     overflow float32.
-
-    Args:
-        moved: what is moved, at the start: the norms, or scales of 1.
-        lr: by which a norm or scale moves at first.
-        clip: largest size of a derivative; None for any.
     """
 
     def __init__(self, moved: Tensor, lr: float, clip: float | None) -> None:
@@ -190,7 +158,6 @@ class _Adam:
         self._count = 0
 
     def move(self, slope: Tensor) -> Tensor:
-        """Return by how much the norms move, given the derivatives for them, times the norms at the start."""
         slope = _clipped(slope / self._start, self._clip)
         self._count += 1
         first, second = BETAS

@@ -40,9 +40,6 @@ class WeightNormalized:
 
         Where ‖w‖ is 0 there is no direction, and v = 0 would make the weight NaN: there g is 0 and v stays as it is,
         or is 1 if it was 0.
-
-        Args:
-            w: of the weight's shape.
         """
         w = w.to(self.direction)
         zero = self._norms(w) == 0
@@ -56,12 +53,7 @@ class WeightNormalized:
 
 
 def weight_normalized(module: nn.Module, name: str) -> WeightNormalized | None:
-    """Return a weight of a module by its parameters; None where weight normalization, and it alone, does not make it.
-
-    Args:
-        module: any.
-        name: of the weight in the module, such as ``weight``.
-    """
+    """Return a weight of a module by its parameters; None unless weight normalization, and it alone, makes it."""
     if not is_parametrized(module, name):
         return None
     stages: Any = module.get_submodule(f"parametrizations.{name}")
@@ -90,10 +82,6 @@ class ParameterWriter:
     What is written into the direction v of a weight normalization is the weight w: v = w and g = ‖w‖ (see
     `WeightNormalized.set_weight`), drawn from the stream of the name that the weight would have without it. Where v or
     g is frozen neither is written.
-
-    Args:
-        model: whose parameters.
-        context: gives the generators, and has the record.
     """
 
     def __init__(self, model: nn.Module, context: InitializationContext) -> None:
@@ -146,7 +134,7 @@ class ParameterWriter:
             self._record.filled(name, value)
 
     def set_to(self, parameter: nn.Parameter, values: Tensor, what: str) -> None:
-        """Write values that have a name, see `events.SET_TO`."""
+        """Write values that have a name, see `record.SET_TO`."""
         name = self._waiting.pop(id(parameter), None)
         if name is not None:
             with torch.no_grad():

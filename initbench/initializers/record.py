@@ -184,7 +184,7 @@ class InitializationRecord:
         self._add(name, "shifted", by=by)
 
     def set_to(self, name: str, to: str, **further: Any) -> None:
-        """Say that a parameter was set to values that have a name, see `events.SET_TO`."""
+        """Say that a parameter was set to values that have a name, see `SET_TO`."""
         self._add(name, "set_to", to=to, **further)
 
     def set_by(self, name: str, initializer: str) -> None:
@@ -196,7 +196,7 @@ class InitializationRecord:
 
         Args:
             name: the parameter's.
-            reason: one of `events.REASONS`, or words; None where there was nothing to do.
+            reason: one of `REASONS`, or words; None where there was nothing to do.
             layer: which the reason is about.
         """
         self._add(name, "left", reason=reason, **({} if layer is None else {"layer": layer}))

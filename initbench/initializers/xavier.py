@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from initbench.arguments import check_positive
-from initbench.initializers.distribution import Distribution, Shape, WeightLayer, sample
+from initbench.initializers.distribution import Distribution, Family, WeightLayer, sample
 from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 
 
 @register_initializer("xavier", reference="Glorot & Bengio, AISTATS 2010, section 4.2.1")
-def xavier(distribution: Shape = "uniform", gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
+def xavier(distribution: Family = "uniform", gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     """Entries of standard deviation gain · √(2 / (fan_in + fan_out)).
 
     The compromise between forward and backward variance of equation (12) of the paper; equation (16) is its uniform

@@ -11,6 +11,7 @@ from initbench.errors import InitializationError
 from initbench.inputs import Inputs
 
 Batch = tuple[Tensor, Tensor]
+"""Inputs, (samples, ...), and targets, as many."""
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 RealBatchSource = Callable[[int, torch.Generator], Iterator[Batch]]
 """Called with the batch size and a CPU generator for the order; returns batches of (inputs, targets)."""
@@ -18,6 +19,9 @@ RealBatchSource = Callable[[int, torch.Generator], Iterator[Batch]]
 
 def reference_parameter(model: nn.Module) -> nn.Parameter:
     """Return the first floating-point parameter, whose device and dtype batches are moved to.
+
+    Args:
+        model: any module.
 
     Raises:
         InitializationError: the model has none.
@@ -31,10 +35,7 @@ def reference_parameter(model: nn.Module) -> nn.Parameter:
 def zero_inputs(inputs: Inputs, model: nn.Module, samples: int = 1) -> Tensor:
     """Return samples of zeros, (samples, *shape), of the type and on the device of a model's parameters.
 
-    Args:
-        inputs: one sample.
-        model: which gets them; where it has no floating-point parameters, they are float32 on the CPU.
-        samples: how many.
+    For a model without floating-point parameters they are float32 on the CPU.
     """
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     kind = like.dtype if inputs.vocabulary is None else torch.int64
@@ -42,7 +43,12 @@ def zero_inputs(inputs: Inputs, model: nn.Module, samples: int = 1) -> Tensor:
 
 
 def move(batch: Batch, like: Tensor) -> Batch:
-    """Return a batch on the device of `like`; floating-point tensors also get its dtype, integers keep theirs."""
+    """Return a batch on the device of a tensor; its floating-point tensors also get the dtype, integers keep theirs.
+
+    Args:
+        batch: inputs and targets.
+        like: the tensor.
+    """
     inputs, targets = (t.to(device=like.device, dtype=like.dtype if t.is_floating_point() else t.dtype) for t in batch)
     return inputs, targets
 

@@ -16,24 +16,15 @@ from initbench.plugins import first_line
 
 
 def tensor_of(output: Any) -> Any:
-    """Return what a loss function takes of a model's output: its ``logits`` where it has them, else the output itself.
+    """Return what a loss function takes of a model's output: its ``logits`` if it has them, else the output itself.
 
     The models of Hugging Face's transformers return objects with the field ``logits``.
-
-    Args:
-        output: what the model's forward pass returned.
     """
     return output.logits if hasattr(output, "logits") else output
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
     """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization.
-
-    Args:
-        model: the forward pass.
-        batch: inputs, which the model takes, and targets, which `loss_fn` takes with its outputs, or with the
-            ``logits`` of these where they have them (see `tensor_of`).
-        loss_fn: mean loss of a batch from (outputs, targets).
 
     Raises:
         InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
@@ -85,17 +76,10 @@ def run_visiting(
     layers: Mapping[str, LayerT],
     visit: Callable[[str, LayerT, tuple[Any, ...], Tensor], Tensor | None],
 ) -> None:
-    """Run the model once, without gradients, and call `visit` for each of its layers that has just run.
+    """Run the model once, without gradients, and call `visit` for each of `layers` that has just run.
 
-    Args:
-        model: in the mode it is to run in.
-        inputs: are not written into.
-        layers: by name.
-        visit: from the layer's name, the layer, its inputs and its outputs; what it returns, if not None, replaces
-            the outputs. A layer that runs twice is visited twice.
-
-    Raises:
-        InitializationError: the model raises an exception, which is then the cause of this one.
+    `visit` is given the layer's name, the layer, its inputs and its outputs; what it returns, if not None, replaces the
+    outputs. A layer that runs twice is visited twice. The model's inputs are not written into.
     """
     hooks = [layer.register_forward_hook(partial(visit, name)) for name, layer in layers.items()]
     try:

@@ -20,6 +20,9 @@ def preserved(model: nn.Module) -> Iterator[None]:
     That is the training mode of every module, every buffer (running statistics of BatchNorm), `requires_grad`, and
     the gradients, which are None inside. What modules keep of their parameters in eval mode is forgotten before each
     pass of the model and at the end (see `forgetful`).
+
+    Args:
+        model: any module.
     """
     modes = [(module, module.training) for module in model.modules()]
     buffers = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
@@ -92,7 +95,6 @@ def forked_rng(model: nn.Module, seed: int, *keys: str) -> Iterator[None]:
 
 
 def batch_norms(model: nn.Module) -> list[_BatchNorm]:
-    """Return the BatchNorm layers."""
     return [module for module in model.modules() if isinstance(module, _BatchNorm)]
 
 

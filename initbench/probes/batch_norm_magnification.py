@@ -73,11 +73,8 @@ def batch_norm_magnification(data: DataKind = "real", batch_size: int = 128, bat
 class _Own:
     """Sums over the runs of one BatchNorm, 0-dim tensors in float64.
 
-    Attributes:
-        behind: variance of the gradient at its input.
-        before: that at its output, which the gradient reaches before.
-        variance: of its input.
-        runs: how many they are.
+    `behind` is the variance of the gradient at its input, `before` at its output, which the gradient reaches before;
+    `variance` is that of its input.
     """
 
     behind: Tensor | float = 0.0
@@ -93,20 +90,11 @@ class _Own:
 
     @property
     def mean(self) -> float:
-        """The mean of the input's variance over the runs."""
         return float(self.variance) / self.runs
 
 
 class _Variances:
-    """Variances at every BatchNorm while a model runs forwards and back.
-
-    Args:
-        model: whose BatchNorms.
-
-    Attributes:
-        names: by the id of each BatchNorm its name.
-        found: by name, in the order in which they run.
-    """
+    """Variances at every BatchNorm while a model runs forwards and back."""
 
     def __init__(self, model: nn.Module) -> None:
         self._layers = batch_norms(model)
@@ -117,7 +105,6 @@ class _Variances:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take the variances of what runs within this."""
         hooks = [layer.register_forward_pre_hook(self._enter) for layer in self._layers]
         hooks += [layer.register_forward_hook(self._leave, always_call=True) for layer in self._layers]
         try:

@@ -146,16 +146,9 @@ def epsilon_floor(gradient: Tensor, eps: float = 1e-5) -> Tensor:
 
 
 def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: VectorNorm = "l1") -> Tensor:
-    """Return 1/N ‖changed / (g + ε) − 1‖, 0-dim.
+    """Return 1/N ‖changed / (g + ε) − 1‖, 0-dim, where `changed` is g − Hg or the gradient after a step.
 
-    Args:
-        gradient: g, a vector.
-        changed: g − Hg, or the gradient after a step.
-        eps: size of ε; its sign is that of each entry of g, and no derivative is taken through it.
-        norm: ``l1`` or ``l2``.
-
-    Raises:
-        ArgumentError: no such norm.
+    The sign of ε is that of each entry of g, and no derivative is taken through it.
     """
     damping = torch.where(gradient >= 0, eps, -eps).to(gradient.dtype)
     residual = changed / (gradient + damping) - 1
@@ -175,14 +168,7 @@ def _gradient_after_step(
 ) -> Tensor:
     """Return g(θ − g(θ)) on the same batch, as one vector, differentiable unless under `torch.no_grad`.
 
-    Args:
-        model: whose loss it is.
-        loss_of: returns the loss of the batch for the model's forward pass.
-        parameters: the model's, which g was taken over.
-        gradients: g, None for zero; made with `create_graph` where the result is differentiated.
-
-    Raises:
-        ArgumentError: one of `parameters` is not the model's.
+    g must be made with `create_graph` if the result is differentiated.
     """
     with torch.enable_grad():
         moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]

@@ -45,15 +45,9 @@ _LEAST_BASIS = 20  # vectors of ARPACK's basis, SciPy's own default
 def largest(product: Product, start: Vector, count: int, tolerance: float, most_products: int) -> tuple[Vector, Matrix]:
     """Return the eigenvalues of largest size, the largest first, and their orthonormal eigenvectors, (n, count).
 
-    Small matrices are decomposed as a whole. Where a product is not finite, all values are NaN; one that has not
-    converged is NaN and stands last, and its eigenvector is 0.
-
-    Args:
-        product: with the matrix.
-        start: what the iteration starts from, (n,).
-        count: how many; n where that is less.
-        tolerance: relative accuracy at which the iteration stops.
-        most_products: after about as many it gives up.
+    Small matrices are decomposed as a whole. If a product is not finite, all values are NaN; one that has not converged
+    is NaN and stands last, and its eigenvector is 0. A matrix of n < count has n. The iteration stops at the relative
+    accuracy `tolerance`, and gives up after about `most_products`.
     """
     size = len(start)
     count = min(count, size)
@@ -85,12 +79,8 @@ def quadrature(product: Product, start: Vector, steps: int) -> tuple[Vector, Vec
 
     The weights add up to 1, and those of a random start are on average the shares of the eigenvalues (Golub & Welsch,
     1969; Ubaru, Chen & Saad, Fast Estimation of tr(f(A)) via Stochastic Lanczos Quadrature, 2017). Each vector is made
-    orthogonal to all before, twice, without which rounding gives eigenvalues several times.
-
-    Args:
-        product: with the matrix.
-        start: any vector but 0, (n,).
-        steps: of the Lanczos method, as many nodes; fewer where the space that the vector spans is smaller.
+    orthogonal to all before, twice, without which rounding gives eigenvalues several times. There are as many nodes as
+    `steps`, fewer if the space that the start spans is smaller.
     """
     basis = [start / np.linalg.norm(start)]
     diagonal: list[float] = []
@@ -222,18 +212,7 @@ def hessian_spectrum(
 
 
 class _Hessian:
-    """Products of the Hessian of the mean loss of some batches.
-
-    Args:
-        model: in the mode that it is measured in.
-        batches: on its device.
-        over: the parameters that are differentiated for.
-        context: with the loss, and the seed of what dropout draws, the same each time.
-
-    Attributes:
-        size: the number of entries of the parameters.
-        products: how many have been taken.
-    """
+    """Products of the Hessian of the mean loss of some batches; dropout draws the same each time."""
 
     def __init__(
         self, model: nn.Module, batches: Sequence[Batch], over: Sequence[Tensor], context: ProbeContext
@@ -243,14 +222,12 @@ class _Hessian:
         self.products = 0
 
     def __call__(self, vector: Vector) -> Vector:
-        """Return the product with a vector, (size,) in float64."""
         self.products += 1
         like = self._over[0]
         parts = unflatten(torch.from_numpy(vector).to(device=like.device, dtype=like.dtype), self._over)
         return self._mean(lambda loss: vector_products(loss_gradients(loss, self._over), parts, self._over))
 
     def gradient(self) -> Vector:
-        """Return the gradient, (size,) in float64."""
         return self._mean(lambda loss: loss_gradients(loss, self._over, create_graph=False))
 
     def _mean(self, derivative: Callable[[Tensor], list[Tensor | None]]) -> Vector:
@@ -264,12 +241,9 @@ class _Hessian:
 
 
 def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:
-    """Return the shares of the positive and the negative eigenvalues in each bin, the means over quadratures.
+    """Return the shares of the positive and the negative eigenvalues in each bin, the means over `quadrature`s.
 
-    What has no node is NaN, and all are where a node is.
-
-    Args:
-        quadratures: nodes and weights of each, as from `lanczos.quadrature`; a node of 0 counts as positive.
+    A bin without a node is NaN, and all are if a node is. A node of 0 counts as positive.
     """
     nodes, weights = (np.concatenate([one[part] for one in quadratures]) for part in range(2))
     if not np.isfinite(nodes).all():

@@ -13,19 +13,7 @@ from initbench.registry import PROBES, Initializer
 
 
 def measure(name: str, arguments: Mapping[str, Any], model: nn.Module, context: ProbeContext) -> list[dict[str, Any]]:
-    """Return what a record holds of a probe: one entry for each of its measurements.
-
-    Args:
-        name: the registered name.
-        arguments: the probe's own.
-        model: is left as it was.
-        context: what the probe may use.
-
-    Raises:
-        UnknownNameError: no probe has this name.
-        ArgumentError: an argument is unknown, of the wrong type or refused.
-        InitbenchError: the probe returns something that is no measurement.
-    """
+    """Return what a record holds of a probe: one entry for each of its measurements."""
     return entries(label(name, arguments), PROBES.get(name).build(arguments)(model, context))
 
 

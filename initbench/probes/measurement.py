@@ -113,17 +113,14 @@ class PerLayer:
 
 
 Measurement = Scalar | Curve | PerLayer
+"""What a probe measures."""
 
 
 def entries(name: str, measured: Measurement | Mapping[str, Measurement]) -> list[dict[str, Any]]:
     """Return what a record holds of a probe: one entry for each measurement.
 
     A number that is not finite is None there, and the text of such numbers stands beside it: under ``value_reason``,
-    ``y_reason`` or ``values_reason``.
-
-    Args:
-        name: the probe's, with the arguments that tell it from its default form.
-        measured: what it returned: a measurement, or several by a suffix of the name, "" for none.
+    ``y_reason`` or ``values_reason``. A mapping has several measurements by a suffix of the name, "" for none.
 
     Raises:
         InitbenchError: it returned something else, or its values are no numbers, or its conditions no plain data.
@@ -149,11 +146,7 @@ def _entry(name: str, measurement: Measurement) -> dict[str, Any]:
 
 
 def _number(value: Any, what: str) -> float:
-    """Return a number as Python's; a tensor or array of one number counts as one.
-
-    Raises:
-        InitbenchError: it is none.
-    """
+    """Return a number as Python's; a tensor or array of one number is one, all else is an InitbenchError."""
     number = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(number, bool) or not isinstance(number, Real):
         raise InitbenchError(f"{what} must be a number, got {type(value).__name__}")

@@ -58,17 +58,8 @@ def micro_batched_quotient(
     """Return GQ, 0-dim, and the gradient for each parameter, a constant, None for those that the loss does not use.
 
     GQ can be differentiated once, for `parameters` and all others of the model that require a gradient, unless it is
-    taken under `torch.no_grad`.
-
-    Args:
-        model: whose loss it is.
-        losses: of the micro-batches; their sum is the loss of the batch.
-        parameters: what g and H are taken over.
-        quotient: GQ from g and c.
-        exact: whether c is g − Hg; else it is the gradient after a step.
-
-    Raises:
-        ArgumentError: one of `parameters` is not the model's, which finite differences need.
+    taken under `torch.no_grad`. `quotient` gives GQ from g and c, where c is g − Hg if `exact`, else the gradient after
+    a step, for which `parameters` must be the model's.
     """
     over = list(parameters)
     taken = {id(parameter) for parameter in over}

@@ -37,13 +37,9 @@ from initbench.structure.run_graph import tensors_in
 
 @dataclass
 class Moments:
-    """What is known of the entries of several tensors together.
+    """The number of entries of several tensors together, the sums of these and of their squares in float64.
 
-    Attributes:
-        entries: their number.
-        samples: the number of samples, along the first dimension.
-        total: the sum of the entries, 0-dim in float64.
-        squares: of their squares.
+    Samples are counted along the first dimension.
     """
 
     entries: int = 0
@@ -61,7 +57,6 @@ class Moments:
 
     @property
     def mean_square(self) -> float:
-        """The mean of the squares."""
         return float(self.squares) / self.entries
 
     @property
@@ -114,7 +109,6 @@ class BranchSignals(TorchFunctionMode):
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take the signals of what runs within this."""
         modules = dict(self._model.named_modules())
         hooks = [modules[output].register_forward_hook(self._follow(name)) for output, name in self._ends.items()]
         hooks += [modules[b].register_forward_pre_hook(self._enter(b)) for b in dict.fromkeys(self._blocks.values())]
@@ -287,11 +281,7 @@ def signal_by_depth(
 
 
 class _LayerSignals:
-    """Takes the signals of layers while a model runs forwards and back within `taken`.
-
-    Args:
-        layers: by name, in the order of the measurements.
-    """
+    """Takes the signals of layers while a model runs forwards and back within `taken`."""
 
     def __init__(self, layers: dict[str, nn.Module]) -> None:
         self._layers = layers
@@ -302,7 +292,6 @@ class _LayerSignals:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take the signals of what runs within this."""
         hooks = [layer.register_forward_hook(partial(self._look, name)) for name, layer in self._layers.items()]
         self._is_taking = True
         try:

@@ -35,11 +35,7 @@ def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.M
 
 
 def required_branches(model: nn.Module, structure: Structure) -> tuple[ResidualBranch, ...]:
-    """Return the model's residual branches.
-
-    Raises:
-        ValueError: there are none, or they cannot be looked for.
-    """
+    """Return the model's residual branches; a ValueError says why there are none."""
     if "branches" in structure.unknown:
         raise ValueError(f"the residual branches cannot be told: {structure.unknown['branches']}")
     if not structure.branches:
@@ -50,8 +46,7 @@ def required_branches(model: nn.Module, structure: Structure) -> tuple[ResidualB
 def branch_ends(model: nn.Module, branches: Iterable[ResidualBranch]) -> list[nn.Module]:
     """Return the modules that a part is put behind; a `BranchEnd` gives its place up for it.
 
-    Raises:
-        ValueError: a branch ends in no module that another one could follow.
+    A branch that ends in no module that another one could follow is a ValueError.
     """
     found = []
     for branch in branches:
@@ -64,13 +59,9 @@ def branch_ends(model: nn.Module, branches: Iterable[ResidualBranch]) -> list[nn
 
 
 def ended(end: nn.Module, now: nn.Module, part: nn.Module, name: str) -> nn.Module:
-    """Return what stands at the end of a branch from now on.
+    """Return what stands from now on at `end`, one of `branch_ends`, whose place `now` takes for another reason.
 
-    Args:
-        end: what stands there, as `branch_ends` gives it.
-        now: what takes its place for another reason; else itself.
-        part: what is put there.
-        name: of that part where it is put behind.
+    `name` is that of the part if it is put behind another module.
     """
     return part if isinstance(end, BranchEnd) else in_order(branch=now, **{name: part})
 

@@ -15,14 +15,7 @@ from initbench.structure.kinds import is_norm_over_channels_of_images, is_writte
 
 
 class ChannelBias(nn.Module):
-    """Adds a learnable bias of its own to each channel.
-
-    Source: Zhu et al., GradInit, NeurIPS 2021, appendix A.1, whose networks without BatchNorm have one in its place.
-
-    Args:
-        bias: initial values, of shape (C,) for inputs (N, C, ...), or of the last dimensions of the input.
-        last: whether the bias is of the input's last dimensions.
-    """
+    """Adds a learnable bias to each channel of inputs (N, C, ...), or, if `last`, to their last dimensions."""
 
     def __init__(self, bias: Tensor, *, last: bool = False) -> None:
         super().__init__()

@@ -22,12 +22,8 @@ def in_order(**modules: nn.Module) -> nn.Sequential:
 def replace_modules(model: nn.Module, replacements: Mapping[nn.Module, nn.Module], *, convert: bool = True) -> None:
     """Put modules in the place of others, wherever these stand in a model.
 
-    New modules are in the mode, training or evaluation, of what they replace.
-
-    Args:
-        model: is changed.
-        replacements: by what a module is replaced, which may contain the module.
-        convert: whether what new modules hold gets the type and the device of the model's first parameter.
+    A replacement may contain what it replaces. New modules are in the mode, training or evaluation, of what they
+    replace, and, if `convert`, of the type and on the device of the model's first parameter.
     """
     known = set(model.modules())
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
@@ -55,10 +51,6 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
     RMSNorms may be written out, see `kinds.is_written_out_rms_norm`. What timm's classes do after the normalization,
     such as an activation, stays.
 
-    Args:
-        model: any; it stays as it is.
-        make: returns what takes the place of one normalization.
-
     Raises:
         ValueError: the model is one, or has one of a kind that is not known.
     """
@@ -80,19 +72,11 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
 def take_over_gates(
     model: nn.Module, structure: Structure, branches: Iterable[ResidualBranch], value: float
 ) -> list[ResidualBranch]:
-    """Set the gates that branches have: a scalar to a scheme's value, others, such as a LayerScale's, to 1.
+    """Set the gates of branches: a scalar to a scheme's value, others, such as a LayerScale's, to 1.
 
     So are gains of 0 that a branch's last weight is multiplied by, as in NF-ResNets. Two gates in a row that both start
-    near 0 would have no gradient: of α·β, that of α is β's value.
-
-    Args:
-        model: is changed.
-        structure: of the model.
-        branches: those of it whose gates are meant.
-        value: at which the scheme's multipliers start.
-
-    Returns:
-        The branches without a scalar gate, which need a multiplier.
+    near 0 would have no gradient: of α·β, that of α is β's value. Returned are the branches without a scalar gate,
+    which need a multiplier.
     """
     without = []
     gains = {layer.name: layer.gains for layer in structure.layers}

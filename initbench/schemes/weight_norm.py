@@ -62,11 +62,7 @@ def weight_norm_beside_norm(model: nn.Module, structure: Structure) -> nn.Module
 
 
 def _normalize(model: nn.Module, structure: Structure) -> None:
-    """Normalize the weights of all layers but the heads.
-
-    Raises:
-        ValueError: a weight has a row of zeros or is shared.
-    """
+    """Normalize the weights of all layers but the heads; a row of zeros or a shared weight is a ValueError."""
     within_attention = attention_layers(model)
     names = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     for name, module in list(model.named_modules()):

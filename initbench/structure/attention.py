@@ -40,15 +40,11 @@ class Attention:
 
 
 def find_attention(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[list[Attention], str | None]:
-    """Return the attentions in the order in which they run.
+    """Return the attentions in the order in which they run, and what is not known of them.
 
-    Args:
-        graph: of a run.
-        shortcuts: the sums of residual blocks, at which the looking for layers ends.
-
-    Returns:
-        The attentions, and what is not known of them: products of two results that are no attention of the kinds above
-        may be one of another kind, such as linear attention; and projections that are not found.
+    Products of two results that are no attention of the kinds above may be one of another kind, such as linear
+    attention; and projections may not be found. `shortcuts` are the sums of residual blocks, at which the search for
+    layers ends.
     """
     return _Finder(graph, shortcuts).result()
 
@@ -154,12 +150,8 @@ class _Finder:
     ) -> list[Node]:
         """Return the first wanted nodes on each way from some nodes, which ends at a residual sum.
 
-        Args:
-            start: where the ways begin.
-            following: the next nodes.
-            wanted: which ones are looked for.
-            start_counts: whether a node of `start` may be one of them.
-            through_layers: whether ways go on behind a weight layer.
+        A node of `start` may itself be one of them if `start_counts`; ways go on behind a weight layer if
+        `through_layers`.
         """
         found: dict[Node, None] = {}
         seen: set[Node] = set()

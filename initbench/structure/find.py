@@ -29,11 +29,9 @@ _TOKENS = 2
 def record_run_on_any_input(model: nn.Module) -> RunGraph:
     """Run a model on zeros of a shape that its first layer takes; see `record_run`.
 
-    That is tokens where there are embeddings, a vector for a linear layer, and for a convolution an image, a signal or
-    a volume with sides of 32, then of 224. What is found is what ran; a model that takes something else fails.
-
-    Raises:
-        InitializationError: it runs on none of them, or has no such layer.
+    That is tokens if there are embeddings, a vector for a linear layer, and for a convolution an image, a signal or a
+    volume with sides of 32, then of 224. What is found is what ran; a model that takes something else, or has no such
+    layer, is an InitializationError.
     """
     tried = []
     for inputs in _candidates(model):
@@ -62,12 +60,7 @@ def _candidates(model: nn.Module) -> Iterator[Tensor]:
 def find_heads(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[tuple[str, ...], str | None]:
     """Return the weight layers whose results reach the output without another weight layer, behind the last branch.
 
-    Args:
-        graph: of a run.
-        shortcuts: the sums of residual blocks.
-
-    Returns:
-        The heads in the order in which they run, and why there are none, where there are none.
+    They are in the order in which they run; if there are none, the reason comes beside them.
     """
     found: set[Node] = set()
     seen: set[Node] = set()
@@ -124,9 +117,6 @@ def find_scalar_biases(graph: RunGraph) -> list[str]:
     They may be a module's of its own or stand beside weight layers. The shift of an activation that is written out,
     such as that of StarReLU (Yu et al., MetaFormer Baselines for Vision, 2023), is none: its module holds no weight
     layer and does more than add.
-
-    Args:
-        graph: of a run.
     """
     steps = Counter(node.module for node in graph.nodes if node.from_input)
     holders = {around for node in graph.nodes if node.layers for around in _around(node.module)}
@@ -252,7 +242,6 @@ def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
 
 
 def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
-    """Return the structure of a model, given the graph of its run."""
     set_aside_relative_positions(graph)
     norms = find_norms(graph, model)
     branches = residual_branches(graph, frozenset(norms))

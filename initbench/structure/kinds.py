@@ -31,7 +31,6 @@ def is_linear(module: nn.Module) -> bool:
 
 
 def is_linear_inputs_first(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer whose weight is (inputs, outputs)."""
     return any(map(stores_inputs_first, type(module).__mro__))
 
 

@@ -20,11 +20,7 @@ _ONLY_WEIGHT = {"weight", "weight_g", "weight_v", "weight_orig", "in_proj_weight
 class Weights:
     """The parameters of a model, and the layers that they belong to.
 
-    Args:
-        model: any module.
-
-    Attributes:
-        names: by a parameter's id all its names, of which the first one stands for it.
+    `names` has by a parameter's id all its names, of which the first one stands for it.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -36,17 +32,12 @@ class Weights:
         self._aliases = {names[0]: names for names in self.names.values()}
 
     def is_matrix(self, name: str) -> bool:
-        """Return whether a parameter has two dimensions or more."""
         return self._sizes[name][0] >= 2
 
     def used(self, function: str, arguments: Mapping[Place, Node], stack: Sequence[str]) -> tuple[LayerUse, ...]:
-        """Return the weights that a function uses.
+        """Return the weights that a function uses; `stack` has the modules that are running, outer ones first.
 
-        Args:
-            function: its name (see `functions.name_of`).
-            arguments: its arguments.
-            stack: the modules that are running, outer ones first. Of a weight that several layers share, that of the
-                innermost of them is meant.
+        Of a weight that several layers share, that of the innermost running one is meant.
         """
         if function == ATTENTION:
             inputs = [n for place in _IN_PROJECTIONS for n in [arguments.get(place)] if n is not None]
@@ -132,7 +123,6 @@ class Layer:
 
 
 def find_layers(graph: RunGraph) -> list[Layer]:
-    """Return the layers in the order in which they run first."""
     depths = depths_from_input(graph)
     found: dict[str, Layer] = {}
     for node in graph.nodes:

@@ -38,7 +38,6 @@ def set_aside_relative_positions(graph: RunGraph) -> None:
 
 
 def is_matrix_product(node: Node) -> bool:
-    """Return whether a node is a call of a function for a product of two matrices."""
     return node.function.lstrip("_") in MATRIX_PRODUCTS
 
 
@@ -93,14 +92,6 @@ def find_positions(graph: RunGraph, model: nn.Module, shortcuts: Mapping[Node, N
     One has entries that differ over more than its features: a vector, whatever its shape, is a bias. What is added
     within a branch, or to the scores of an attention, is none; nor is a class token, which is stacked with the stream,
     or is the start of one.
-
-    Args:
-        graph: of a run.
-        model: that ran.
-        shortcuts: the sums of residual blocks, with their shortcuts.
-
-    Returns:
-        Their names, in the order in which they are registered.
     """
     found: set[str] = set()
     seen: set[Node] = set()

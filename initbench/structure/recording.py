@@ -106,15 +106,9 @@ class _Attributes:
 def record_run(model: nn.Module, inputs: Any) -> RunGraph:
     """Run a model once, in eval mode and without gradients, and return what it computed from what.
 
-    A batch of one sample is enough. The model is left as it was.
-
-    Args:
-        model: any module; on the meta device it computes nothing, if inputs are there too.
-        inputs: a tensor, a tuple of positional arguments, or a dictionary of arguments by name. They are left as they
-            are.
-
-    Raises:
-        InitializationError: the model fails on the inputs.
+    A batch of one sample is enough: a tensor, a tuple of positional arguments, or a dictionary of arguments by name. On
+    the meta device, model and inputs there, nothing is computed. Model and inputs are left as they were. A model that
+    fails on the inputs is an InitializationError.
     """
     arguments = inputs if isinstance(inputs, tuple) else () if isinstance(inputs, dict) else (inputs,)
     named = inputs if isinstance(inputs, dict) else {}
@@ -130,7 +124,6 @@ def record_run(model: nn.Module, inputs: Any) -> RunGraph:
 
 
 def is_recording() -> bool:
-    """Return whether a run is being recorded."""
     return any(isinstance(mode, _Recorder) for mode in _get_current_function_mode_stack())  # type: ignore[no-untyped-call]
 
 
@@ -162,7 +155,6 @@ class _Recorder(TorchFunctionMode):
         self._unseen_in: dict[str, None] = {}
 
     def start(self, inputs: Any) -> None:
-        """Note the model's inputs."""
         self._inputs = tensors_in(inputs)
         for tensor in self._inputs:
             self._give(tensor, self._node("input", {}, from_input=True, dims=tuple(tensor.shape)))
@@ -242,7 +234,6 @@ class _Recorder(TorchFunctionMode):
         self._given[tensor] = node
 
     def _giver(self, tensor: Tensor) -> Node:
-        """Return the node that gave a tensor."""
         known = self._given.get(tensor)
         if known is not None:
             return known

@@ -22,14 +22,9 @@ from initbench.structure.run_graph import Node, RunGraph, signals
 
 @dataclass
 class Side:
-    """One of the two tensors of an addition, and what lies between it and where both come from.
+    """One of the two tensors of an addition, and the nodes between it and where both come from.
 
-    Attributes:
-        operand: the tensor.
-        start: where both come from.
-        nodes: in the order in which they run.
-        shortcuts: the sums of residual blocks that are known so far, with their shortcuts.
-        depths: weight layers one after another, up to and with each node.
+    `depths` has the number of weight layers one after another, up to and with each node.
     """
 
     operand: Node
@@ -49,7 +44,6 @@ class Side:
         return self.depths.get(self.operand, 0)
 
     def signals(self, node: Node) -> list[Node]:
-        """Return what a node's signal is computed from, see `signal_path.signals`."""
         return signals(node, self.depths, self.shortcuts)
 
     def behind(self, start: Node) -> set[Node]:
@@ -102,12 +96,6 @@ def find_sides(graph: RunGraph, first: Node, second: Node, shortcuts: Mapping[No
     """Return both sides of an addition, None where its operands come from no common tensor.
 
     Nodes are visited from the last to the first, so that what leads to a node is known when it is visited.
-
-    Args:
-        graph: of a run.
-        first: an operand.
-        second: the other one.
-        shortcuts: the sums of residual blocks that are known so far, with their shortcuts.
     """
     leads = {first: 1, second: 2}
     heap = sorted((-node.index, node.index) for node in leads)
@@ -164,12 +152,7 @@ class ResidualBranch:
 
 @dataclass(frozen=True)
 class Branches:
-    """The residual branches of a graph.
-
-    Attributes:
-        branches: in the order in which they are added.
-        shortcuts: the additions, with what each adds its branch to.
-    """
+    """The residual branches, in the order in which they are added, and each addition with what it adds to."""
 
     branches: list[ResidualBranch]
     shortcuts: dict[Node, Node]
@@ -179,10 +162,6 @@ def residual_branches(graph: RunGraph, norms: frozenset[str] = frozenset()) -> B
     """Return the residual branches.
 
     A global skip over several blocks is one more branch if there are weight layers beside the blocks' own.
-
-    Args:
-        graph: of a run.
-        norms: the names of the modules that normalize, which have no gates.
     """
     finder = _Finder(graph, norms)
     return Branches(finder.branches, finder.shortcuts)
@@ -332,9 +311,9 @@ def _index(node: Node) -> int:
 
 
 def scalar_gate(model: nn.Module, branch: ResidualBranch) -> str | None:
-    """Return the first of a branch's gates that is one number, by its name; None where there is none.
+    """Return the first of a branch's gates that is one number, by its name.
 
-    Such are the multipliers of Fixup (Zhang, Dauphin & Ma, 2019) and SkipInit (De & Smith, 2020), also those that
-    models have on their own, as timm's NF-ResNets do.
+    Gates are parameters by which a branch is multiplied behind its last weight layer, such as the multipliers of Fixup
+    (Zhang, Dauphin & Ma, 2019) and SkipInit (De & Smith, 2020), also those that timm's NF-ResNets have on their own.
     """
     return next((gate for gate in branch.gates if model.get_parameter(gate).numel() == 1), None)

@@ -62,7 +62,6 @@ class Node:
 
     @property
     def sources(self) -> list[Node]:
-        """The nodes that gave its arguments, each once."""
         return list(dict.fromkeys(self.arguments.values()))
 
     @property
@@ -81,7 +80,6 @@ class Node:
         return [use.name for use in self.layers if use.kind != "embedding" and use.step + 1 == self.steps]
 
     def at(self, places: Iterable[Place]) -> list[Node]:
-        """Return the arguments at some places."""
         return [self.arguments[place] for place in places if place in self.arguments]
 
 
@@ -124,7 +122,6 @@ class RunGraph:
     passes: int = 1
 
     def consumers(self) -> dict[Node, list[Node]]:
-        """Return the nodes that used each node's result."""
         found: dict[Node, list[Node]] = {}
         for node in self.nodes:
             for source in node.sources:
@@ -148,7 +145,6 @@ def placed_tensors(value: Any, place: tuple[int | str, ...] = ()) -> Iterator[tu
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """Return the tensors in an argument or result."""
     return [tensor for _, tensor in placed_tensors(value)]
 
 
@@ -157,18 +153,13 @@ _PLACED = {*MOVES, *SELECTIONS, "div"}
 
 
 def signals(node: Node, depths: Mapping[Node, int], shortcuts: Mapping[Node, Node]) -> list[Node]:
-    """Return what a node's signal is computed from.
+    """Return what a node's signal is computed from, given the weight layers one after another up to and with each node.
 
     Of a product that is not a gate, of a residual block's sum its shortcut alone, of a choice not what chooses.
 
     A gate is a factor that a sigmoid, a softmax or the like gave and that has more or fewer layers behind it than the
     others: that of squeeze and excitation has more (Hu et al., 2018), the weights of experts have fewer (Shazeer et
     al., 2017). Both factors of a gated linear unit (Shazeer, 2020), or of a focal modulation, are signals.
-
-    Args:
-        node: of a graph.
-        depths: weight layers one after another up to and with each node; 0 for others.
-        shortcuts: the sums of residual blocks, with their shortcuts.
     """
     if node in shortcuts:
         return [shortcuts[node]]

@@ -24,15 +24,7 @@ _SMALL = {"depth": 10, "width": 1, "norm": "none"}
 
 @dataclass(frozen=True)
 class Case:
-    """A model with batches for it.
-
-    Attributes:
-        name: for messages.
-        make: builds the model, the same at every call.
-        input_shape: of a batch.
-        words: whether inputs are the indices of words, else they are images.
-        memory_format: of the model.
-    """
+    """A model with batches for it."""
 
     name: str
     make: Callable[[], nn.Module]
@@ -42,7 +34,6 @@ class Case:
 
     @property
     def inputs(self) -> Inputs:
-        """One sample of the model's inputs."""
         return Inputs(self.input_shape[1:], _WORDS if self.words else None)
 
     def build(self) -> nn.Module:
@@ -62,11 +53,7 @@ class Case:
         return model
 
     def batches(self, value: float | None = None) -> Iterator[Batch]:
-        """Return batches without end, the same at every call.
-
-        Args:
-            value: of all inputs, such as NaN, in place of random ones.
-        """
+        """Return batches without end, the same at every call; `value`, such as NaN, replaces all inputs."""
         generator = torch.Generator().manual_seed(0)
         drawn = [self._batch(generator) for _ in range(_BATCHES)]  # now, since later the kit counts what is drawn
         return (
@@ -93,7 +80,6 @@ class Convolutions(nn.Module):
         self.classifier = nn.Linear(8, CLASSES)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits."""
         hidden = torch.relu(self.norm(self.conv1(images)))
         logits: Tensor = self.classifier(torch.relu(self.conv2(hidden)).mean((2, 3)))
         return logits
@@ -112,7 +98,6 @@ class TiedLayers(nn.Module):
         self.classifier = nn.Linear(8, CLASSES)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits."""
         hidden = images.flatten(1)
         for layer in (self.linear1, self.linear2, self.linear3, self.frozen):
             hidden = torch.tanh(layer(hidden))
@@ -134,7 +119,6 @@ class Transformer(nn.Module):
         self.classifier = nn.Linear(8, CLASSES)
 
     def forward(self, words: Tensor) -> Tensor:
-        """Return logits."""
         x = self.embedding(words)
         x = x + self.attention(x, x, x, need_weights=False)[0]
         x = x + self.gate * self.contract(torch.relu(self.expand(self.norm(x))))
@@ -164,10 +148,7 @@ def cases(scheme: str | None) -> tuple[Case, ...]:
     """Return the models for an initializer that needs a scheme, or none.
 
     Those with a scheme are of every architecture that has it, and the last of them also in channels_last and with a
-    frozen weight.
-
-    Raises:
-        InitbenchError: no registered architecture has the scheme, at a depth of 10 and without normalization.
+    frozen weight. A scheme that no architecture of depth 10 without normalization has is an InitbenchError.
     """
     if scheme is None or scheme == "standard":
         return STANDARD
@@ -195,6 +176,5 @@ def _with_scheme(name: str, scheme: str, small: dict[str, Any]) -> nn.Module:
 
 
 def _frozen(model: nn.Module) -> nn.Module:
-    """Return the model with its first weight frozen."""
     next(parameter for parameter in model.parameters() if parameter.dim() > 1).requires_grad = False
     return model

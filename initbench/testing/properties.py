@@ -75,7 +75,6 @@ def keeps_frozen_parameters(subject: Subject) -> Iterator[str]:
 
 
 def _changed_alone(subject: Subject, part: str) -> Iterator[str]:
-    """Compare a part before and after the initializer alone."""
     for run in subject.runs:
         found = run.changed(part)
         if found is not None:
@@ -147,7 +146,6 @@ def records_what_it_changes(subject: Subject) -> Iterator[str]:
 
 
 def _fault(parameter: Tensor, events: list[Event], *, changed: bool) -> str | None:
-    """Return what is wrong with the events of a parameter."""
     if changed and not any(map(changes, events)):
         said = "; ".join(map(describe, events)) or "nothing"
         return f"is changed, and the record says: {said}"
@@ -212,7 +210,6 @@ def returns_a_record_of_json(subject: Subject) -> Iterator[str]:
 
 
 def infinite(model: nn.Module) -> str | None:
-    """Return the name of the first parameter that is not finite."""
     return next((name for name, parameter in model.named_parameters() if not torch.isfinite(parameter).all()), None)
 
 
@@ -247,7 +244,6 @@ def _unreadable(run: Run, where: str) -> Iterator[str]:
 
 
 def _left_changed(run: Run) -> Iterator[str]:
-    """Compare everything of a model that was refused."""
     for part in PARTS:
         found = None if run.error is None else run.changed(part)
         if found is not None:
@@ -273,7 +269,6 @@ def names_bad_arguments(subject: Subject) -> Iterator[str]:
 
 
 def _bad_argument(subject: Subject, name: str, value: Any) -> Iterator[str]:
-    """Try one value of one argument."""
     tried = f"{name} {show(value)}"
     try:
         apply = subject.component.build({**subject.arguments, name: value})

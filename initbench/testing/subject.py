@@ -36,17 +36,14 @@ def bits(tensor: Tensor) -> tuple[torch.dtype, torch.Size, bytes]:
 
 
 def values(model: nn.Module) -> dict[str, Any]:
-    """Return the parameters' values."""
     return {name: bits(parameter) for name, parameter in model.named_parameters()}
 
 
 def identities(model: nn.Module) -> dict[str, int]:
-    """Return which object each parameter is, tied ones under all their names."""
     return {name: id(parameter) for name, parameter in model.named_parameters(remove_duplicate=False)}
 
 
 def kinds(model: nn.Module) -> dict[str, str]:
-    """Return how each parameter is stored."""
     return {
         name: f"{p.dtype} of shape {tuple(p.shape)} with strides {p.stride()} on {p.device}"
         for name, p in model.named_parameters()
@@ -54,17 +51,14 @@ def kinds(model: nn.Module) -> dict[str, str]:
 
 
 def modes(model: nn.Module) -> dict[str, str]:
-    """Return the mode of each module."""
     return {_shown(name): "in train mode" if m.training else "in eval mode" for name, m in model.named_modules()}
 
 
 def requires_grad(model: nn.Module) -> dict[str, str]:
-    """Return which parameters are trained."""
     return {name: "trainable" if p.requires_grad else "frozen" for name, p in model.named_parameters()}
 
 
 def gradients(model: nn.Module) -> dict[str, Any]:
-    """Return the gradients."""
     return {name: None if p.grad is None else bits(p.grad) for name, p in model.named_parameters()}
 
 
@@ -125,11 +119,7 @@ def _shown(module_name: str) -> str:
 def global_random_state(number: int) -> Iterator[list[str]]:
     """Seed the random numbers of torch (CPU), Python and NumPy; restore them at the end.
 
-    Args:
-        number: the seed.
-
-    Yields:
-        a list that afterwards names the generators which were used or seeded in between.
+    The list that is yielded afterwards names the generators which were used or seeded in between.
     """
     kept = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is meant
     torch.default_generator.manual_seed(number)
@@ -159,16 +149,11 @@ def _random_states() -> dict[str, Any]:
 
 @dataclass
 class WatchedContext(InitializationContext):
-    """A context that remembers whose generators were asked for.
-
-    Attributes:
-        streams: the keys, in order.
-    """
+    """A context that remembers whose generators were asked for."""
 
     streams: list[str] = field(default_factory=list)
 
     def generator(self, key: str) -> torch.Generator:
-        """Return the generator of a key; see `InitializationContext`."""
         self.streams.append(key)
         return super().generator(key)
 
@@ -180,17 +165,9 @@ class WatchedContext(InitializationContext):
 class Run:
     """What came of running an initializer.
 
-    Attributes:
-        case: the model that it ran on.
-        model: the model itself, afterwards.
-        before: what each part of it was before; see `state.PARTS`.
-        after: what each part is.
-        error: what was raised.
-        record: what was declared. The rest is known where the initializer ran alone:
-        streams: the keys of the generators that were asked for.
-        draws: number of operations that were given a random generator.
-        moved: the global random generators that were used.
-        passes: numbers of forward and backward passes.
+    `before` and `after` have each part of the model, see `PARTS`. Only if the initializer ran alone is known: the keys
+    of the generators that were asked for (`streams`), the number of operations that were given a random generator
+    (`draws`), the global generators that were used (`moved`), and the forward and backward passes.
     """
 
     case: Case
@@ -217,12 +194,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Subject:
-    """An initializer under test.
+    """An initializer under test, the models that it is tested on, and its arguments.
 
-    Attributes:
-        component: the initializer.
-        arguments: those given, and for the others what it declares for a smoke run.
-        cases: the models that it is tested on.
+    Arguments that are not given are those that it declares for a smoke run.
     """
 
     component: Component[InitializerTraits]
@@ -231,7 +205,6 @@ class Subject:
 
     @classmethod
     def of(cls, initializer: str | Callable[..., Any], arguments: Mapping[str, Any]) -> Subject:
-        """Return the subject for a name or factory; see `check_initializer`."""
         component = _component(initializer)
         resolved = component.resolve({**component.traits.smoke, **arguments})
         component.build(resolved)
@@ -239,7 +212,6 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The initializer's name."""
         return self.component.name
 
     @property
@@ -264,12 +236,7 @@ class Subject:
         return tuple(map(self.initialize, models.values()))
 
     def initialize(self, case: Case, value: float | None = None) -> Run:
-        """Run `initialize`, as a user would.
-
-        Args:
-            case: the model.
-            value: of all inputs; see `Case.batches`.
-        """
+        """Run `initialize`, as a user would."""
         model = case.build()
         run = Run(case, model, {part: of(model) for part, of in PARTS.items()})
         registered = mock.patch.dict(INITIALIZERS._registered, {self.name: self.component})  # noqa: SLF001
@@ -300,14 +267,8 @@ class Subject:
     ) -> Run:
         """Run the initializer alone, without the care that `initialize` takes.
 
-        What it starts from, its arguments that are initializers themselves, has run before and is not looked at.
-
-        Args:
-            case: the model.
-            to: what the model is moved to.
-            apply: what the factory returned for other arguments.
-            seed: of the initializer; that of what it starts from is always the same.
-            random_state: seed of the global random generators.
+        What it starts from, its arguments that are initializers themselves, has run before, with one seed always, and
+        is not looked at. `apply` is what the factory returned for other arguments, `to` what the model is moved to.
         """
         model = case.build() if to is None else case.build().to(to)
         for parameter in model.parameters():
