@@ -135,5 +135,4 @@ class Metric:
 
 
 def _says(title: str, unit: str) -> bool:
-    """Return whether a title has a unit as words of its own."""
     return bool(unit) and re.search(rf"(?<!\w){re.escape(unit)}(?!\w)", title) is not None

@@ -90,7 +90,6 @@ def load_entry_points() -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
     try:
         return str(error).strip().partition("\n")[0]
     except Exception:  # noqa: BLE001  # what makes a message may fail, too

@@ -62,16 +62,6 @@ def differentiable_loss(
     It is the model's loss in the mode that the model is in, up to rounding. Its derivatives are taken outside, by
     `loss_gradients` and `hessian_products`; they need no context. The forward pass is not for the transforms of
     `torch.func`, which do not take the derivatives that are written here. Exceptions are those of `mean_loss`.
-
-    Args:
-        model: the model, or its forward pass with other values in place of its parameters (see `functional`).
-        inputs: (batch, ...), what the model takes.
-        targets: what `loss_fn` takes.
-        loss_fn: mean loss of a batch from (outputs, targets).
-        batch_norm: whether BatchNorm on the statistics of the batch can be differentiated three times, too. It then
-            leaves running statistics as they are, and differs from PyTorch's by rounding.
-        third: whether the third derivatives of LayerNorm and InstanceNorm are right, too. Both then differ from
-            PyTorch's by rounding, and take longer.
     """
     replacements = _ALWAYS | (norms.BATCH_NORM if batch_norm else {}) | (norms.LAYER_AND_INSTANCE_NORM if third else {})
     with torch.enable_grad(), math_kernel(), Replaced(replacements):

@@ -77,12 +77,6 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
     integers, which PyTorch's losses leave out, else of the samples. A micro-batch without any is left out. That the
     loss is the sum, and that a sample's output is its own, is checked on the first and the last micro-batch, which
     costs a forward pass of both.
-
-    Raises:
-        ArgumentError: `size` is below 1, targets have other samples than inputs, or the loss is no such sum: because a
-            norm takes its statistics over the batch, as BatchNorm in training mode, because of dropout in training
-            mode, or because `loss_fn` is not this mean.
-        InitializationError: the model or `loss_fn` fails.
     """
     check_count(_ARGUMENT, size)
     inputs, targets = batch

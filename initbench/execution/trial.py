@@ -23,8 +23,7 @@ from initbench.initializers.initialize import initialize
 from initbench.json_values import with_visible_text
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile, first_line, load_file
-from initbench.probes.context import ProbeContext
-from initbench.probes.measure import label, measure
+from initbench.probes.context import ProbeContext, label, measure
 from initbench.randomness import generator
 from initbench.tasks import find_task
 from initbench.tasks.describe import describe_task

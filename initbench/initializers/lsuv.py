@@ -200,7 +200,6 @@ class _Visitor:
         return {name: float(scale) for name, (scale, _, _) in zip(self._solutions, numbers, strict=True)}
 
     def shifts(self) -> dict[str, float]:
-        """Return by layer what was added to the bias."""
         return {name: -float(lowered) for name, lowered in self._lowered.items()}
 
 
@@ -242,7 +241,6 @@ def _write_record(
     embedded: set[int],
     given: dict[str, str],
 ) -> None:
-    """Record for each weight what was done to it, or why nothing was."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     unexplained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     scaled: set[str] = set()

@@ -44,7 +44,6 @@ def pytorch_default() -> Apply:
 
 
 def _uniform_parameters(module: nn.Module) -> Iterator[tuple[nn.Parameter, float]]:
-    """Yield the parameters of a layer that are uniform about 0, with their bounds."""
     weight, bias = own_parameter(module, "weight"), own_parameter(module, "bias")
     if isinstance(module, nn.RNNBase | nn.RNNCellBase):
         for parameter in module.parameters(recurse=False):

@@ -263,7 +263,6 @@ def summary(record: InitializationRecord) -> str:
 
 
 def _row(event: Event) -> tuple[str, str]:
-    """Return what was done, and what keeps events of a kind apart from others of it."""
     match event["event"]:
         case "drawn":
             return "drawn", f"{event['law']} {event.get('part', '')}"

@@ -98,7 +98,6 @@ def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:
 
 
 def _power_of_two_from(size: int) -> int:
-    """Return the least power of two that is not below size, which is at least 1."""
     return 1 << (size - 1).bit_length()
 
 

@@ -24,12 +24,7 @@ def tensor_of(output: Any) -> Any:
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
-    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization.
-
-    Raises:
-        InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
-        ArgumentError: `loss_fn` does not return a 0-dim tensor.
-    """
+    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization."""
     inputs, targets = batch
     with running_on(inputs):
         outputs = tensor_of(model(inputs))
@@ -60,7 +55,6 @@ def explained(what: str) -> Iterator[None]:
 
 
 def _shown(value: Any) -> str:
-    """Return in words what a model or loss function is given or gives."""
     if torch.is_tensor(value):
         return f"of shape {tuple(value.shape)} and type {str(value.dtype).removeprefix('torch.')}"
     return f"of type {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""What a probe is given."""
+"""What a probe is given, and measuring a model with one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +16,9 @@ from torch import Tensor, nn
 from initbench.errors import DataError
 from initbench.inputs import Inputs
 from initbench.models.batches import Batch, LossFunction, RealBatchSource
-from initbench.probes.measurement import Measurement
+from initbench.probes.measurement import Measurement, entries
 from initbench.randomness import generator
+from initbench.registry import PROBES, Initializer
 from initbench.registry.traits import DataKind
 from initbench.tasks import Task, find_task
 
@@ -91,3 +93,19 @@ Measure = Callable[[nn.Module, ProbeContext], Measurement | Mapping[str, Measure
 
 It leaves the model (modes, buffers, gradients, `requires_grad`) as it was.
 """
+
+
+def measure(name: str, arguments: Mapping[str, Any], model: nn.Module, context: ProbeContext) -> list[dict[str, Any]]:
+    """Return what a record holds of a probe: one entry for each of its measurements."""
+    return entries(label(name, arguments), PROBES.get(name).build(arguments)(model, context))
+
+
+def label(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return a probe's name with the arguments that are not at their defaults: ``gradient_quotient[mode=train]``."""
+    component = PROBES.get(name)
+    resolved = component.resolve(arguments)
+    default = component.resolve({a.name: resolved[a.name] for a in component.arguments if a.required})
+    always = {a.name for a in component.arguments if a.required}
+    changed = {key: value for key, value in resolved.items() if key in always or value != default[key]}
+    shown = (f"{key}={value.name if isinstance(value, Initializer) else value}" for key, value in changed.items())
+    return name + (f"[{', '.join(shown)}]" if changed else "")

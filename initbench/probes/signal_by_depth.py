@@ -136,7 +136,6 @@ class BranchSignals(TorchFunctionMode):
         self._sums, self._inputs = {}, {}
 
     def root_mean_squares(self, moments: Mapping[str, Moments]) -> dict[str, float]:
-        """Return the root mean squares of gradients in the order in which branches are added."""
         return {name: math.sqrt(moments[name].mean_square) for name in self.skip if name in moments}
 
     @staticmethod
@@ -316,7 +315,6 @@ class _LayerSignals:
             self._gradients[name].add(gradient)
 
     def values(self) -> dict[str, dict[str, float]]:
-        """Return what was measured by layer, see `signal_by_depth`."""
         outputs, inputs, gradients = (
             {name: found[name] for name in self._layers if name in found}
             for found in (self._outputs, self._inputs, self._gradients)

@@ -23,7 +23,6 @@ class ChannelBias(nn.Module):
         self._last = last
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of the shape of `x`."""
         return x + (self.bias if self._last else self.bias.view(-1, *[1] * (x.dim() - 2)))
 
 

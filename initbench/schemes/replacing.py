@@ -15,7 +15,6 @@ from initbench.structure.residual import ResidualBranch, scalar_gate
 
 
 def in_order(**modules: nn.Module) -> nn.Sequential:
-    """Return modules that run one after another, under the names that are given."""
     return nn.Sequential(OrderedDict(modules))
 
 
@@ -50,9 +49,6 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
 
     RMSNorms may be written out, see `kinds.is_written_out_rms_norm`. What timm's classes do after the normalization,
     such as an activation, stays.
-
-    Raises:
-        ValueError: the model is one, or has one of a kind that is not known.
     """
     found: dict[nn.Module, nn.Module] = {}
     for name, module in model.named_modules():
@@ -93,7 +89,6 @@ def take_over_gates(
 
 
 def add_biases(model: nn.Module) -> None:
-    """Give every convolution a bias of zeros that has none."""
     for module in model.modules():
         if isinstance(module, _ConvNd) and module.bias is None:
             weight = module.get_parameter("weight")

@@ -144,7 +144,6 @@ _SHOWN = 2
 
 
 def summary(structure: Structure) -> str:
-    """Return the numbers of a structure's parts, the first of each, and what is unknown."""
     kinds = Counter(layer.kind for layer in structure.layers)
     counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
     lines = [f"layers: {len(structure.layers)} ({counts}), at most {structure.depth} one after another"]
@@ -267,7 +266,6 @@ def structure_of(graph: RunGraph, model: nn.Module) -> Structure:
 
 
 def _checked(stated: Any, model: nn.Module) -> Structure:
-    """Return a structure that a model states, after a look whether it has what is named there."""
     kind = type(model).__name__
     if not isinstance(stated, Structure):
         raise InitializationError(f"{kind}.initbench_structure returned {type(stated).__name__}, not a Structure")

@@ -51,7 +51,7 @@ def factors(node: Node) -> list[Node]:
 def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> bool:
     """Return whether a product is added to one of two results and goes to a softmax, with nothing else computed.
 
-    What torch's function for attention gets as its mask is added to the scores within.
+    The mask that torch's function for attention is given is added to the scores within.
     """
     reached = {product}
     pending = list(consumers.get(product, []))

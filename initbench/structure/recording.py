@@ -160,7 +160,6 @@ class _Recorder(TorchFunctionMode):
             self._give(tensor, self._node("input", {}, from_input=True, dims=tuple(tensor.shape)))
 
     def finish(self, output: Any) -> RunGraph:
-        """Return the graph, given what the model returned."""
         graph = self._graph
         self._stack.append(("", self._inputs))
         graph.outputs = [self._giver(tensor) for tensor in tensors_in(tensor_of(output))]
@@ -177,7 +176,6 @@ class _Recorder(TorchFunctionMode):
         return graph
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function, and note it where it gives or changes a tensor."""
         kwargs = kwargs or {}
         placed = list(placed_tensors(args)) + list(placed_tensors(kwargs))
         versions = [_version(tensor) for _, tensor in placed]
@@ -302,7 +300,6 @@ class _Recorder(TorchFunctionMode):
 
 
 def _tensors_of(model: nn.Module) -> dict[int, Tensor]:
-    """Return the tensors that a model holds: buffers, and those among its modules' attributes."""
     attributes = [value for module in model.modules() for name, value in vars(module).items() if name not in HOOKS]
     held = tensors_in(attributes)
     return {id(tensor): tensor for tensor in [*model.buffers(), *held]}
@@ -313,12 +310,12 @@ def _place(place: tuple[int | str, ...]) -> Place:
 
 
 def _version(tensor: Tensor) -> int:
-    """Return how often was written into a tensor; 0 of one that does not count it."""
+    """Return how often a tensor was written into, 0 if it does not count."""
     return 0 if tensor.is_inference() else tensor._version  # noqa: SLF001  # there is no public name
 
 
 def _memory(tensor: Tensor) -> int | None:
-    """Return what stands for the memory of a tensor; None of one that has none of its own."""
+    """Return an id of the tensor's storage, or None if it has no storage of its own."""
     try:
         return int(tensor.untyped_storage()._cdata)  # noqa: SLF001  # addresses are 0 on the meta device
     except (NotImplementedError, RuntimeError):

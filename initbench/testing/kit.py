@@ -1,15 +1,320 @@
-"""`check_initializer`, and the list of what it checks."""
+"""`check_initializer`, and what it checks, property by property. Each property yields what does not hold.
+
+An initializer that needs batches or starts from another one may change modes, buffers, gradients and `requires_grad`
+meanwhile: `initialize` restores them. One that others may start from may not: it is looked at alone too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
-from initbench.testing.properties import PROPERTIES, Property
-from initbench.testing.subject import Subject
+from initbench.arguments import show, types_of
+from initbench.errors import ArgumentError, InitbenchError, InitializationError
+from initbench.initializers.record import Event, changes, describe
+from initbench.testing.models import CONVOLUTIONS
+from initbench.testing.subject import PARTS, Run, Subject
+
+Property = Callable[[Subject], Iterator[str]]
+
+
+def keeps_parameters(subject: Subject) -> Iterator[str]:
+    """Every parameter is the object that it was, tied ones too; none is added or removed."""
+    yield from _changed_alone(subject, "identities")
+
+
+def keeps_dtype_device_and_layout(subject: Subject) -> Iterator[str]:
+    """Every parameter has the dtype, device, shape and memory format that it had; on a GPU too where there is one."""
+    yield from _changed_alone(subject, "kinds")
+    if torch.cuda.is_available() and CONVOLUTIONS in subject.cases:
+        run = subject.apply(CONVOLUTIONS, to=torch.device("cuda"))
+        if run.error is not None:
+            yield f"raises {type(run.error).__name__} on a GPU: {run.error}"
+        found = run.changed("kinds")
+        if found is not None:
+            yield found
+
+
+def keeps_modes(subject: Subject) -> Iterator[str]:
+    """Every module is in train or eval mode as it was."""
+    yield from _changed(subject, "modes")
+
+
+def keeps_requires_grad(subject: Subject) -> Iterator[str]:
+    """Every parameter is frozen or trainable as it was."""
+    yield from _changed(subject, "requires_grad")
+
+
+def keeps_buffers(subject: Subject) -> Iterator[str]:
+    """Buffers, running statistics among them, are the objects that they were with the values that they had."""
+    yield from _changed(subject, "buffers")
+
+
+def keeps_gradients(subject: Subject) -> Iterator[str]:
+    """``.grad`` of every parameter is what it was."""
+    yield from _changed(subject, "gradients")
+
+
+def leaves_nothing_behind(subject: Subject) -> Iterator[str]:
+    """No hook, module or attribute is added, removed or another than before."""
+    yield from _changed_alone(subject, "belongings")
+
+
+def keeps_frozen_parameters(subject: Subject) -> Iterator[str]:
+    """A parameter that requires no gradient has the values that it had."""
+    for run in subject.runs:
+        for name, was in run.before["requires_grad"].items():
+            if was == "frozen" and run.after["values"].get(name) != run.before["values"][name]:
+                yield f"{name} is frozen and was changed (model {run.case.name})"
+
+
+def _changed_alone(subject: Subject, part: str) -> Iterator[str]:
+    for run in subject.runs:
+        found = run.changed(part)
+        if found is not None:
+            yield found
+
+
+def _changed(subject: Subject, part: str) -> Iterator[str]:
+    """Compare a part before and after `initialize`, and alone where another initializer may come after it."""
+    if subject.may_precede_others:
+        yield from _changed_alone(subject, part)
+    for run in subject.initialized:
+        found = run.changed(part)
+        if found is not None:
+            yield f"after `initialize` {found}"
+
+
+def is_deterministic(subject: Subject) -> Iterator[str]:
+    """Two runs with one seed, and with one global random state, give the same bits."""
+    for run in subject.runs:
+        found = run.differs(subject.apply(run.case))
+        if found is not None:
+            yield f"in a second run with the same seed {found}"
+
+
+def follows_the_seed(subject: Subject) -> Iterator[str]:
+    """Where anything is drawn, another seed gives another result."""
+    for run in subject.runs:
+        if run.draws:
+            other = subject.apply(run.case, seed=1, random_state=1)  # as in `initialize`, where it follows the seed
+            if run.differs(other) is None:
+                yield f"random numbers are drawn, and seeds 0 and 1 give the same values (model {run.case.name})"
+
+
+def leaves_the_global_random_state(subject: Subject) -> Iterator[str]:
+    """No global random generator (torch, random, numpy.random) is used, seeded or moved."""
+    for run in subject.runs:
+        found = run.differs(subject.apply(run.case, random_state=1))
+        if run.moved:
+            yield (
+                f"the global generator of {run.moved[0]} is used; take context.generator(name) (model {run.case.name})"
+            )
+        elif found is not None and run.differs(subject.apply(run.case)) is None:
+            yield f"with another global random state {found}"
+
+
+def draws_tied_parameters_once(subject: Subject) -> Iterator[str]:
+    """A parameter of several names is drawn once, from the stream of its first name, and recorded under it."""
+    for run in subject.runs:
+        first = {name for name, _ in run.model.named_parameters()}
+        for name, _ in run.model.named_parameters(remove_duplicate=False):
+            if name not in first and name in run.streams:
+                yield f"{name} is tied, and drawn under this name, which is not its first (model {run.case.name})"
+            if name not in first and run.record is not None and name in run.record.tensors:
+                yield f"{name} is tied, and recorded under this name, which is not its first (model {run.case.name})"
+
+
+def records_what_it_changes(subject: Subject) -> Iterator[str]:
+    """The record has an event for every parameter that changed, for none that does not exist, and its events hold."""
+    for run in subject.runs:
+        events = {} if run.record is None else run.record.tensors
+        parameters = dict(run.model.named_parameters(remove_duplicate=False))
+        for name in [name for name in events if name not in parameters]:
+            yield f"{name!r} is in the record and is no parameter (model {run.case.name})"
+        for name, parameter in run.model.named_parameters():
+            changed = run.after["values"][name] != run.before["values"].get(name)
+            fault = _fault(parameter, events.get(name, []), changed=changed)
+            if fault is not None:
+                yield f"{name} {fault} (model {run.case.name})"
+
+
+def _fault(parameter: Tensor, events: list[Event], *, changed: bool) -> str | None:
+    if changed and not any(map(changes, events)):
+        said = "; ".join(map(describe, events)) or "nothing"
+        return f"is changed, and the record says: {said}"
+    if not events:
+        return None
+    last = events[-1]
+    if not changed and last["event"] == "drawn":
+        return f"is unchanged, and the record says: {describe(last)}"
+    if last["event"] == "filled" and not last.get("direction") and (parameter != last["value"]).any():
+        return f"has other values, and the record says: {describe(last)}"
+    return None
+
+
+def gives_finite_values(subject: Subject) -> Iterator[str]:
+    """No value is infinite or NaN."""
+    for run in subject.runs:
+        name = infinite(run.model)
+        if name is not None:
+            yield f"{name} has values that are not finite (model {run.case.name})"
+
+
+def works_in_float64(subject: Subject) -> Iterator[str]:
+    """In float64 values are finite, and near those in float32 or more precise than float32 can hold."""
+    for single in subject.runs:
+        double, where = subject.apply(single.case, to=torch.float64), f"(model {single.case.name})"
+        if isinstance(double.error, InitbenchError):
+            continue
+        if double.error is not None:
+            yield f"raises {type(double.error).__name__} in float64 and not in float32: {double.error} {where}"
+        name = infinite(double.model)
+        if name is not None:
+            yield f"{name} has values that are not finite in float64 {where}"
+        in_single = dict(single.model.named_parameters())
+        for name, parameter in double.model.named_parameters():
+            if name in in_single and _is_coarse(parameter.detach(), in_single[name].detach()):
+                yield f"{name} has no more digits in float64 than in float32, and is not near its value there {where}"
+
+
+def _is_coarse(double: Tensor, single: Tensor) -> bool:
+    """Return whether values have no more digits than float32 for no reason: more than two sizes, and others there."""
+    exact = torch.equal(double.float().double(), double.double())
+    near = torch.allclose(double.double(), single.double(), rtol=1e-2, atol=1e-5)
+    return exact and not near and len(set(double.abs().flatten().tolist())) > 2
+
+
+def counts_its_passes(subject: Subject) -> Iterator[str]:
+    """The declared cost is the number of forward passes of the model, and of calls of autograd."""
+    for run in subject.runs:
+        if run.record is not None and run.record.cost != run.passes:
+            yield f"the declared cost is {run.record.cost}, and {run.passes} were counted (model {run.case.name})"
+
+
+def returns_a_record_of_json(subject: Subject) -> Iterator[str]:
+    """The record, which is what a worker sends back and the ledger keeps, is JSON."""
+    for run in subject.runs:
+        fields = {} if run.record is None else run.record.to_json()
+        for name, value in fields.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                yield f"{name} of the record is no JSON: {error} (model {run.case.name})"
+
+
+def infinite(model: nn.Module) -> str | None:
+    return next((name for name, parameter in model.named_parameters() if not torch.isfinite(parameter).all()), None)
+
+
+_TRIED: dict[type, tuple[Any, ...]] = {float: (0.0, -1.0), int: (0, -1)}
+
+
+def raises_readable_errors(subject: Subject) -> Iterator[str]:
+    """It sets the parameters of a model; others it refuses with an InitializationError, as it does data of NaN."""
+    for run in (*subject.attempts, *subject.initialized):
+        yield from _unreadable(run, f"on the model {run.case.name}")
+    if not subject.runs:
+        refused = "; ".join(f"{run.case.name}: {run.error}" for run in subject.attempts)
+        yield f"refuses every model: {refused}"
+    for run in subject.initialized:
+        yield from _left_changed(run)
+    finite = [run.case for run in subject.runs if not run.case.words and infinite(run.model) is None]
+    for case in finite[:1]:
+        run = subject.initialize(case, math.nan)
+        yield from _unreadable(run, "where inputs are NaN")
+        yield from _left_changed(run)
+        name = infinite(run.model)
+        if name is not None:
+            yield f"leaves values in {name} that are not finite where inputs are NaN; raise an InitializationError"
+
+
+def _unreadable(run: Run, where: str) -> Iterator[str]:
+    if isinstance(run.error, InitializationError):
+        if not str(run.error):
+            yield f"raises an InitializationError without a message {where}"
+    elif run.error is not None:
+        yield f"raises {_shown(run.error)} {where}; raise an InitializationError"
+
+
+def _left_changed(run: Run) -> Iterator[str]:
+    for part in PARTS:
+        found = None if run.error is None else run.changed(part)
+        if found is not None:
+            yield f"leaves a model that it refuses changed: {found}"
+
+
+def names_bad_arguments(subject: Subject) -> Iterator[str]:
+    """A value that it cannot use is refused by an `ArgumentError` that has the argument's name.
+
+    Tried are, one argument at a time, 0 and -1 for numbers, and a value of no type for all: either the factory refuses
+    it, or the initializer works with it or says why not.
+    """
+    parameters = inspect.signature(subject.component.factory, eval_str=True).parameters
+    for argument in subject.component.arguments:
+        kinds = types_of(parameters[argument.name].annotation)
+        for value in [value for kind in kinds for value in _TRIED.get(kind, ())]:
+            yield from _bad_argument(subject, argument.name, value)
+        try:
+            subject.component.resolve({**subject.arguments, argument.name: object()})
+        except ArgumentError:
+            continue
+        yield f"the argument {argument.name} has no type by which a value could be refused"
+
+
+def _bad_argument(subject: Subject, name: str, value: Any) -> Iterator[str]:
+    tried = f"{name} {show(value)}"
+    try:
+        apply = subject.component.build({**subject.arguments, name: value})
+    except ArgumentError as error:
+        if error.argument is None:
+            yield f"refuses {tried} without the argument's name: {error}; raise {_named(name)}"
+        return
+    except Exception as error:  # noqa: BLE001 - what it is stands in the message
+        yield f"raises {_shown(error)} for {tried}; raise {_named(name)}"
+        return
+    if subject.runs:
+        raised = subject.apply(subject.runs[0].case, apply=apply).error
+        if raised is not None and not isinstance(raised, InitbenchError):
+            yield f"accepts {tried} and then raises {_shown(raised)}; raise {_named(name)}"
+
+
+def _named(argument: str) -> str:
+    return f"ArgumentError('must be ...', '{argument}')"
+
+
+def _shown(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+PROPERTIES: tuple[Property, ...] = (
+    raises_readable_errors,
+    names_bad_arguments,
+    keeps_parameters,
+    keeps_dtype_device_and_layout,
+    keeps_modes,
+    keeps_requires_grad,
+    keeps_buffers,
+    keeps_gradients,
+    leaves_nothing_behind,
+    keeps_frozen_parameters,
+    is_deterministic,
+    follows_the_seed,
+    leaves_the_global_random_state,
+    draws_tied_parameters_once,
+    records_what_it_changes,
+    gives_finite_values,
+    works_in_float64,
+    counts_its_passes,
+    returns_a_record_of_json,
+)
 
 
 @dataclass(frozen=True)

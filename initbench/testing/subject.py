@@ -63,7 +63,6 @@ def gradients(model: nn.Module) -> dict[str, Any]:
 
 
 def buffers(model: nn.Module) -> dict[str, Any]:
-    """Return the buffers, which object each is, and whether it is saved."""
     saved = model.state_dict(keep_vars=True)
     return {name: (id(buffer), bits(buffer), name in saved) for name, buffer in model.named_buffers()}
 
@@ -187,7 +186,6 @@ class Run:
         return None if found is None else f"{found} (model {self.case.name})"
 
     def differs(self, other: Run) -> str | None:
-        """Return in words the first value that is another in another run, with the model's name."""
         found = difference(self.after["values"], other.after["values"])
         return None if found is None else f"{found} (model {self.case.name})"
 
@@ -236,7 +234,6 @@ class Subject:
         return tuple(map(self.initialize, models.values()))
 
     def initialize(self, case: Case, value: float | None = None) -> Run:
-        """Run `initialize`, as a user would."""
         model = case.build()
         run = Run(case, model, {part: of(model) for part, of in PARTS.items()})
         registered = mock.patch.dict(INITIALIZERS._registered, {self.name: self.component})  # noqa: SLF001

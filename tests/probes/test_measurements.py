@@ -11,8 +11,7 @@ import torch
 
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
-from initbench.probes.context import ProbeContext
-from initbench.probes.measure import label, measure
+from initbench.probes.context import ProbeContext, label, measure
 from initbench.probes.measurement import Curve, PerLayer, Scalar, entries
 from initbench.registry import Initializer, register_probe
 
