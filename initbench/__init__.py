@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from initbench.architectures.create import create_model
     from initbench.architectures.rewrite import rewrite
     from initbench.architectures.scalars import ScalarMultiplier
-    from initbench.architectures.under_scheme import BranchEnd
+    from initbench.architectures.style import BranchEnd
     from initbench.batches import Batch, move, reference_parameter
     from initbench.data.dataset import Split, Splits
     from initbench.data.load import data_root
@@ -55,7 +55,7 @@ _PUBLIC = {
     "ArgumentError": "initbench.errors",
     "Attention": "initbench.structure.attention",
     "Batch": "initbench.batches",
-    "BranchEnd": "initbench.architectures.under_scheme",
+    "BranchEnd": "initbench.architectures.style",
     "Curve": "initbench.probes.measurement",
     "DataError": "initbench.errors",
     "Description": "initbench.registry",

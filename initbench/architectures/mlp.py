@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from torch import nn
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_dropout, make_norm
-from initbench.architectures.under_scheme import check_norm
+from initbench.architectures.style import check_norm
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _DEFAULTS = {"depth": 3, "width": 256}
 _DEEPEST = 100_000

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor, nn
 
 from initbench.architectures.blocks import Activation, Norm, make_activation, make_norm
-from initbench.architectures.under_scheme import BranchEnd, check_norm
+from initbench.architectures.style import BranchEnd, check_norm
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _DEEPEST = 100_000
 
 
 class Block(nn.Module):
-    """x + W₂ σ(N(W₁ x)), with biases where no normalization N, which brings its own, follows.
+    """x + W₂ σ(N(W₁ x)), with biases where no normalization N, which brings its own, follows."""
 
-    Args:
-        width: features.
-        norm: N.
-        activation: the name of σ.
-        bias: whether the linear layers have biases.
-    """
-
-    def __init__(self, width: int, *, norm: Norm, activation: Activation, bias: bool) -> None:
+    def __init__(self, width: int, norm: Norm, activation: Activation, bias: bool) -> None:
         super().__init__()
         self.linear1 = nn.Linear(width, width, bias=bias and norm == "none")
         self.norm = make_norm(norm, width, 1, "width")
@@ -43,43 +34,6 @@ class Block(nn.Module):
         return x + branch
 
 
-class ResidualMLP(nn.Module):
-    """A linear layer on the flattened input, blocks, and a linear classifier.
-
-    Args:
-        depth: number of blocks.
-        width: features.
-        norm: before each block's activation.
-        activation: the activation's name.
-        bias: whether linear layers have biases.
-        inputs: images.
-        outputs: number of classes.
-    """
-
-    def __init__(
-        self,
-        depth: int,
-        width: int,
-        *,
-        norm: Norm,
-        activation: Activation,
-        bias: bool,
-        inputs: Inputs,
-        outputs: int,
-    ) -> None:
-        super().__init__()
-        self.stem = nn.Linear(math.prod(inputs.shape), width, bias=bias)
-        self.blocks = nn.Sequential()
-        for _ in range(depth):
-            self.blocks.append(Block(width, norm=norm, activation=activation, bias=bias))
-        self.classifier = nn.Linear(width, outputs, bias=bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map images (N, C, H, W) to logits (N, outputs)."""
-        logits: Tensor = self.classifier(self.blocks(self.stem(x.flatten(1))))
-        return logits
-
-
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
     return Shallow.of_depth(arguments["depth"], 2, 1, _DEEPEST)
 
@@ -90,17 +44,7 @@ def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
     "NeurIPS 2019, section 3.2, whose residual blocks have two layers",
     shallow=_shallow,
 )
-def residual_mlp(
-    depth: int = 10,
-    width: int = 64,
-    norm: Norm = "none",
-    activation: Activation = "relu",
-    bias: bool = True,
-    *,
-    inputs: Inputs = Inputs((3, 32, 32)),
-    outputs: int = 10,
-    scheme: str = STANDARD,
-) -> nn.Module:
+class ResidualMLP(nn.Module):
     """A linear layer on the flattened input, blocks x + W₂ σ(W₁ x), and a classifier.
 
     Nothing stands between two blocks, so that the signal on the skips is a sum, to which laws of residual networks
@@ -119,17 +63,30 @@ def residual_mlp(
     Raises:
         ArgumentError: depth or width is impossible, or a norm stands beside a scheme.
     """
-    check_norm(scheme, norm)
-    if not 1 <= depth <= _DEEPEST:
-        raise ArgumentError(f"must be at least 1 and at most {_DEEPEST}, got {depth}", "depth")
-    if width < 1:
-        raise ArgumentError(f"must be at least 1, got {width}", "width")
-    return ResidualMLP(
-        depth,
-        width,
-        norm=norm,
-        activation=activation,
-        bias=bias,
-        inputs=inputs,
-        outputs=outputs,
-    )
+
+    def __init__(
+        self,
+        depth: int = 10,
+        width: int = 64,
+        norm: Norm = "none",
+        activation: Activation = "relu",
+        bias: bool = True,
+        *,
+        inputs: Inputs = Inputs((3, 32, 32)),
+        outputs: int = 10,
+        scheme: str = STANDARD,
+    ) -> None:
+        super().__init__()
+        check_norm(scheme, norm)
+        if not 1 <= depth <= _DEEPEST:
+            raise ArgumentError(f"must be at least 1 and at most {_DEEPEST}, got {depth}", "depth")
+        if width < 1:
+            raise ArgumentError(f"must be at least 1, got {width}", "width")
+        self.stem = nn.Linear(math.prod(inputs.shape), width, bias=bias)
+        self.blocks = nn.Sequential(*(Block(width, norm, activation, bias) for _ in range(depth)))
+        self.classifier = nn.Linear(width, outputs, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (N, C, H, W) to logits (N, outputs)."""
+        logits: Tensor = self.classifier(self.blocks(self.stem(x.flatten(1))))
+        return logits

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from initbench.architectures.beta_swish import beta_swish
+from initbench.architectures.blocks import beta_swish
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional
 
-from initbench.architectures.gelu import tanh_gelu
+from initbench.architectures.blocks import tanh_gelu
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -100,7 +100,7 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
         "densenet": "initbench.architectures.densenet",
         "gpt": "initbench.architectures.gpt",
         "hf/*": "initbench.architectures.hf",
-        "imagenet_resnet": "initbench.architectures.imagenet_resnet",
+        "imagenet_resnet": "initbench.architectures.resnet",
         "mlp": "initbench.architectures.mlp",
         "plain": "initbench.architectures.wrn",
         "residual_mlp": "initbench.architectures.residual_mlp",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.architectures.under_scheme import BranchEnd
+from initbench.architectures.style import BranchEnd
 from initbench.schemes.replacing import in_order, replace_modules
 
 if TYPE_CHECKING:
