@@ -66,7 +66,6 @@ class BetaSwish(nn.Module):
         self.beta = nn.Parameter(torch.zeros(1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of the shape of `x`."""
         return beta_swish(x, self.beta)
 
 
@@ -74,7 +73,6 @@ class TanhGELU(nn.Module):
     """GELU by its tanh form, that of GPT-2."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of the shape of `x`."""
         return tanh_gelu(x)
 
 
@@ -82,7 +80,6 @@ class LayerNorm(nn.LayerNorm):
     """PyTorch's layer normalization over the last dimension, by `layer_norm`."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the base class has this name
-        """Return a tensor of the shape of the input."""
         return layer_norm(input, self.weight, self.bias, self.eps)
 
 
@@ -112,9 +109,6 @@ def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: st
         features: channels of an image, or features of a vector.
         dimensions: 2 for images (N, C, H, W), 1 for vectors (N, C).
         argument: what the error message calls `features`.
-
-    Raises:
-        ArgumentError: group normalization of features that are no multiple of 16.
     """
     if name == "none":
         return nn.Identity()
@@ -126,7 +120,6 @@ def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: st
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Raise an ArgumentError unless a dropout rate is in [0, 1)."""
     if not 0 <= rate < 1:
         raise ArgumentError(f"must be at least 0 and less than 1, got {rate}", name)
 

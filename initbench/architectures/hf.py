@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import inspect
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,9 +18,6 @@ from initbench.errors import ArgumentError, UnknownNameError
 from initbench.inputs import Inputs
 from initbench.models.outputs import tensor_of
 from initbench.registry import Member, register_architecture
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _PLAIN = (bool, int, float, str, list, tuple, dict, type(None))
 # What the data say.
@@ -38,11 +36,7 @@ _ROUNDING = 1e-6  # relative, in float32
 
 
 def _auto_mappings() -> dict[str, Mapping[str, Any]]:
-    """Return model type → class name for each task.
-
-    Raises:
-        UnknownNameError: transformers is not installed.
-    """
+    """Return model type → class name for each task."""
     try:
         from transformers.models.auto import modeling_auto
     except ModuleNotFoundError as error:
@@ -199,11 +193,7 @@ def _check_context(model_type: str, configuration: Any, inputs: Inputs) -> None:
 
 
 def _build(model_type: str, configuration: Any, *, text: bool) -> nn.Module:
-    """Build the model; attention is PyTorch's own, of which the kernel can be chosen, or written out.
-
-    Raises:
-        ArgumentError: it cannot be built from this configuration.
-    """
+    """Build the model; attention is PyTorch's own, of which the kernel can be chosen, or written out."""
     from transformers import AutoModelForCausalLM, AutoModelForImageClassification
 
     made = AutoModelForCausalLM if text else AutoModelForImageClassification

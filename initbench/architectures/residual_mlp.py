@@ -29,7 +29,6 @@ class Block(nn.Module):
         self.end = BranchEnd()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of the shape of `x`, (N, width)."""
         branch: Tensor = self.end(self.linear2(self.activation(self.norm(self.linear1(x)))))
         return x + branch
 

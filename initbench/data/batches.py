@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from initbench.data import augmentation as augment
+from initbench.data.dataset import Samples
 from initbench.randomness import derive_seed, generator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from torch import Tensor
-
-    from initbench.data.dataset import Samples
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class TrainingBatch:
     weight: float = 1.0
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.targets)
 
     def split(self, parts: int) -> list[TrainingBatch]:
@@ -54,12 +49,6 @@ class TrainingBatches:
     epoch at its start. So switching one on shifts no other, all but mixup do not depend on the batch size, and the
     device is sent one small tensor of each per epoch. They are applied in this order. mixup's λ comes from a NumPy
     generator, as PyTorch's Beta takes none.
-
-    Args:
-        split: the training split, on its device.
-        batch_size: samples per batch; the last one of an epoch may be smaller, or one larger (see `_sizes`).
-        augmentation: what is done to them.
-        seed: the trial's seed.
     """
 
     def __init__(self, split: Samples, batch_size: int, augmentation: augment.Augmentation, seed: int) -> None:
@@ -78,11 +67,10 @@ class TrainingBatches:
         self._taken = self._left_out = 0
 
     def __len__(self) -> int:
-        """Return the batches per epoch."""
         return len(self._sizes())
 
     def _sizes(self) -> list[int]:
-        """Return the batches' sizes; a single sample that is left over, of which no variance is, joins the last one."""
+        """Return the batch sizes. A single leftover sample joins the batch before it, because BatchNorm needs two."""
         full, rest = divmod(len(self.split), self.batch_size)
         sizes = [self.batch_size] * full + [rest] * (rest > 0)
         return [*sizes[:-2], sizes[-2] + 1] if rest == 1 and full else sizes
@@ -120,11 +108,7 @@ class TrainingBatches:
         return {"streams": streams, "mixup_weight": weight, "taken": self._taken if within else 0}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to where another iterator of the same split, batch size and augmentation was; see `state`.
-
-        Raises:
-            Exception: it is no such state.
-        """
+        """Go to where another iterator of the same split, batch size and augmentation was; see `state`."""
         for name, stream in self._generators().items():
             stream.set_state(state["streams"][name])
         self._weight.bit_generator.state = json.loads(state["mixup_weight"])
@@ -144,7 +128,7 @@ class TrainingBatches:
         return {name: stream.get_state() for name, stream in self._generators().items()}
 
     def _drawn(self, sizes: list[int]) -> dict[str, Sequence[Tensor]]:
-        """Return what an epoch's images are augmented by, name → of each batch."""
+        """Return what an epoch's images are augmented by: name → a tensor for each batch."""
         n, options, device = len(self.split), self.augmentation, self.split.device
         drawn: dict[str, Tensor] = {}
         if options.random_resized_crop:
@@ -162,7 +146,7 @@ class TrainingBatches:
         return {name: torch.split(values, sizes) for name, values in drawn.items()}
 
     def _augmented(self, inputs: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
-        """Return one batch after all but mixup, by what was drawn for it."""
+        """Return one batch after all but mixup."""
         options = self.augmentation
         if options.random_resized_crop:
             height, width = self.split.sample_shape[-2:]
@@ -180,12 +164,8 @@ def endless_batches(split: Samples, batch_size: int, order: torch.Generator) -> 
     """Return batches of real samples without end, each of exactly `batch_size`, not augmented.
 
     The samples come in one random permutation after another, so that none is seen twice before all were seen once.
-
-    Args:
-        split: where the samples come from.
-        batch_size: samples per batch; may be more than the split has.
-        order: a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``, for these batches alone: where
-            samples are read ahead it is ahead of the batches.
+    `order` is a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``, for these batches alone: if
+    samples are read ahead, it is ahead of the batches.
     """
     return split.batches(_endless_order(split, batch_size, order))
 

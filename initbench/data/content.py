@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from initbench.data import cache
 from initbench.errors import DataError
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable
 
 # What is kept is known again by sizes and times. Times are coarse (4 ms on Linux, 2 s on FAT), and a file may change
 # twice within one: what was changed so shortly before it was read is not kept. Nanoseconds.
@@ -73,16 +70,7 @@ def content_hash(root: str | Path, files: Iterable[str | Path] | Mapping[str, st
 
 
 def readable_content(root: str | Path, files: Iterable[str | Path], instructions: str) -> Content:
-    """Return the hash of those files that can be read, as `content_hash` of them alone, and which cannot.
-
-    Args:
-        root: the folder of the dataset.
-        files: paths below the root.
-        instructions: what to put where, for the error.
-
-    Raises:
-        DataError: a file is missing or changes while it is read, or there is none.
-    """
+    """Return the hash of those files that can be read, as `content_hash` of them alone, and which cannot."""
     return _content(root, _named(Path(root).absolute(), files), instructions)
 
 
@@ -136,14 +124,7 @@ def _opens(path: Path) -> bool:
 
 
 def combined(digests: Mapping[str, str]) -> str:
-    """Return the hash of files whose own SHA-256 are known.
-
-    Args:
-        digests: name, with ``/`` between its parts → SHA-256 in hexadecimal.
-
-    Returns:
-        ``sha256:`` and 64 hexadecimal digits.
-    """
+    """Return ``sha256:`` and the hash of files whose own SHA-256 are known, by name, with ``/`` between its parts."""
     # As `sha256sum` does, so that no name can be taken for the end of a line and the beginning of another.
     lines = []
     for name in digests:
@@ -155,7 +136,6 @@ def combined(digests: Mapping[str, str]) -> str:
 
 
 def _named(root: Path, files: Iterable[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
-    """Return name → absolute path."""
     if isinstance(files, Mapping):
         return {name: root / path for name, path in files.items()}
     paths = [root / file for file in files]

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from initbench.data.content import combined
 from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
-from initbench.data.description import images
-from initbench.data.download import download
 from initbench.data.load import data_root
-from initbench.data.prepare import check_sizes, prepare_published
-from initbench.data.published import read_published
+from initbench.data.prepare import check_sizes, images, prepare_published
+from initbench.data.published import download, read_published
 from initbench.registry import register_dataset
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # Where the Debian package dataset-fashion-mnist installs the files.
 SYSTEM_FOLDER = Path("/usr/share/datasets/fashion-mnist")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,10 @@ from typing import TYPE_CHECKING, Any
 from initbench.data.dataset import Dataset, Splits
 from initbench.errors import ArgumentError, DataError
 from initbench.plugins import first_line
-from initbench.registry import DATASETS
+from initbench.registry import DATASETS, Component, DatasetTraits, Description
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import torch
-
-    from initbench.registry import Component, DatasetTraits, Description
 
 
 def data_root() -> Path:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from initbench.data.blocks import BYTES, SIZES, byte_tokens, check_blocks, pack
 from initbench.data.bpe import check_vocabulary, encode, token_bytes, trained_tokenizer
 from initbench.data.content import content_hash
 from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
 from initbench.data.load import data_root
-from initbench.data.text import check_shares, cut, join, read_text
+from initbench.data.text import BYTES, SIZES, byte_tokens, check_blocks, check_shares, cut, join, pack, read_text
 from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SPLITS = ("train", "validation", "test")
 _MAGIC = frozenset("*?[")
@@ -109,11 +106,7 @@ def text_file(
 
 
 def _check(arguments: Mapping[str, Any]) -> int:
-    """Refuse what no files could mend; return the size of the vocabulary.
-
-    Raises:
-        ArgumentError: an argument is impossible, or it is not said what each split is.
-    """
+    """Refuse what no files could mend; return the size of the vocabulary."""
     check_blocks(arguments["context"], **{name: arguments[name] for name in SIZES})
     given = [split for split in _SPLITS if arguments[split] is not None]
     if arguments["files"] is not None:
@@ -130,12 +123,7 @@ def _check(arguments: Mapping[str, Any]) -> int:
 
 
 def _found(arguments: Mapping[str, Any]) -> dict[str, list[Path]]:
-    """Return the files of each split, or of ``files``.
-
-    Raises:
-        ArgumentError: a file is in two splits, or none is named.
-        DataError: a pattern finds none.
-    """
+    """Return the files of each split, or of ``files``."""
     roles: dict[Path, str] = {}
     found: dict[str, list[Path]] = {}
     for role in (*_SPLITS, "files"):

@@ -126,7 +126,7 @@ DATASETS: Registry[DatasetTraits] = Registry(
         "cifar100": "initbench.data.cifar",
         "digits": "initbench.data.digits",
         "fashion_mnist": "initbench.data.fashion_mnist",
-        "gaussian": "initbench.data.gaussian",
+        "gaussian": "initbench.data.random_samples",
         "image_folder": "initbench.data.image_folder",
         "python_library": "initbench.data.python_library",
         "random": "initbench.data.random_samples",

@@ -26,14 +26,7 @@ _TRAINING_LOSS = Metric("loss", "lower").on("train")
 
 
 def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a record says of its metrics: the task, the primary metric, and each as plain data.
-
-    Args:
-        task: what is learned.
-        dataset: gives the chance levels.
-        evaluated: the split that the outcome is of, ``test`` or ``validation``.
-        metrics: of the record; those that the task knows are described.
-    """
+    """Return what a record says of its metrics: the task, the primary metric, and each as plain data."""
     described: dict[str, Metric] = {_TRAINING_LOSS.name: _TRAINING_LOSS}
     with_chance: dict[str, Metric] = {}
     for split in ("test", "validation", "train"):

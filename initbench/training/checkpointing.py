@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from torch import Tensor
 
 
 @contextmanager
@@ -25,9 +21,6 @@ def checkpointed_blocks(model: nn.Module) -> Iterator[None]:
     without gradients are not touched.
 
     Source: Chen, Xu, Zhang & Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016, section 3.
-
-    Args:
-        model: its blocks are what `find_blocks` returns.
     """
     with ExitStack() as stack:
         for block in find_blocks(model):
@@ -96,7 +89,6 @@ def _forward_and_recompute_contexts(
 
 @contextmanager
 def _with_buffers(block: nn.Module, buffers: Mapping[str, Tensor]) -> Iterator[None]:
-    """Compute the block with these buffers, and give it back its own."""
     own = dict(block.named_buffers())
     _set_buffers(block, buffers)
     try:

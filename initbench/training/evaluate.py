@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
+from initbench.data.dataset import Samples
+from initbench.inputs import Inputs
+from initbench.tasks import Task
 from initbench.training.precision import compute_outputs
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from initbench.data.dataset import Samples
-    from initbench.inputs import Inputs
-    from initbench.tasks import Task
-    from initbench.training.recipe import Precision
+from initbench.training.recipe import Precision
 
 # Pixels of the images in a forward pass, such as 1,024 images of 32×32, or tokens: as much work and memory for samples
 # of any size.
@@ -25,13 +21,7 @@ OUTPUTS_PER_BATCH = 2**26
 
 
 def evaluation_batch_size(task: Task, inputs: Inputs, outputs: int) -> int:
-    """Return the samples of a forward pass, at least 1.
-
-    Args:
-        task: says what a model puts out for a sample.
-        inputs: one sample.
-        outputs: how many outputs the model has.
-    """
+    """Return the samples of a forward pass, at least 1."""
     numbers = math.prod(task.output_shape(inputs, outputs))
     return max(1, min(POSITIONS_PER_BATCH // inputs.positions, OUTPUTS_PER_BATCH // numbers))
 
@@ -48,15 +38,7 @@ def split_totals(
 ) -> dict[str, float]:
     """Return a task's totals over a split, in evaluation mode: exact for counts.
 
-    The mode of every module is restored.
-
-    Args:
-        model: from inputs to outputs.
-        split: at least one sample, on the model's device.
-        task: what is added up.
-        batch_size: samples of a forward pass; of floating-point totals it changes the last digits.
-        channels_last: memory format of the inputs, which are images.
-        precision: what the model runs in.
+    The mode of every module is restored. Of floating-point totals the batch size changes the last digits.
     """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
