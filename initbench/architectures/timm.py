@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
+from torch import nn
 
 from initbench.architectures.blocks import check_rate
 from initbench.architectures.rewrite import put_in

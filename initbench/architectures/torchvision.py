@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from torch import nn  # noqa: TC002 - the registry reads the annotations at run time
+from torch import nn
 
 from initbench.architectures.rewrite import put_in
 from initbench.architectures.timm import check_norm_layer

@@ -55,12 +55,15 @@ class TrainingBatches:
         self.split = split
         self.batch_size = batch_size
         self.augmentation = augmentation
-        self._order = generator(seed, "data_order")
-        self._resized_crop = generator(seed, "augmentation", "random_resized_crop")
-        self._crop = generator(seed, "augmentation", "crop")
-        self._flip = generator(seed, "augmentation", "flip")
-        self._cutout = generator(seed, "augmentation", "cutout")
-        self._partners = generator(seed, "augmentation", "mixup_partners")
+        # Their names are those of a checkpoint.
+        self._generators = {
+            "order": generator(seed, "data_order"),
+            "resized_crop": generator(seed, "augmentation", "random_resized_crop"),
+            "crop": generator(seed, "augmentation", "crop"),
+            "flip": generator(seed, "augmentation", "flip"),
+            "cutout": generator(seed, "augmentation", "cutout"),
+            "partners": generator(seed, "augmentation", "mixup_partners"),
+        }
         self._weight = np.random.default_rng(derive_seed(seed, "augmentation", "mixup_weight"))
         # Where in an epoch it is: the streams at its start, and how many of its batches are taken, or left out.
         self._begun: dict[str, Tensor] | None = None
@@ -80,10 +83,11 @@ class TrainingBatches:
         options, sizes = self.augmentation, self._sizes()
         skipped, self._left_out = self._left_out, 0
         self._begun, self._taken = self._streams(), skipped
-        order = torch.split(torch.randperm(len(self.split), generator=self._order).to(self.split.index_device), sizes)
+        permutation = torch.randperm(len(self.split), generator=self._generators["order"])
+        order = torch.split(permutation.to(self.split.index_device), sizes)
         drawn = self._drawn(sizes)
         if options.mixup:
-            permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
+            permutations = [torch.randperm(len(part), generator=self._generators["partners"]) for part in order]
             pairs = torch.split(torch.cat(permutations).to(self.split.device), sizes)
         taken = self.split.batches(order[skipped:], uncropped=options.random_resized_crop is not None)
         for i, (samples, targets) in enumerate(taken, start=skipped):
@@ -109,39 +113,31 @@ class TrainingBatches:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go to where another iterator of the same split, batch size and augmentation was; see `state`."""
-        for name, stream in self._generators().items():
+        for name, stream in self._generators.items():
             stream.set_state(state["streams"][name])
         self._weight.bit_generator.state = json.loads(state["mixup_weight"])
         self._begun, self._taken, self._left_out = None, 0, int(state["taken"])
 
-    def _generators(self) -> dict[str, torch.Generator]:
-        return {
-            "order": self._order,
-            "resized_crop": self._resized_crop,
-            "crop": self._crop,
-            "flip": self._flip,
-            "cutout": self._cutout,
-            "partners": self._partners,
-        }
-
     def _streams(self) -> dict[str, Tensor]:
-        return {name: stream.get_state() for name, stream in self._generators().items()}
+        return {name: stream.get_state() for name, stream in self._generators.items()}
 
     def _drawn(self, sizes: list[int]) -> dict[str, Sequence[Tensor]]:
         """Return what an epoch's images are augmented by: name → a tensor for each batch."""
-        n, options, device = len(self.split), self.augmentation, self.split.device
+        n, options, device, streams = len(self.split), self.augmentation, self.split.device, self._generators
         drawn: dict[str, Tensor] = {}
         if options.random_resized_crop:
             height, width = self.split.uncropped_shape[-2:]
             # These stay on the CPU: see `random_resized_crop`.
-            drawn["boxes"] = augment.draw_boxes(n, (height, width), options.random_resized_crop, self._resized_crop)
+            drawn["boxes"] = augment.draw_boxes(
+                n, (height, width), options.random_resized_crop, streams["resized_crop"]
+            )
         if options.crop:
-            drawn["windows"] = torch.randint(2 * options.crop + 1, (n, 2), generator=self._crop).to(device)
+            drawn["windows"] = torch.randint(2 * options.crop + 1, (n, 2), generator=streams["crop"]).to(device)
         if options.flip:
-            drawn["mirrored"] = (torch.rand(n, generator=self._flip) < 0.5).to(device)
+            drawn["mirrored"] = (torch.rand(n, generator=streams["flip"]) < 0.5).to(device)
         if options.cutout:
             sides = self.split.sample_shape[-2:]
-            centres = [torch.randint(side, (n,), generator=self._cutout) for side in sides]
+            centres = [torch.randint(side, (n,), generator=streams["cutout"]) for side in sides]
             drawn["squares"] = torch.stack(centres, 1).to(device)
         return {name: torch.split(values, sizes) for name, values in drawn.items()}
 

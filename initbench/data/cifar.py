@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, images, prepare_published
 from initbench.data.published import download, read_published

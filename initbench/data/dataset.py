@@ -55,7 +55,7 @@ class Samples(ABC):
         self,
         order: Iterable[Tensor | slice],
         *,
-        uncropped: bool = False,  # noqa: ARG002 - for those that crop
+        uncropped: bool = False,
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield what `take` returns for one part of an order after the other; the next parts may be read meanwhile.
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from initbench.data.content import combined
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, images, prepare_published
 from initbench.data.published import download, read_published

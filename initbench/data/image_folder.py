@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from initbench.data.content import Content, listed, readable_content
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, hold_out_validation, take_first
 from initbench.errors import ArgumentError, DataError
@@ -25,6 +25,12 @@ from initbench.registry import Description, register_dataset
 # torchvision.datasets.folder.IMG_EXTENSIONS, which is no public name.
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 TRAIN, TEST, VAL = "train", "test", "val"
+
+_NAME = "image_folder"
+# Of ImageNet's training images, as torchvision's pretrained models are trained with.
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_LARGEST_VALIDATION = 5000
+_Channels = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -155,13 +161,6 @@ def _entries(folder: Path) -> tuple[list[os.DirEntry[str]], list[str]]:
     except OSError as error:  # such as a link that leads to itself
         raise DataError(f"{place} cannot be read: {error.strerror}") from error
     return folders, files
-
-
-_NAME = "image_folder"
-# Of ImageNet's training images, as torchvision's pretrained models are trained with.
-IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_LARGEST_VALIDATION = 5000
-_Channels = tuple[float, float, float]
 
 
 def _describe(

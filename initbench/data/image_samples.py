@@ -31,6 +31,11 @@ from initbench.data.image_decoding import (
 from initbench.data.image_survey import Moments, moments_of, moments_of_files
 from initbench.errors import DataError
 
+# Decoded images of at most so many bytes, of all splits together, are held in memory where nobody says otherwise.
+MEMORY = 2**31
+
+Channels = tuple[float, float, float]
+
 
 @dataclass(frozen=True)
 class Standardization:
@@ -174,12 +179,6 @@ class StreamedImages(_Images):
         return replace(self, targets=self.targets.to(device), standardization=self.standardization.to(device))
 
 
-# Decoded images of at most so many bytes, of all splits together, are held in memory where nobody says otherwise.
-MEMORY = 2**31
-
-Channels = tuple[float, float, float]
-
-
 @dataclass(frozen=True)
 class Names:
     """The images of one split: their paths below the root, and class indices, int64 (N,)."""
@@ -212,32 +211,27 @@ def read_splits(
         in_memory: hold the images in memory; None to do so where they take at most `MEMORY` bytes.
     """
     splits = (train, validation, test)
-    make = _held if _fits(splits, framing, in_memory) else _streamed
-    return make(root, content, splits, framing, standardize, workers)
-
-
-def _fits(splits: Sequence[Names], framing: Framing, in_memory: bool | None) -> bool:
-    if in_memory is not None:
-        return in_memory
-    pixels = sum(len(split.names) * framing.side(uncropped=split is splits[0]) ** 2 for split in splits)
-    return 3 * pixels <= MEMORY
-
-
-def _held(
-    root: Path,
-    _content: str,
-    splits: Sequence[Names],
-    framing: Framing,
-    standardize: tuple[Channels, Channels] | None,
-    workers: int,
-) -> Splits:
-    # Windows of a random resized crop may lie anywhere in a training image.
-    images = [_decoded(root, split, framing, workers, uncropped=split is splits[0]) for split in splits]
-    standardization = _standardization(standardize or moments_of(framing.crop(images[0])))
-    train, validation, test = (
-        ImagesInMemory(split.targets, framing, standardization, own) for split, own in zip(splits, images, strict=True)
-    )
-    return Splits(train, validation, test)
+    if in_memory is None:
+        pixels = sum(len(split.names) * framing.side(uncropped=split is train) ** 2 for split in splits)
+        in_memory = 3 * pixels <= MEMORY
+    made: list[Samples]
+    if in_memory:
+        # Windows of a random resized crop may lie anywhere in a training image.
+        images = [_decoded(root, split, framing, workers, uncropped=split is train) for split in splits]
+        standardization = _standardization(standardize or moments_of(framing.crop(images[0])))
+        made = [
+            ImagesInMemory(split.targets, framing, standardization, decoded)
+            for split, decoded in zip(splits, images, strict=True)
+        ]
+    else:
+        moments = standardize or moments_of_files(root, train.names, framing, content, workers)
+        standardization = _standardization(moments)
+        states = [[state_of((root / name).stat()) for name in split.names] for split in splits]
+        made = [
+            StreamedImages(s.targets, framing, standardization, root, s.names, its_states, s.targets, workers)
+            for s, its_states in zip(splits, states, strict=True)
+        ]
+    return Splits(*made)
 
 
 def _decoded(root: Path, split: Names, framing: Framing, workers: int, *, uncropped: bool) -> Tensor:
@@ -254,26 +248,8 @@ def _decoded(root: Path, split: Names, framing: Framing, workers: int, *, uncrop
     return images
 
 
-def _streamed(
-    root: Path,
-    content: str,
-    splits: Sequence[Names],
-    framing: Framing,
-    standardize: tuple[Channels, Channels] | None,
-    workers: int,
-) -> Splits:
-    found = standardize or moments_of_files(root, splits[0].names, framing, content, workers)
-    standardization = _standardization(found)
-    states = [[state_of((root / name).stat()) for name in split.names] for split in splits]
-    train, validation, test = (
-        StreamedImages(split.targets, framing, standardization, root, split.names, own, split.targets, workers)
-        for split, own in zip(splits, states, strict=True)
-    )
-    return Splits(train, validation, test)
-
-
-def _standardization(found: tuple[Channels, Channels] | Moments) -> Standardization:
-    mean, std = (found.mean(), found.std()) if isinstance(found, Moments) else found
+def _standardization(of: tuple[Channels, Channels] | Moments) -> Standardization:
+    mean, std = (of.mean(), of.std()) if isinstance(of, Moments) else of
     if not all(std):
         raise DataError("a channel of the training images is constant: say what to standardize by, as mean and std")
     shaped = (torch.tensor(values, dtype=torch.float32)[:, None, None] for values in (mean, std))

@@ -80,7 +80,7 @@ def _load(
     component: Component[DatasetTraits],
     arguments: str,
     device: str,
-    root: Path,  # noqa: ARG001 - part of the key: the same arguments are other files there
+    root: Path,  # part of the key: the same arguments are other files there
     content: str | None,
 ) -> Dataset:
     resolved = component.resolve(json.loads(arguments))

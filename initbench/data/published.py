@@ -16,6 +16,9 @@ from filelock import FileLock
 
 from initbench.errors import DataError
 
+# Seconds without a byte before a connection is given up.
+TIMEOUT = 15.0
+
 
 class ChecksumError(DataError):
     """A file is there, but it is not the published one."""
@@ -47,10 +50,6 @@ def read_published(dataset: str, path: Path | Traversable, published: str, *, de
     if found != published:
         raise ChecksumError(dataset, str(path), found, published)
     return content
-
-
-# Seconds without a byte before a connection is given up.
-TIMEOUT = 15.0
 
 
 def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable[[], None], instructions: str) -> None:

@@ -6,7 +6,7 @@ import sysconfig
 from pathlib import Path
 
 from initbench.data.content import content_hash
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.text import BYTES, byte_tokens, check_blocks, join, pack, read_text
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.load import data_root
 from initbench.data.published import download, read_published
 from initbench.data.text import BYTES, byte_tokens, check_blocks, cut, pack

@@ -16,6 +16,10 @@ from initbench.errors import ArgumentError, DataError
 # Between the files of a split: the byte 0, which text does not have. It is predicted and counted like any other.
 SEPARATOR = b"\0"
 
+SIZES = ("train_size", "validation_size", "test_size")
+BYTES = 256
+"""The vocabulary of text whose tokens are its bytes."""
+
 
 def read_text(dataset: str, path: Path) -> bytes:
     """Return the bytes of a file of text, as they are, if it is UTF-8."""
@@ -62,11 +66,6 @@ def _character(text: bytes, position: int) -> int:
     while 0 < position < len(text) and text[position] & 0xC0 == 0x80:
         position -= 1
     return position
-
-
-SIZES = ("train_size", "validation_size", "test_size")
-BYTES = 256
-"""The vocabulary of text whose tokens are its bytes."""
 
 
 def check_blocks(context: int, **sizes: int | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from initbench.data.bpe import check_vocabulary, encode, token_bytes, trained_tokenizer
 from initbench.data.content import content_hash
-from initbench.data.dataset import Splits  # noqa: TC001 - the registry reads the annotations at run time
+from initbench.data.dataset import Splits
 from initbench.data.load import data_root
 from initbench.data.text import BYTES, SIZES, byte_tokens, check_blocks, check_shares, cut, join, pack, read_text
 from initbench.errors import ArgumentError, DataError

@@ -103,7 +103,7 @@ ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
         "imagenet_resnet": "initbench.architectures.resnet",
         "mlp": "initbench.architectures.mlp",
         "plain": "initbench.architectures.wrn",
-        "residual_mlp": "initbench.architectures.residual_mlp",
+        "residual_mlp": "initbench.architectures.mlp",
         "resnet": "initbench.architectures.resnet",
         "timm/*": "initbench.architectures.timm",
         "torchvision/*": "initbench.architectures.torchvision",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -9,12 +10,10 @@ from weakref import WeakKeyDictionary
 from initbench.json_values import json_values
 from initbench.metric import Metric
 from initbench.tasks.chance import chance_levels
+from initbench.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from initbench.data.dataset import Dataset
-    from initbench.tasks.task import Task
 
 Levels = dict[str, tuple[float, float]]
 

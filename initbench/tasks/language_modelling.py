@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from initbench.errors import InitializationError
@@ -16,10 +18,6 @@ from initbench.registry import register_task
 from initbench.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
-
     from initbench.batches import Batch
     from initbench.data.dataset import Dataset
 
@@ -102,7 +100,6 @@ class LanguageModelling(Task):
 
         A perplexity that no float can hold is infinite, and bits per byte of tokens that stand for none are NaN.
         """
-        del samples
         loss = totals["nats"] / totals["tokens"]
         bits = totals["nats"] / _NATS_PER_BIT
         return {
