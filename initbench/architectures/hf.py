@@ -46,7 +46,7 @@ def _auto_mappings() -> dict[str, Mapping[str, Any]]:
     return {
         "language_modelling": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         # Models of timm have their own names here, and the wrapper would ask the hub for them.
-        "classification": {name: found for name, found in images.items() if name != "timm_wrapper"},
+        "classification": {name: model for name, model in images.items() if name != "timm_wrapper"},
     }
 
 
@@ -72,7 +72,7 @@ def _fields(model_type: str) -> dict[str, dataclasses.Field[Any]]:
 def _arguments(model_type: str) -> tuple[inspect.Parameter, ...]:
     """Return what a user may set of a configuration: its plain values but for what the data or the task say."""
     fixed = {*_OF_THE_DATA, *_TOLD, "is_decoder"}
-    found = []
+    parameters = []
     for name, field in _fields(model_type).items():
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         types = types_of(field.type)
@@ -83,12 +83,14 @@ def _arguments(model_type: str) -> tuple[inspect.Parameter, ...]:
         if type(default) not in _PLAIN or not name.isidentifier():
             continue
         annotation = functools.reduce(operator.or_, plain)
-        found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-    return tuple(found)
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
+    return tuple(parameters)
 
 
 def _member(model_type: str) -> Member:
-    tasks = tuple(task for task, found in _auto_mappings().items() if model_type in found)
+    tasks = tuple(task for task, names in _auto_mappings().items() if model_type in names)
     return Member(tasks, _arguments(model_type))
 
 

@@ -49,9 +49,11 @@ def model_size(
     shallow ones are, from which its size follows exactly.
     """
 
-    def counted(own: Mapping[str, Any]) -> Size:
+    def counted(changed: Mapping[str, Any]) -> Size:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            model: nn.Module = component.call({**arguments, **own}, inputs=inputs, outputs=outputs, scheme="standard")
+            model: nn.Module = component.call(
+                {**arguments, **changed}, inputs=inputs, outputs=outputs, scheme="standard"
+            )
         return size_of(model)
 
     shallow = component.shallow(arguments)

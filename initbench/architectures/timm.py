@@ -84,10 +84,10 @@ def check_norm_layer(name: str) -> None:
     from timm.layers import get_norm_layer
 
     try:
-        found = get_norm_layer(name)
+        norm = get_norm_layer(name)
     except KeyError:
-        found = None
-    if found is None:
+        norm = None
+    if norm is None:
         known = "batchnorm2d, groupnorm, layernorm2d, none, ..."
         raise ArgumentError(f"must be a normalization of timm ({known}), got {name!r}", "norm_layer")
 

@@ -54,10 +54,10 @@ def trained_tokenizer(text: bytes, vocabulary: int, root: Path) -> Tokenizer:
                 known = _train(text, vocabulary).to_str()
                 cache.write(_KIND, key, known, root)
     tokenizer = Tokenizer.from_str(known)
-    found = tokenizer.get_vocab_size()
-    if found < vocabulary:
+    size = tokenizer.get_vocab_size()
+    if size < vocabulary:
         raise ArgumentError(
-            f"must be at most {found}, as the training text has no more pairs, got {vocabulary}", "vocabulary"
+            f"must be at most {size}, as the training text has no more pairs, got {vocabulary}", "vocabulary"
         )
     return tokenizer
 

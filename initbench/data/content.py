@@ -97,21 +97,21 @@ def _content(root: str | Path, paths: Mapping[str, Path], instructions: str) -> 
                 digests[name] = _sha256(path)
             except OSError as error:
                 unreadable[name] = error.strerror or str(error)
-        found = Content(combined(digests), unreadable)
+        content = Content(combined(digests), unreadable)
         if _states(paths, instructions) != states:
             raise DataError(f"{root}: files changed while they were read: try again when they are complete")
         if all(start - max(modified, changed) > SETTLED for _, modified, changed in states.values()):
-            cache.write(_KIND, key, "\n".join([found.hash, *([json.dumps(unreadable)] if unreadable else [])]))
-    return found
+            cache.write(_KIND, key, "\n".join([content.hash, *([json.dumps(unreadable)] if unreadable else [])]))
+    return content
 
 
 def _known(key: str, paths: Mapping[str, Path]) -> Content | None:
     """Return what is kept; nothing where a file that could not be read then can be now, whatever made it so."""
     if (text := cache.read(_KIND, key)) is None:
         return None
-    found, _, rest = text.partition("\n")
+    digest, _, rest = text.partition("\n")
     unreadable: dict[str, str] = json.loads(rest) if rest else {}
-    return None if any(_opens(paths[name]) for name in unreadable) else Content(found, unreadable)
+    return None if any(_opens(paths[name]) for name in unreadable) else Content(digest, unreadable)
 
 
 def _opens(path: Path) -> bool:
@@ -144,7 +144,7 @@ def _named(root: Path, files: Iterable[str | Path] | Mapping[str, str | Path]) -
 
 def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int, int, int]]:
     """Return each file's size in bytes, and when its content and it itself last changed, in ns."""
-    found, missing = {}, []
+    states, missing = {}, []
     for name, path in paths.items():
         try:
             state = path.stat()
@@ -152,17 +152,17 @@ def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int
             missing.append(path)
             continue
         except PermissionError:
-            found[name] = _UNKNOWN
+            states[name] = _UNKNOWN
             continue
         except (OSError, ValueError) as error:  # a path with a null character is a ValueError
             raise _unreadable({str(path): getattr(error, "strerror", None) or str(error)}) from error
         if not stat.S_ISREG(state.st_mode):
             raise DataError(f"{path} is not a file: {instructions}")
-        found[name] = _state(state)
+        states[name] = _state(state)
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise DataError(f"{missing[0]}{more} missing: {instructions}")
-    return found
+    return states
 
 
 def _state(state: os.stat_result) -> tuple[int, int, int]:

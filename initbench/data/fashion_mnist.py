@@ -89,11 +89,11 @@ def _array(content: bytes) -> Tensor:
 
 def _find(folder: Path) -> list[Path] | None:
     """Return the paths of the four files, plain or gzipped, in the first folder that has them all."""
-    for place in (folder, SYSTEM_FOLDER):
-        paths = [place / f"{name}{suffix}" for name in FILES for suffix in ("", ".gz")]
-        found = {path.name.removesuffix(".gz"): path for path in reversed(paths) if path.is_file()}
-        if len(found) == len(FILES):
-            return [found[name] for name in FILES]
+    for directory in (folder, SYSTEM_FOLDER):
+        paths = [directory / f"{name}{suffix}" for name in FILES for suffix in ("", ".gz")]
+        by_name = {path.name.removesuffix(".gz"): path for path in reversed(paths) if path.is_file()}
+        if len(by_name) == len(FILES):
+            return [by_name[name] for name in FILES]
     return None
 
 

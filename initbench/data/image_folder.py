@@ -77,20 +77,20 @@ def find_images(root: Path) -> ImageTree:
     _check_same(root, splits[TRAIN], splits[test], TRAIN, test)
     _check_same(root, splits[test], splits[TRAIN], test, TRAIN)
     classes = tuple(splits[TRAIN])
-    found: dict[str, list[str]] = {TRAIN: [], test: []}
+    paths: dict[str, list[str]] = {TRAIN: [], test: []}
     targets: dict[str, list[int]] = {TRAIN: [], test: []}
     others, empty = 0, []
     for name in (TRAIN, test):
         for index, label in enumerate(classes):
             images, rest = _images(root, f"{name}/{label}")
-            found[name] += images
+            paths[name] += images
             targets[name] += [index] * len(images)
             others += rest
             empty += [f"{name}/{label}"] * (not images)
     if empty:
         raise DataError(f"{root}: no images in {listed(empty)}: {instructions(root)}")
     return ImageTree(
-        root, classes, tuple(found[TRAIN]), tuple(found[test]), tuple(targets[TRAIN]), tuple(targets[test]), others
+        root, classes, tuple(paths[TRAIN]), tuple(paths[test]), tuple(targets[TRAIN]), tuple(targets[test]), others
     )
 
 
@@ -129,7 +129,7 @@ def _is_folder(path: Path) -> bool:
 
 def _images(root: Path, folder: str) -> tuple[list[str], int]:
     """Return the images in a class's folder and below, in torchvision's order, and how many other files there are."""
-    found: list[tuple[str, list[str]]] = []
+    by_folder: list[tuple[str, list[str]]] = []
     others = 0
     real = Path(root / folder).resolve()
     waiting = [(folder, (*reversed(real.parents), real))]
@@ -143,23 +143,23 @@ def _images(root: Path, folder: str) -> tuple[list[str], int]:
             waiting.append((f"{inner}/{entry.name}", (*above, real)))
         images = sorted(name for name in files if name.lower().endswith(EXTENSIONS))
         others += len(files) - len(images)
-        found.append((inner, images))
-    return [f"{inner}/{name}" for inner, names in sorted(found) for name in names], others
+        by_folder.append((inner, images))
+    return [f"{inner}/{name}" for inner, names in sorted(by_folder) for name in names], others
 
 
 def _entries(folder: Path) -> tuple[list[os.DirEntry[str]], list[str]]:
     """Return the folders in a folder, and the names of what else is there."""
-    folders, files, place = [], [], str(folder)
+    folders, files, path = [], [], str(folder)
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                place = entry.path
+                path = entry.path
                 if entry.is_dir():
                     folders.append(entry)
                 else:
                     files.append(entry.name)
     except OSError as error:  # such as a link that leads to itself
-        raise DataError(f"{place} cannot be read: {error.strerror}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
     return folders, files
 
 
@@ -304,12 +304,12 @@ def _readable(tree: ImageTree, content: Content, workers: int, *, skip_unreadabl
     broken = unreadable(tree.root, tree.files, content, workers)
     if broken and not skip_unreadable:
         raise _refusal(tree.root, broken)
-    found = []
+    readable = []
     for names, targets in ((tree.train, tree.train_targets), (tree.test, tree.test_targets)):
         kept = [i for i, name in enumerate(names) if name not in broken]
         with_images = {targets[i] for i in kept}
         if empty := [label for i, label in enumerate(tree.classes) if i not in with_images]:
             folders = [f"{names[0].partition('/')[0]}/{label}" for label in empty]
             raise DataError(f"{_NAME}: no image can be read in {listed(folders)} of {tree.root}")
-        found.append(torch.tensor(kept))
-    return found[0], found[1]
+        readable.append(torch.tensor(kept))
+    return readable[0], readable[1]

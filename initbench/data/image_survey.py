@@ -38,13 +38,13 @@ def unreadable(root: Path, files: Iterable[str], content: Content, workers: int)
     if (known := cache.read(_KIND, key)) is not None:
         kept: dict[str, str] = json.loads(known)
         return content.unreadable | kept
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     batches = batches_of(name for name in files if name not in content.unreadable)
     for failures in in_order(_Failures(Decoder(root, Framing(1, 1))), batches, workers):
         assert isinstance(failures, list)
-        found |= {failure.name: failure.reason for failure in failures}
-    cache.write(_KIND, key, json.dumps(found))
-    return content.unreadable | found
+        reasons |= {failure.name: failure.reason for failure in failures}
+    cache.write(_KIND, key, json.dumps(reasons))
+    return content.unreadable | reasons
 
 
 class _Failures(Dataset[object]):
@@ -107,11 +107,11 @@ def moments_of_files(root: Path, names: Sequence[str], framing: Framing, content
         pixels, sums, squares = json.loads(known)
         return Moments(pixels, tuple(sums), tuple(squares))
     total = NOTHING
-    for found in in_order(_Moments(Decoder(root, framing)), batches_of(names), workers):
-        if isinstance(found, Failure):
-            raise unreadable_now(root, found)
-        assert isinstance(found, Moments)
-        total = total.plus(found)
+    for moments in in_order(_Moments(Decoder(root, framing)), batches_of(names), workers):
+        if isinstance(moments, Failure):
+            raise unreadable_now(root, moments)
+        assert isinstance(moments, Moments)
+        total = total.plus(moments)
     cache.write(_KIND, key, json.dumps(total))
     return total
 

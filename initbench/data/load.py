@@ -91,13 +91,13 @@ def _load(
     _check_content(component.name, _describe(component, resolved).content, content)
     if not isinstance(splits, Splits):
         raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.Splits")
-    found = splits.train.sample_shape
-    if found != description.inputs.shape:
-        raise DataError(f"{component.name}: samples are of shape {found}, described as {description.inputs.shape}")
+    shape = splits.train.sample_shape
+    if shape != description.inputs.shape:
+        raise DataError(f"{component.name}: samples are of shape {shape}, described as {description.inputs.shape}")
     task = description.task or component.traits.task
     return Dataset(component.name, task, description.inputs, description.outputs, splits.to(device))
 
 
-def _check_content(name: str, found: str | None, wanted: str | None) -> None:
-    if found != wanted:
-        raise DataError(f"{name}: the data here are others than the trials were planned with: {found}, not {wanted}")
+def _check_content(name: str, actual: str | None, wanted: str | None) -> None:
+    if actual != wanted:
+        raise DataError(f"{name}: the data here are others than the trials were planned with: {actual}, not {wanted}")

@@ -46,9 +46,9 @@ def read_published(dataset: str, path: Path | Traversable, published: str, *, de
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{dataset}: {path} cannot be read ({error}): put the published file in its place") from error
     algorithm = published.partition(":")[0]
-    found = f"{algorithm}:{hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()}"
-    if found != published:
-        raise ChecksumError(dataset, str(path), found, published)
+    checksum = f"{algorithm}:{hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()}"
+    if checksum != published:
+        raise ChecksumError(dataset, str(path), checksum, published)
     return content
 
 

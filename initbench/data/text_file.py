@@ -89,11 +89,11 @@ def text_file(
         "test_size": test_size,
     }
     size = _check(arguments)
-    found = {role: join(read_text("text_file", path) for path in paths) for role, paths in _found(arguments).items()}
+    text_of = {role: join(read_text("text_file", path) for path in paths) for role, paths in _found(arguments).items()}
     if files is not None:
-        texts = cut(found["files"], validation_share, test_share)
+        texts = cut(text_of["files"], validation_share, test_share)
     else:
-        texts = (found["train"], found.get("validation", b""), found["test"])
+        texts = (text_of["train"], text_of.get("validation", b""), text_of["test"])
     if tokenizer == "bytes":
         first, second, third = map(byte_tokens, texts)
         lengths = None
@@ -125,19 +125,19 @@ def _check(arguments: Mapping[str, Any]) -> int:
 def _found(arguments: Mapping[str, Any]) -> dict[str, list[Path]]:
     """Return the files of each split, or of ``files``."""
     roles: dict[Path, str] = {}
-    found: dict[str, list[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for role in (*_SPLITS, "files"):
         if arguments[role] is None:
             continue
         patterns = arguments[role] if isinstance(arguments[role], tuple) else (str(arguments[role]),)
         if not patterns:
             raise ArgumentError("must not be empty", role)
-        found[role] = list(dict.fromkeys(path for pattern in patterns for path in _matches(role, pattern)))
-        for path in found[role]:
+        paths[role] = list(dict.fromkeys(path for pattern in patterns for path in _matches(role, pattern)))
+        for path in paths[role]:
             other = roles.setdefault(path.resolve(), role)  # however it is written, or linked to
             if other != role:
                 raise ArgumentError(f"has {path}, which is in {other} too: no text may be in two splits", role)
-    return found
+    return paths
 
 
 def _matches(role: str, pattern: str) -> list[Path]:

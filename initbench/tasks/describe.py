@@ -82,10 +82,12 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
         chance = _chance(task, dataset, split) if split != "train" and f"{split}_{task.primary.name}" in metrics else {}
         for metric in task.metrics:
             value, error = chance.get(metric.name, (None, None))
-            own = replace(metric, chance=value, chance_standard_error=error)
+            with_level = replace(metric, chance=value, chance_standard_error=error)
             if metric.primary:
-                with_chance[split] = own
-            described[own.on(split).name] = replace(own.on(split), primary=metric.primary and split == evaluated)
+                with_chance[split] = with_level
+            described[with_level.on(split).name] = replace(
+                with_level.on(split), primary=metric.primary and split == evaluated
+            )
     described |= {metric.name: metric for metric in task.summary_metrics(evaluated, with_chance[evaluated])}
     return {
         "name": task.name,

@@ -98,11 +98,11 @@ def _checked_progress(run: TrainingRun, text: str) -> dict[str, Any]:
 
 def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> None:
     """Check the state of the optimizer and of the scheduler: they load any, and would fail in the next step."""
-    kept, own = state["optimizer"], run.optimizer.state_dict()
+    kept, current = state["optimizer"], run.optimizer.state_dict()
     rates = [group["lr"] for group in kept["param_groups"]]
     if not all(isinstance(rate, float | int) and math.isfinite(rate) for rate in rates):
         raise ValueError("a learning rate is no number")
-    if [group | {"lr": None} for group in kept["param_groups"]] != [g | {"lr": None} for g in own["param_groups"]]:
+    if [group | {"lr": None} for group in kept["param_groups"]] != [g | {"lr": None} for g in current["param_groups"]]:
         raise ValueError("other parameter groups")
     position = {"last_epoch": steps, "_step_count": steps + 1, "_last_lr": rates}
     if state["scheduler"] != run.scheduler.state_dict() | position:
@@ -124,11 +124,11 @@ def _with_extra_state(model: nn.Module) -> dict[str, nn.Module]:
     return {name: module for name, module in model.named_modules() if type(module).get_extra_state is not plain}
 
 
-def _copy(own: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
-    if own.keys() != kept.keys():
-        raise ValueError(f"other tensors: {', '.join(sorted(own.keys() ^ kept.keys())[:3])}")
+def _copy(tensors: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
+    if tensors.keys() != kept.keys():
+        raise ValueError(f"other tensors: {', '.join(sorted(tensors.keys() ^ kept.keys())[:3])}")
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in tensors.items():
             if kind_of(tensor) != kind_of(kept[name]):
                 raise ValueError(f"{name} is of another shape or type")
             tensor.copy_(kept[name])

@@ -58,7 +58,7 @@ def _is_layer(module: nn.Module) -> bool:
 def _checkpointed(block: nn.Module) -> Iterator[None]:
     """Put a checkpoint round the block's forward pass, on the instance alone."""
     forward: Callable[..., Any] = block.forward
-    own = "forward" in vars(block)
+    on_instance = "forward" in vars(block)
 
     def checkpointed_forward(*inputs: Any, **options: Any) -> Any:
         if not torch.is_grad_enabled():
@@ -70,7 +70,7 @@ def _checkpointed(block: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        if own:
+        if on_instance:
             block.forward = forward
         else:
             del block.forward
@@ -89,12 +89,12 @@ def _forward_and_recompute_contexts(
 
 @contextmanager
 def _with_buffers(block: nn.Module, buffers: Mapping[str, Tensor]) -> Iterator[None]:
-    own = dict(block.named_buffers())
+    current = dict(block.named_buffers())
     _set_buffers(block, buffers)
     try:
         yield
     finally:
-        _set_buffers(block, own)
+        _set_buffers(block, current)
 
 
 def _set_buffers(block: nn.Module, buffers: Mapping[str, Tensor]) -> None:

@@ -57,12 +57,12 @@ def roles(model: nn.Module) -> dict[str, Role]:
       convolution, an attention, or the bias of each channel that stands in the place of a normalization;
     - ``weight``: all others, so embeddings and gates of more than one number too.
     """
-    found: dict[str, Role] = {}
+    role_of: dict[str, Role] = {}
     modules = dict(model.named_modules())
     for name, parameter in model.named_parameters():
-        above, _, own = name.rpartition(".")
-        found[name] = _role(modules[above], own, parameter)
-    return found
+        parent, _, last = name.rpartition(".")
+        role_of[name] = _role(modules[parent], last, parameter)
+    return role_of
 
 
 def _role(module: nn.Module, name: str, parameter: nn.Parameter) -> Role:
