@@ -2,7 +2,8 @@
 
 Zhang, Dauphin & Ma (Fixup Initialization, ICLR 2019, rule 3) have a scalar bias before every convolution, linear layer
 and activation, and a scalar multiplier at the end of every residual branch. The authors' networks have them in places
-that no transform would find, so the architectures state these networks. For all other schemes they have places.
+that no transform would find, so our architectures build these networks themselves. For any other scheme they have
+places for its parts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from initbench.errors import ArgumentError
 from initbench.registry import SCHEMES, STANDARD
 
 STATED = ("fixup",)
-"""The schemes that the networks of this module's users have without a transform."""
+"""The schemes whose networks are built without a transform."""
 
 
 class BranchEnd(nn.Identity):

@@ -135,7 +135,7 @@ class StreamedImages(_Images):
 
     @property
     def index_device(self) -> torch.device:
-        return torch.device("cpu")
+        return torch.device("cpu")  # where the names are
 
     @property
     def uncropped_shape(self) -> tuple[int, ...]:
