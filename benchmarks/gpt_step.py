@@ -8,7 +8,8 @@ kernel of attention, and with one by PyTorch's fused kernel, which a training ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import timing
 import torch
@@ -24,9 +25,6 @@ from initbench.registry import register_task
 from initbench.tasks import Task
 from initbench.training.loop import train
 from initbench.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 LR, BETAS, DECAY, CLIP = 1e-3, (0.9, 0.95), 0.1, 1.0
 STEP_BOUND, QUOTIENT_BOUND = 1.05, 4.0

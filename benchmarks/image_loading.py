@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import timing
@@ -23,9 +22,7 @@ from torchvision.transforms import v2
 from initbench.data import load_dataset
 from initbench.data.augmentation import Augmentation
 from initbench.data.batches import TrainingBatches
-
-if TYPE_CHECKING:
-    from initbench.data.dataset import Samples
+from initbench.data.dataset import Samples
 
 WORKERS, BATCH, CLASSES = 2, 64, 10
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

@@ -12,18 +12,16 @@ The package comes with `pip install -e '.[bench]'` or `pip install lsuv==0.3.0`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from copy import deepcopy
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import timing
 import torch
 from torch import Tensor, nn
 
 import initbench
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LAYERS, CHANNELS, SIZE, BATCH = 100, 32, 12, 64
 BOUND, FARTHEST = 0.02, 1e-5

@@ -7,17 +7,14 @@ smallest to the largest: what the process keeps of the memory that one frees is 
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import timing
 import torch
 
 import initbench
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NETWORK = {"name": "wrn", "depth": 16, "width": 2, "norm": "none", "activation": "beta_swish"}
 BATCH, MICRO_BATCH = 64, 8

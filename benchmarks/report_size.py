@@ -14,7 +14,6 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import timing
 
@@ -25,9 +24,7 @@ from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan
-
-if TYPE_CHECKING:
-    from initbench.suite.spec import TrialSpec
+from initbench.suite.spec import TrialSpec
 
 SUITE = """
 name: large

@@ -8,7 +8,7 @@ processor with avx512_bf16 or AMX; on another its row has no bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import timing
 import torch
@@ -19,13 +19,8 @@ import initbench
 from initbench.data.dataset import Dataset, Split, Splits
 from initbench.inputs import Inputs
 from initbench.training.loop import train
-from initbench.training.precision import bf16_is_emulated
+from initbench.training.precision import Precision, bf16_is_emulated
 from initbench.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from initbench.training.precision import Precision
 
 BATCH, LR, MOMENTUM = 128, 0.01, 0.9
 

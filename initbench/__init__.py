@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # read by type checkers (`as` says that a name is public), by
     from initbench.architectures.create import create_model as create_model
     from initbench.architectures.rewrite import rewrite as rewrite
     from initbench.architectures.scalars import ScalarMultiplier as ScalarMultiplier
-    from initbench.architectures.under_scheme import BranchEnd as BranchEnd
+    from initbench.architectures.style import BranchEnd as BranchEnd
     from initbench.data.dataset import Split as Split
     from initbench.data.dataset import Splits as Splits
     from initbench.data.load import data_root as data_root

@@ -26,7 +26,7 @@ class Metric:
         show: the format of a scaled value.
         best: the best value that there can be, such as 0 for errors; None where none is known.
         primary: whether it is the outcome of a trial.
-        chance: its value for the best constant predictor (`initbench.tasks.chance`), on the split that it is of.
+        chance: its value for the best constant predictor (`initbench.tasks.describe`), on the split that it is of.
         chance_standard_error: of `chance`, over samples.
         split: that it is of, such as ``test``; empty before `on`.
     """

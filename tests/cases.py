@@ -10,7 +10,7 @@ from initbench.data.dataset import Dataset, Split, Splits
 from initbench.inputs import Inputs
 from initbench.metric import Metric
 from initbench.tasks import Task
-from initbench.training.evaluate import split_totals
+from initbench.training.run import split_totals
 
 DISTRIBUTIONS = [
     "delta_orthogonal",

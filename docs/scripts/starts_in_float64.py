@@ -31,7 +31,7 @@ from initbench.execution.trial import _build, _initialize
 from initbench.json_values import json_values
 from initbench.suite.spec import TrialSpec
 from initbench.tasks import find_task
-from initbench.training.loss import batch_loss
+from initbench.training.run import batch_loss
 
 LEDGERS = Path(__file__).parents[1] / "results" / "papers"
 FIRST_STEPS = 3

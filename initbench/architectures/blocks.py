@@ -6,17 +6,57 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import handle_torch_function, has_torch_function_unary, has_torch_function_variadic
 
-from initbench.architectures.beta_swish import beta_swish
 from initbench.errors import ArgumentError
 
 Activation = Literal["relu", "swish", "beta_swish", "tanh", "linear"]
 Norm = Literal["none", "batch", "group"]
 CHANNELS_PER_GROUP = 16
 
+# Like functions of PyTorch, the three that follow can be computed in another way by a
+# `torch.overrides.TorchFunctionMode`: some are differentiated three times.
+
+
+def beta_swish(x: Tensor, beta: Tensor) -> Tensor:
+    """Return x·sigmoid(βx), for any shape of x and β of shape (1,).
+
+    Source: Ramachandran, Zoph & Le, Searching for Activation Functions, 2017, section 3.
+    """
+    if has_torch_function_variadic(x, beta):
+        return handle_torch_function(beta_swish, (x, beta), x, beta)
+    return x * torch.sigmoid(beta * x)
+
+
+def tanh_gelu(x: Tensor) -> Tensor:
+    """Return x/2 · (1 + tanh(√(2/π)(x + 0.044715 x³))), for any shape.
+
+    Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016, section 2.
+    """
+    if has_torch_function_unary(x):
+        return handle_torch_function(tanh_gelu, (x,), x)
+    return functional.gelu(x, approximate="tanh")
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
+    """Return PyTorch's layer normalization over the last dimension.
+
+    Source: Ba, Kiros & Hinton, Layer Normalization, 2016, equation (4).
+
+    Args:
+        x: (..., features).
+        weight: (features,).
+        bias: (features,), or None.
+        eps: added to the variance.
+    """
+    if has_torch_function_variadic(x, weight):
+        return handle_torch_function(layer_norm, (x, weight), x, weight, bias, eps)
+    return functional.layer_norm(x, weight.shape, weight, bias, eps)
+
 
 class BetaSwish(nn.Module):
-    """β-Swish, x·sigmoid(βx), with one learnable scalar β that starts at 0, where the activation is x / 2.
+    """β-Swish with one learnable scalar β that starts at 0, where the activation is x / 2.
 
     Source: Ramachandran et al., 2017; β from 0 in Dauphin & Schoenholz, 2019 (MetaInit), section 4.2.
     """
@@ -26,8 +66,21 @@ class BetaSwish(nn.Module):
         self.beta = nn.Parameter(torch.zeros(1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of the shape of `x`."""
         return beta_swish(x, self.beta)
+
+
+class TanhGELU(nn.Module):
+    """GELU by its tanh form, that of GPT-2."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return tanh_gelu(x)
+
+
+class LayerNorm(nn.LayerNorm):
+    """PyTorch's layer normalization over the last dimension, by `layer_norm`."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the base class has this name
+        return layer_norm(input, self.weight, self.bias, self.eps)
 
 
 _ACTIVATIONS: dict[Activation, type[nn.Module]] = {
@@ -56,9 +109,6 @@ def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: st
         features: channels of an image, or features of a vector.
         dimensions: 2 for images (N, C, H, W), 1 for vectors (N, C).
         argument: what the error message calls `features`.
-
-    Raises:
-        ArgumentError: group normalization of features that are no multiple of 16.
     """
     if name == "none":
         return nn.Identity()
@@ -70,17 +120,12 @@ def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: st
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Raise an ArgumentError unless a dropout rate is in [0, 1)."""
     if not 0 <= rate < 1:
         raise ArgumentError(f"must be at least 0 and less than 1, got {rate}", name)
 
 
 def make_dropout(rate: float) -> nn.Module:
-    """Return a dropout layer, the identity for a rate of 0.
-
-    Raises:
-        ArgumentError: the rate is not in [0, 1).
-    """
+    """Return a dropout layer, the identity for a rate of 0."""
     check_rate("dropout", rate)
     return nn.Dropout(rate) if rate else nn.Identity()
 
@@ -91,9 +136,6 @@ def make_drop_path(rate: float) -> nn.Module:
     Each sample's branch is zero with probability `rate` and else divided by 1 - rate, so that its mean is the branch
     that evaluation uses. Huang et al., Deep Networks with Stochastic Depth, ECCV 2016, drop whole mini-batches and
     multiply the branch by 1 - rate at evaluation instead.
-
-    Raises:
-        ArgumentError: the rate is not in [0, 1).
     """
     check_rate("drop_path", rate)
     if not rate:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,12 +15,7 @@ from initbench.inputs import Inputs
 from initbench.models.batches import zero_inputs
 from initbench.plugins import first_line
 from initbench.randomness import derive_seed
-from initbench.registry import ARCHITECTURES, STANDARD, scheme_names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from initbench.registry import Component
+from initbench.registry import ARCHITECTURES, STANDARD, Component, scheme_names
 
 _SAMPLES = 2
 
@@ -72,16 +68,6 @@ def build_model(
     """Build an architecture under a scheme: as it states that network itself, else by the scheme's transform.
 
     What a transform has made runs once on two samples of zeros.
-
-    Args:
-        architecture: what is registered.
-        arguments: its own.
-        inputs: one sample.
-        outputs: how many the model must have.
-        scheme: one of `scheme_names`.
-
-    Raises:
-        ArgumentError: the architecture refuses an argument, or the scheme the model.
     """
     model: nn.Module = architecture.build(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
     if scheme in {STANDARD, *architecture.traits.schemes}:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
-from initbench.architectures.blocks import CHANNELS_PER_GROUP, Activation, Norm, make_activation, make_norm
-from initbench.architectures.under_scheme import check_conv_bias, check_norm, make_convolution
+from initbench.architectures.blocks import CHANNELS_PER_GROUP, Activation, Norm
+from initbench.architectures.style import Style
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _BLOCKS = 3
 _BOTTLENECK = 4  # channels of a bottleneck over the growth: section 3, "Bottleneck layers"
@@ -24,35 +18,13 @@ _DEEPEST = 1_000
 
 
 class Unit(nn.Module):
-    """Norm, activation and convolution.
+    """Norm, activation and convolution."""
 
-    Args:
-        in_channels: channels of the input.
-        out_channels: channels of the output.
-        kernel: size of the convolution.
-        norm: before the activation.
-        activation: the activation's name.
-        conv_bias: whether the convolution has a bias.
-        scheme: see `initbench.architectures.under_scheme`.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel: int,
-        *,
-        norm: Norm,
-        activation: Activation,
-        conv_bias: bool,
-        scheme: str,
-    ) -> None:
+    def __init__(self, in_channels: int, out_channels: int, kernel: int, style: Style) -> None:
         super().__init__()
-        self.norm = make_norm(norm, in_channels, 2)
-        self.activation = make_activation(activation)
-        self.convolution = make_convolution(
-            scheme, in_channels, out_channels, kernel, conv_bias=conv_bias, padding=kernel // 2
-        )
+        self.norm = style.make_norm(in_channels)
+        self.activation = style.make_activation()
+        self.convolution = style.make_convolution(in_channels, out_channels, kernel)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, H, W)."""
@@ -61,94 +33,20 @@ class Unit(nn.Module):
 
 
 class DenseLayer(nn.Module):
-    """A 3×3 convolution, with a 1×1 one before it where there is a bottleneck; what it gives is stacked on its input.
+    """A 3×3 convolution to `growth` channels, with a 1×1 one before it if there is a bottleneck; stacked on its input.
 
     Source: Huang et al., 2017, equation 2.
-
-    Args:
-        in_channels: channels of the input.
-        growth: channels that are added.
-        bottleneck: whether there is a 1×1 convolution, to four times the growth.
-        unit: makes a `Unit` of given channels and kernel.
     """
 
-    def __init__(self, in_channels: int, growth: int, bottleneck: bool, unit: Callable[[int, int, int], Unit]) -> None:
+    def __init__(self, in_channels: int, growth: int, bottleneck: bool, style: Style) -> None:
         super().__init__()
         inner = _BOTTLENECK * growth
         sizes = [(in_channels, inner, 1), (inner, growth, 3)] if bottleneck else [(in_channels, growth, 3)]
-        self.units = nn.Sequential(*(unit(*size) for size in sizes))
+        self.units = nn.Sequential(*(Unit(*size, style) for size in sizes))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, in_channels + growth, H, W)."""
         return torch.cat([x, self.units(x)], 1)
-
-
-class DenseNet(nn.Module):
-    """A 3×3 convolution, three dense blocks with transitions between them, norm, activation, pooling, a classifier.
-
-    A transition is a 1×1 convolution and average pooling over 2×2 pixels.
-
-    Args:
-        depth: 6n + 4 with bottlenecks, else 3n + 4; n dense layers in each block.
-        growth: channels that each dense layer adds.
-        bottleneck: see `DenseLayer`; the first convolution then has twice as many channels as a layer adds, else 16.
-        compression: channels behind a transition over those before it, rounded down.
-        norm: before each activation.
-        activation: the activation's name.
-        conv_bias: whether convolutions have biases.
-        scheme: see `initbench.architectures.under_scheme`.
-        inputs: images.
-        outputs: number of classes.
-
-    Raises:
-        ArgumentError: depth, growth or compression is impossible, or a norm or biases stand beside a scheme.
-    """
-
-    def __init__(
-        self,
-        depth: int,
-        growth: int,
-        *,
-        bottleneck: bool,
-        compression: float,
-        norm: Norm,
-        activation: Activation,
-        conv_bias: bool,
-        scheme: str,
-        inputs: Inputs,
-        outputs: int,
-    ) -> None:
-        super().__init__()
-        per_block, rest = divmod(depth - 4, _BLOCKS * (1 + bottleneck))
-        _check(depth, growth, compression, 0 if rest else per_block, bottleneck=bottleneck, norm=norm)
-        check_norm(scheme, norm)
-        check_conv_bias(scheme, conv_bias)
-        unit = partial(Unit, norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme)
-        channels = 2 * growth if bottleneck else 16
-        self.stem = make_convolution(scheme, inputs.shape[0], channels, 3, conv_bias=conv_bias, padding=1)
-        self.blocks, self.transitions = nn.ModuleList(), nn.ModuleList()
-        for block in range(_BLOCKS):
-            layers = [DenseLayer(channels + i * growth, growth, bottleneck, unit) for i in range(per_block)]
-            self.blocks.append(nn.Sequential(*layers))
-            channels += per_block * growth
-            if block < _BLOCKS - 1:
-                left = _compressed(channels, compression, norm)
-                self.transitions.append(unit(channels, left, 1))
-                channels = left
-        # Rounded up, so that an image of any size has a pixel left.
-        self.pool = nn.AvgPool2d(2, ceil_mode=True)
-        self.norm = make_norm(norm, channels, 2)
-        self.activation = make_activation(activation)
-        self.classifier = nn.Linear(channels, outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map images (N, C, H, W) to logits (N, outputs)."""
-        first, *others = self.blocks
-        x = first(self.stem(x))
-        for transition, block in zip(self.transitions, others, strict=True):
-            x = block(self.pool(transition(x)))
-        logits: Tensor = self.classifier(self.activation(self.norm(x)).mean((2, 3)))
-        return logits
 
 
 def _check(depth: int, growth: int, compression: float, per_block: int, *, bottleneck: bool, norm: Norm) -> None:
@@ -168,11 +66,7 @@ def _check(depth: int, growth: int, compression: float, per_block: int, *, bottl
 
 
 def _compressed(channels: int, compression: float, norm: Norm) -> int:
-    """Return the channels behind a transition.
-
-    Raises:
-        ArgumentError: there are none, or no whole groups for norm group.
-    """
+    """Return the channels behind a transition."""
     left = int(channels * compression)
     if not left:
         raise ArgumentError(f"must leave a channel of {channels}, got {compression}", "compression")
@@ -188,19 +82,7 @@ def _compressed(channels: int, compression: float, norm: Norm) -> int:
     "densenet",
     reference="Huang, Liu, van der Maaten & Weinberger, Densely Connected Convolutional Networks, CVPR 2017, section 3",
 )
-def densenet(
-    depth: int = 100,
-    growth: int = 12,
-    bottleneck: bool = True,
-    compression: float = 0.5,
-    norm: Norm = "batch",
-    activation: Activation = "relu",
-    conv_bias: bool = False,
-    *,
-    inputs: Inputs = Inputs((3, 32, 32)),
-    outputs: int = 10,
-    scheme: str = STANDARD,
-) -> nn.Module:
+class DenseNet(nn.Module):
     """DenseNet for small images, by default DenseNet-BC-100 with a growth of 12: 769,162 parameters for 10 classes.
 
     Each layer takes the results of all layers before it in its block, stacked. The paper's network of depth 40 has
@@ -222,15 +104,47 @@ def densenet(
     Raises:
         ArgumentError: depth, growth or compression is impossible, or a norm or biases stand beside a scheme.
     """
-    return DenseNet(
-        depth,
-        growth,
-        bottleneck=bottleneck,
-        compression=compression,
-        norm=norm,
-        activation=activation,
-        conv_bias=conv_bias,
-        scheme=scheme,
-        inputs=inputs,
-        outputs=outputs,
-    )
+
+    def __init__(
+        self,
+        depth: int = 100,
+        growth: int = 12,
+        bottleneck: bool = True,
+        compression: float = 0.5,
+        norm: Norm = "batch",
+        activation: Activation = "relu",
+        conv_bias: bool = False,
+        *,
+        inputs: Inputs = Inputs((3, 32, 32)),
+        outputs: int = 10,
+        scheme: str = STANDARD,
+    ) -> None:
+        super().__init__()
+        per_block, rest = divmod(depth - 4, _BLOCKS * (1 + bottleneck))
+        _check(depth, growth, compression, 0 if rest else per_block, bottleneck=bottleneck, norm=norm)
+        style = Style(norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme)
+        channels = 2 * growth if bottleneck else 16
+        self.stem = style.make_convolution(inputs.shape[0], channels, 3)
+        self.blocks, self.transitions = nn.ModuleList(), nn.ModuleList()
+        for block in range(_BLOCKS):
+            layers = [DenseLayer(channels + i * growth, growth, bottleneck, style) for i in range(per_block)]
+            self.blocks.append(nn.Sequential(*layers))
+            channels += per_block * growth
+            if block < _BLOCKS - 1:
+                left = _compressed(channels, compression, norm)
+                self.transitions.append(Unit(channels, left, 1, style))
+                channels = left
+        # Rounded up, so that an image of any size has a pixel left.
+        self.pool = nn.AvgPool2d(2, ceil_mode=True)
+        self.norm = style.make_norm(channels)
+        self.activation = style.make_activation()
+        self.classifier = nn.Linear(channels, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (N, C, H, W) to logits (N, outputs)."""
+        first, *others = self.blocks
+        x = first(self.stem(x))
+        for transition, block in zip(self.transitions, others, strict=True):
+            x = block(self.pool(transition(x)))
+        logits: Tensor = self.classifier(self.activation(self.norm(x)).mean((2, 3)))
+        return logits

@@ -1,106 +1,206 @@
-"""Decoder-only Transformers: GPT-2 (Radford et al., 2019) and its relatives."""
+"""Decoder-only Transformers: GPT-2 (Radford et al., 2019) and its relatives.
+
+Modules have the names of GPT-2's code: wte, wpe, h, ln_1, attn, c_proj, ln_2, mlp, c_fc, ln_f, lm_head.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from initbench.architectures.blocks import make_dropout
-from initbench.architectures.gpt_blocks import (
-    Activation,
-    Attention,
-    Block,
-    FeedForward,
-    NormPlace,
-    NormType,
-    PositionEmbedding,
-    Positions,
-    make_norm,
-)
-from initbench.architectures.under_scheme import STATED, check_norm, make_scalar_bias
-from initbench.errors import ArgumentError
+from initbench.architectures.blocks import LayerNorm, TanhGELU, check_rate, make_dropout
+from initbench.architectures.style import STATED, check_norm, make_branch_end, make_scalar_bias
+from initbench.errors import ArgumentError, InitbenchError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _DEEPEST = 10_000
+NormPlace = Literal["pre", "post", "none"]
+NormType = Literal["layer", "rms"]
+Activation = Literal["gelu", "relu", "swiglu"]
+Positions = Literal["learned", "rotary"]
+_EPSILON = 1e-5  # GPT-2's
+_ROTARY_BASE = 10000.0
+_HIDDEN_MULTIPLE = 8
 
 
-class GPT(nn.Module):
-    """Embeddings of tokens and positions, blocks, a last norm where the blocks begin with one, and a linear head.
+class PositionEmbedding(nn.Embedding):
+    """A learned vector for each position.
 
-    Modules have the names of GPT-2's code: wte, wpe, h, ln_1, attn, c_proj, ln_2, mlp, c_fc, ln_f, lm_head.
+    Source: Radford et al., Improving Language Understanding by Generative Pre-Training (GPT), 2018, section 4.1.
+    """
 
-    Args:
-        depth: number of blocks.
-        width: features of each position.
-        heads: of each attention.
-        norm: see `Block`.
-        norm_type: see `make_norm`.
-        activation: see `FeedForward`.
-        positions: ``learned`` for an embedding of positions, ``rotary`` for turned queries and keys.
-        bias: whether linear layers but for the head, and LayerNorms, have biases.
-        tied: whether the head's weight is that of the embedding of tokens.
-        dropout: of embeddings, attention and the ends of branches.
-        scheme: see `initbench.architectures.under_scheme`.
-        inputs: tokens.
-        outputs: number of logits at each position.
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the vectors (T, width) of the positions of tokens (N, T)."""
+        length = tokens.shape[-1]
+        _check_length(length, self.num_embeddings)
+        return self.weight[:length]
+
+
+class Rotary(nn.Module):
+    """Turns pairs of features by angles that grow with the position, so that scores depend on distances alone.
+
+    Feature i of a head of D makes a pair with i + D/2, as in GPT-NeoX and LLaMA; the paper's pairs are neighbours,
+    which is the same network with the features in another order.
+
+    Source: Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding, 2021, section 3.4.2 and equation
+    (15), base 10000.
+    """
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, features: int, context: int) -> None:
+        super().__init__()
+        frequencies = _ROTARY_BASE ** (-torch.arange(0, features, 2, dtype=torch.float64) / features)
+        angles = torch.arange(context, dtype=torch.float64)[:, None] * frequencies
+        # Not among what is saved: they follow from the sizes.
+        self.register_buffer("cos", angles.cos().to(torch.get_default_dtype()), persistent=False)
+        self.register_buffer("sin", angles.sin().to(torch.get_default_dtype()), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return queries or keys (N, heads, T, D), those at position t turned by t times the frequencies."""
+        length = x.shape[-2]
+        _check_length(length, len(self.cos))
+        cos, sin = self.cos[:length], self.sin[:length]
+        first, second = x.chunk(2, -1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], -1).type_as(x)
+
+
+def _check_length(length: int, context: int) -> None:
+    if length > context:
+        raise InitbenchError(f"gpt has a context of {context} tokens, got {length}")
+
+
+class Attention(nn.Module):
+    """Causal self-attention of several heads.
+
+    GPT-2 has its three projections to queries, keys and values in one layer, c_attn. Here they are three layers, which
+    compute the same: what draws, scales or normalizes a layer by its size then treats each for itself, and a layer's
+    fan is that of one projection.
+
+    Source: Vaswani et al., Attention Is All You Need, 2017, section 3.2; Radford et al., 2019 (GPT-2).
     """
 
     def __init__(
         self,
-        depth: int,
         width: int,
         heads: int,
         *,
-        norm: NormPlace,
-        norm_type: NormType,
-        activation: Activation,
-        positions: Positions,
         bias: bool,
-        tied: bool,
         dropout: float,
+        context: int,
+        positions: Positions,
         scheme: str,
-        inputs: Inputs,
-        outputs: int,
     ) -> None:
         super().__init__()
-        (context,) = inputs.shape
-        vocabulary = inputs.vocabulary or 0
-        self.wte = nn.Embedding(vocabulary, width)
-        self.wpe = PositionEmbedding(context, width) if positions == "learned" else None
-        self.drop = make_dropout(dropout)
-        self.h = nn.ModuleList()
-        for _ in range(depth):
-            attn = Attention(
-                width, heads, bias=bias, dropout=dropout, context=context, positions=positions, scheme=scheme
-            )
-            mlp = FeedForward(width, activation, bias=bias, dropout=dropout, scheme=scheme)
-            self.h.append(Block(attn, mlp, width, norm, norm_type, bias=bias))
-        self.ln_f = make_norm(norm_type, width, bias=bias) if norm == "pre" else nn.Identity()
-        self.bias_f = make_scalar_bias(scheme)
-        # A head that is tied has no weight of its own, which would be the largest of all.
-        self.lm_head = nn.Linear(width, outputs, bias=False, device="meta" if tied else None)
-        if tied:
-            self.lm_head.weight = self.wte.weight
+        check_rate("dropout", dropout)
+        self.heads, self.attn_dropout = heads, dropout
+        self.bias_a = make_scalar_bias(scheme)
+        self.c_q = nn.Linear(width, width, bias=bias)
+        self.c_k = nn.Linear(width, width, bias=bias)
+        self.c_v = nn.Linear(width, width, bias=bias)
+        self.rotary = Rotary(width // heads, context) if positions == "rotary" else nn.Identity()
+        self.bias_b = make_scalar_bias(scheme)
+        self.c_proj = nn.Linear(width, width, bias=bias)
+        self.resid_dropout = make_dropout(dropout)
+        self.multiplier = make_branch_end(scheme)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Map tokens (N, T), int64, to logits (N, T, outputs) for the token that follows each.
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (N, T, width) to (N, T, width)."""
+        x = self.bias_a(x)
+        q, k, v = (layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer in (self.c_q, self.c_k, self.c_v))
+        mixed = functional.scaled_dot_product_attention(
+            self.rotary(q), self.rotary(k), v, dropout_p=self.attn_dropout if self.training else 0.0, is_causal=True
+        )
+        result: Tensor = self.c_proj(self.bias_b(mixed.transpose(1, 2).flatten(2)))
+        return self.multiplier(self.resid_dropout(result))  # type: ignore[no-any-return]
 
-        Raises:
-            InitbenchError: T is above the context.
-        """
-        x = self.wte(tokens)
-        if self.wpe is not None:
-            x = x + self.wpe(tokens)
-        x = self.drop(x)
-        for block in self.h:
-            x = block(x)
-        logits: Tensor = self.lm_head(self.bias_f(self.ln_f(x)))
-        return logits
+
+class FeedForward(nn.Module):
+    """Two linear layers with an activation between, or SwiGLU: silu(c_gate(x)) · c_fc(x), then c_proj.
+
+    Source: Radford et al., 2019 (GPT-2); GELU by its tanh form, Hendrycks & Gimpel, 2016, section 2; SwiGLU without
+    the β, Shazeer, GLU Variants Improve Transformer, 2020, equation (6).
+
+    Between the layers there are four times as many features; 8/3 as many with SwiGLU, which has three layers, so that
+    there are as many parameters (Shazeer, section 3), rounded up to a multiple of 8.
+    """
+
+    def __init__(self, width: int, activation: Activation, *, bias: bool, dropout: float, scheme: str) -> None:
+        super().__init__()
+        hidden = 4 * width
+        if activation == "swiglu":
+            hidden = -(-8 * width // (3 * _HIDDEN_MULTIPLE)) * _HIDDEN_MULTIPLE
+        self.bias_a = make_scalar_bias(scheme)
+        self.c_gate = nn.Linear(width, hidden, bias=bias) if activation == "swiglu" else None
+        self.c_fc = nn.Linear(width, hidden, bias=bias)
+        self.bias_b = make_scalar_bias(scheme)
+        self.act = {"gelu": TanhGELU(), "relu": nn.ReLU(), "swiglu": nn.SiLU()}[activation]
+        self.bias_c = make_scalar_bias(scheme)
+        self.c_proj = nn.Linear(hidden, width, bias=bias)
+        self.dropout = make_dropout(dropout)
+        self.multiplier = make_branch_end(scheme)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (N, T, width) to (N, T, width)."""
+        x = self.bias_a(x)
+        if self.c_gate is None:
+            hidden = self.act(self.bias_b(self.c_fc(x)))
+        else:
+            hidden = self.act(self.bias_b(self.c_gate(x))) * self.c_fc(x)
+        return self.multiplier(self.dropout(self.c_proj(self.bias_c(hidden))))  # type: ignore[no-any-return]
+
+
+class Block(nn.Module):
+    """An attention and a feed-forward part, each added to its input.
+
+    With norm ``pre`` a norm begins each branch (GPT-2), with ``post`` one follows each addition (Vaswani et al., 2017,
+    section 5.4; GPT).
+    """
+
+    def __init__(
+        self, attn: Attention, mlp: FeedForward, width: int, norm: NormPlace, norm_type: NormType, *, bias: bool
+    ) -> None:
+        super().__init__()
+        self.post = norm == "post"
+        has_norm = norm != "none"
+        self.ln_1 = make_norm(norm_type, width, bias=bias) if has_norm else nn.Identity()
+        self.attn = attn
+        self.ln_2 = make_norm(norm_type, width, bias=bias) if has_norm else nn.Identity()
+        self.mlp = mlp
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (N, T, width) to (N, T, width)."""
+        if self.post:
+            x = self.ln_1(x + self.attn(x))
+            return self.ln_2(x + self.mlp(x))  # type: ignore[no-any-return]
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))  # type: ignore[no-any-return]
+
+
+def make_norm(kind: NormType, width: int, *, bias: bool) -> nn.Module:
+    """Return a normalization of each position's features, with ε = 1e-5.
+
+    Source: Ba, Kiros & Hinton, Layer Normalization, 2016; Zhang & Sennrich, Root Mean Square Layer Normalization, 2019.
+    """
+    return LayerNorm(width, _EPSILON, bias=bias) if kind == "layer" else nn.RMSNorm(width, _EPSILON)
+
+
+def _check_size(depth: int, width: int, heads: int, positions: Positions) -> None:
+    for name, number in (("depth", depth), ("width", width), ("heads", heads)):
+        if number < 1:
+            raise ArgumentError(f"must be at least 1, got {number}", name)
+    if depth > _DEEPEST:
+        raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
+    if width % heads:
+        raise ArgumentError(f"must be a multiple of heads, {heads}, got {width}", "width")
+    if positions == "rotary" and width // heads % 2:
+        raise ArgumentError(f"must make width / heads even for rotary positions, got {width} / {heads}", "heads")
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
@@ -114,22 +214,7 @@ def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
     reference="Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), 2019",
     shallow=_shallow,
 )
-def gpt(
-    depth: int = 12,
-    width: int = 768,
-    heads: int = 12,
-    norm: NormPlace = "pre",
-    norm_type: NormType = "layer",
-    activation: Activation = "gelu",
-    positions: Positions = "learned",
-    bias: bool = True,
-    tied: bool = True,
-    dropout: float = 0.0,
-    *,
-    inputs: Inputs = Inputs((1024,), 50257),
-    outputs: int = 50257,
-    scheme: str = STANDARD,
-) -> nn.Module:
+class GPT(nn.Module):
     """Decoder-only Transformer, by default GPT-2 with 124 million parameters but for its dropout of 0.1.
 
     Each block adds a causal self-attention and a feed-forward part to its input. Queries, keys and values come from
@@ -161,34 +246,58 @@ def gpt(
         ArgumentError: depth, width, heads or dropout is impossible, the inputs are no tokens, a tied head has not as
             many outputs as there are tokens, or a norm or a tied head does not go with a scheme.
     """
-    for name, number in (("depth", depth), ("width", width), ("heads", heads)):
-        if number < 1:
-            raise ArgumentError(f"must be at least 1, got {number}", name)
-    if depth > _DEEPEST:
-        raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
-    if width % heads:
-        raise ArgumentError(f"must be a multiple of heads, {heads}, got {width}", "width")
-    if positions == "rotary" and width // heads % 2:
-        raise ArgumentError(f"must make width / heads even for rotary positions, got {width} / {heads}", "heads")
-    if inputs.vocabulary is None or len(inputs.shape) != 1:
-        raise ArgumentError(f"must be (positions,) of tokens, got {inputs}", "inputs")
-    if tied and outputs != inputs.vocabulary:
-        raise ArgumentError(f"must be false for {inputs.vocabulary} tokens and {outputs} outputs, got true", "tied")
-    check_norm(scheme, norm)
-    if scheme in STATED and tied:
-        raise ArgumentError("must be false for scheme fixup, whose first rule sets the head to 0, got true", "tied")
-    return GPT(
-        depth,
-        width,
-        heads,
-        norm=norm,
-        norm_type=norm_type,
-        activation=activation,
-        positions=positions,
-        bias=bias,
-        tied=tied,
-        dropout=dropout,
-        scheme=scheme,
-        inputs=inputs,
-        outputs=outputs,
-    )
+
+    def __init__(
+        self,
+        depth: int = 12,
+        width: int = 768,
+        heads: int = 12,
+        norm: NormPlace = "pre",
+        norm_type: NormType = "layer",
+        activation: Activation = "gelu",
+        positions: Positions = "learned",
+        bias: bool = True,
+        tied: bool = True,
+        dropout: float = 0.0,
+        *,
+        inputs: Inputs = Inputs((1024,), 50257),
+        outputs: int = 50257,
+        scheme: str = STANDARD,
+    ) -> None:
+        super().__init__()
+        _check_size(depth, width, heads, positions)
+        if inputs.vocabulary is None or len(inputs.shape) != 1:
+            raise ArgumentError(f"must be (positions,) of tokens, got {inputs}", "inputs")
+        if tied and outputs != inputs.vocabulary:
+            raise ArgumentError(f"must be false for {inputs.vocabulary} tokens and {outputs} outputs, got true", "tied")
+        check_norm(scheme, norm)
+        if scheme in STATED and tied:
+            raise ArgumentError("must be false for scheme fixup, whose first rule sets the head to 0, got true", "tied")
+        (context,) = inputs.shape
+        self.wte = nn.Embedding(inputs.vocabulary, width)
+        self.wpe = PositionEmbedding(context, width) if positions == "learned" else None
+        self.drop = make_dropout(dropout)
+        self.h = nn.ModuleList()
+        for _ in range(depth):
+            attn = Attention(
+                width, heads, bias=bias, dropout=dropout, context=context, positions=positions, scheme=scheme
+            )
+            mlp = FeedForward(width, activation, bias=bias, dropout=dropout, scheme=scheme)
+            self.h.append(Block(attn, mlp, width, norm, norm_type, bias=bias))
+        self.ln_f = make_norm(norm_type, width, bias=bias) if norm == "pre" else nn.Identity()
+        self.bias_f = make_scalar_bias(scheme)
+        # A head that is tied has no weight of its own, which would be the largest of all.
+        self.lm_head = nn.Linear(width, outputs, bias=False, device="meta" if tied else None)
+        if tied:
+            self.lm_head.weight = self.wte.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map tokens (N, T), int64, to logits (N, T, outputs) for the token that follows each."""
+        x = self.wte(tokens)
+        if self.wpe is not None:
+            x = x + self.wpe(tokens)
+        x = self.drop(x)
+        for block in self.h:
+            x = block(x)
+        logits: Tensor = self.lm_head(self.bias_f(self.ln_f(x)))
+        return logits

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import inspect
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,9 +18,6 @@ from initbench.errors import ArgumentError, UnknownNameError
 from initbench.inputs import Inputs
 from initbench.models.calls import tensor_of
 from initbench.registry import Member, register_architecture
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _PLAIN = (bool, int, float, str, list, tuple, dict, type(None))
 # What the data say.
@@ -38,11 +36,7 @@ _ROUNDING = 1e-6  # relative, in float32
 
 
 def _auto_mappings() -> dict[str, Mapping[str, Any]]:
-    """Return model type → class name for each task.
-
-    Raises:
-        UnknownNameError: transformers is not installed.
-    """
+    """Return model type → class name for each task."""
     try:
         from transformers.models.auto import modeling_auto
     except ModuleNotFoundError as error:
@@ -52,7 +46,7 @@ def _auto_mappings() -> dict[str, Mapping[str, Any]]:
     return {
         "language_modelling": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         # Models of timm have their own names here, and the wrapper would ask the hub for them.
-        "classification": {name: found for name, found in images.items() if name != "timm_wrapper"},
+        "classification": {name: model for name, model in images.items() if name != "timm_wrapper"},
     }
 
 
@@ -78,7 +72,7 @@ def _fields(model_type: str) -> dict[str, dataclasses.Field[Any]]:
 def _arguments(model_type: str) -> tuple[inspect.Parameter, ...]:
     """Return what a user may set of a configuration: its plain values but for what the data or the task say."""
     fixed = {*_OF_THE_DATA, *_TOLD, "is_decoder"}
-    found = []
+    parameters = []
     for name, field in _fields(model_type).items():
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         types = types_of(field.type)
@@ -89,12 +83,14 @@ def _arguments(model_type: str) -> tuple[inspect.Parameter, ...]:
         if type(default) not in _PLAIN or not name.isidentifier():
             continue
         annotation = functools.reduce(operator.or_, plain)
-        found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-    return tuple(found)
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
+    return tuple(parameters)
 
 
 def _member(model_type: str) -> Member:
-    tasks = tuple(task for task, found in _auto_mappings().items() if model_type in found)
+    tasks = tuple(task for task, names in _auto_mappings().items() if model_type in names)
     return Member(tasks, _arguments(model_type))
 
 
@@ -199,11 +195,7 @@ def _check_context(model_type: str, configuration: Any, inputs: Inputs) -> None:
 
 
 def _build(model_type: str, configuration: Any, *, text: bool) -> nn.Module:
-    """Build the model; attention is PyTorch's own, of which the kernel can be chosen, or written out.
-
-    Raises:
-        ArgumentError: it cannot be built from this configuration.
-    """
+    """Build the model; attention is PyTorch's own, of which the kernel can be chosen, or written out."""
     from transformers import AutoModelForCausalLM, AutoModelForImageClassification
 
     made = AutoModelForCausalLM if text else AutoModelForImageClassification

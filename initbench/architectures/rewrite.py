@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
@@ -14,9 +15,6 @@ from initbench.plugins import first_line
 from initbench.registry import SCHEMES
 from initbench.structure.find import find_structure, record_run_on_any_input
 from initbench.structure.recording import record_run
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: Any) -> nn.Module:
@@ -63,13 +61,7 @@ def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: A
 
 
 def put_in(model: nn.Module, scheme: str, inputs: Any, arguments: Mapping[str, Any] | None = None) -> nn.Module:
-    """Return a model with the parts of a scheme; the model itself may be changed. For the arguments see `rewrite`.
-
-    Raises:
-        ValueError: the scheme refuses the model or an argument, or the rewritten model fails on `inputs` or does not
-            use what is new in it.
-        InitbenchError: the scheme returns no model.
-    """
+    """Return a model with the parts of a scheme; the model itself may be changed. For the arguments see `rewrite`."""
     component = SCHEMES.get(scheme)
     known = {id(parameter) for parameter in model.parameters()}
     supplied: dict[str, Any] = {"model": model}

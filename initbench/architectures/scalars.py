@@ -36,5 +36,4 @@ class ScalarBias(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of the shape of `x`."""
         return x + self.bias

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import nn
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import nn
-
-    from initbench.inputs import Inputs
-    from initbench.registry import ArchitectureTraits, Component
+from initbench.inputs import Inputs
+from initbench.registry import ArchitectureTraits, Component
 
 _SIZES = ("depth", "width", "layers", "layer", "size", "embd", "dim", "model", "heads", "inner", "experts")
 
@@ -50,20 +47,13 @@ def model_size(
 
     It is built on the meta device, where tensors have shapes and no values. Of a network of many equal blocks two
     shallow ones are, from which its size follows exactly.
-
-    Args:
-        component: the architecture.
-        arguments: all of them, as `Component.resolve` returns them.
-        inputs: one sample.
-        outputs: classes, or tokens of a vocabulary.
-
-    Raises:
-        Exception: what the architecture raises where it cannot be built so.
     """
 
-    def counted(own: Mapping[str, Any]) -> Size:
+    def counted(changed: Mapping[str, Any]) -> Size:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            model: nn.Module = component.call({**arguments, **own}, inputs=inputs, outputs=outputs, scheme="standard")
+            model: nn.Module = component.call(
+                {**arguments, **changed}, inputs=inputs, outputs=outputs, scheme="standard"
+            )
         return size_of(model)
 
     shallow = component.shallow(arguments)
@@ -93,13 +83,7 @@ def available_memory() -> float:
 
 
 def too_large(name: str, arguments: Mapping[str, Any], size: Size) -> str | None:
-    """Return why a model cannot be built on this machine, in one line; None where it can.
-
-    Args:
-        name: the architecture's.
-        arguments: all of them.
-        size: of the model.
-    """
+    """Return why a model cannot be built on this machine, in one line, or None if it can."""
     available = available_memory()
     if size.bytes <= available:
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from torch import nn
 
@@ -12,9 +13,6 @@ from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.models.batches import zero_inputs
 from initbench.registry import register_architecture
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 def _members() -> Iterable[str]:
@@ -86,10 +84,10 @@ def check_norm_layer(name: str) -> None:
     from timm.layers import get_norm_layer
 
     try:
-        found = get_norm_layer(name)
+        norm = get_norm_layer(name)
     except KeyError:
-        found = None
-    if found is None:
+        norm = None
+    if norm is None:
         known = "batchnorm2d, groupnorm, layernorm2d, none, ..."
         raise ArgumentError(f"must be a normalization of timm ({known}), got {name!r}", "norm_layer")
 
@@ -97,11 +95,7 @@ def check_norm_layer(name: str) -> None:
 def _build(
     model: str, channels: int, outputs: int, options: Mapping[str, Any], chosen: Mapping[str, bool]
 ) -> nn.Module:
-    """Build the model with those options that it takes.
-
-    Raises:
-        ArgumentError: it does not take one that the user chose.
-    """
+    """Build the model with those options that it takes; one that the user chose must be among them."""
     import timm
     from timm.layers import get_norm_layer
 

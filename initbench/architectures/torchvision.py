@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
@@ -15,9 +16,6 @@ from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.models.batches import zero_inputs
 from initbench.registry import Member, register_architecture
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _CHANNELS = 3
 _PLAIN = {bool, int, float, str, list, tuple, type(None)}
@@ -122,11 +120,6 @@ def _sizes(model: str, inputs: Inputs) -> dict[str, Any]:
 
 
 def _build(model: str, chosen: Mapping[str, Any], told: Mapping[str, Any]) -> nn.Module:
-    """Build the model.
-
-    Raises:
-        ArgumentError: it sets an option itself that the user chose, or does not fit the images.
-    """
     from torchvision import models
 
     try:

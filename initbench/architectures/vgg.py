@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from initbench.architectures.blocks import Activation, Norm, make_activation, make_norm
-from initbench.architectures.under_scheme import check_conv_bias, check_norm, make_convolution
+from initbench.architectures.blocks import Activation, Norm
+from initbench.architectures.style import Style
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
@@ -15,80 +15,12 @@ _STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2
 _CHANNELS = (64, 128, 256, 512, 512)
 
 
-class VGG(nn.Module):
-    """Five stages of 3×3 convolutions, each with norm and activation, and max pooling; average pooling; a classifier.
-
-    Args:
-        depth: 11, 13, 16 or 19.
-        width: the stages have 64, 128, 256, 512 and 512 times as many channels.
-        norm: behind each convolution.
-        activation: the activation's name.
-        conv_bias: whether convolutions have biases.
-        scheme: see `initbench.architectures.under_scheme`.
-        inputs: images.
-        outputs: number of classes.
-
-    Raises:
-        ArgumentError: depth or width is impossible, or a norm or biases stand beside a scheme.
-    """
-
-    def __init__(
-        self,
-        depth: int,
-        width: float,
-        *,
-        norm: Norm,
-        activation: Activation,
-        conv_bias: bool,
-        scheme: str,
-        inputs: Inputs,
-        outputs: int,
-    ) -> None:
-        super().__init__()
-        if depth not in _STAGES:
-            raise ArgumentError(f"must be 11, 13, 16 or 19, got {depth}", "depth")
-        if width <= 0 or _CHANNELS[0] * width % 1:
-            raise ArgumentError(f"must be a multiple of 1/64 above 0, so that channels are whole, got {width}", "width")
-        check_norm(scheme, norm)
-        check_conv_bias(scheme, conv_bias)
-        self.features = nn.Sequential()
-        channels, index = inputs.shape[0], 0
-        for stage, (convolutions, full) in enumerate(zip(_STAGES[depth], _CHANNELS, strict=True), start=1):
-            for _ in range(convolutions):
-                index += 1
-                out_channels = int(full * width)
-                convolution = make_convolution(scheme, channels, out_channels, 3, conv_bias=conv_bias, padding=1)
-                # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
-                self.features.add_module(f"convolution{index}", convolution)
-                self.features.add_module(f"norm{index}", make_norm(norm, out_channels, 2, "width"))
-                self.features.add_module(f"activation{index}", make_activation(activation))
-                channels = out_channels
-            # Rounded up, so that an image of any size has a pixel left.
-            self.features.add_module(f"pool{stage}", nn.MaxPool2d(2, ceil_mode=True))
-        self.classifier = nn.Linear(channels, outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map images (N, C, H, W) to logits (N, outputs)."""
-        logits: Tensor = self.classifier(self.features(x).mean((2, 3)))
-        return logits
-
-
 @register_architecture(
     "vgg",
     reference="Simonyan & Zisserman, Very Deep Convolutional Networks for Large-Scale Image Recognition, ICLR 2015, "
     "table 1; with one linear layer as in Zhu et al., GradInit, NeurIPS 2021, appendix A.1",
 )
-def vgg(
-    depth: int = 19,
-    width: float = 1.0,
-    norm: Norm = "batch",
-    activation: Activation = "relu",
-    conv_bias: bool = False,
-    *,
-    inputs: Inputs = Inputs((3, 32, 32)),
-    outputs: int = 10,
-    scheme: str = STANDARD,
-) -> nn.Module:
+class VGG(nn.Module):
     """VGG network for small images, VGG-11 to VGG-19, whose three linear layers are one.
 
     Five max poolings leave one pixel of an image of 32, whose channels the classifier takes. Of larger images the mean
@@ -108,13 +40,41 @@ def vgg(
     Raises:
         ArgumentError: depth or width is impossible, or a norm or biases stand beside a scheme.
     """
-    return VGG(
-        depth,
-        width,
-        norm=norm,
-        activation=activation,
-        conv_bias=conv_bias,
-        scheme=scheme,
-        inputs=inputs,
-        outputs=outputs,
-    )
+
+    def __init__(
+        self,
+        depth: int = 19,
+        width: float = 1.0,
+        norm: Norm = "batch",
+        activation: Activation = "relu",
+        conv_bias: bool = False,
+        *,
+        inputs: Inputs = Inputs((3, 32, 32)),
+        outputs: int = 10,
+        scheme: str = STANDARD,
+    ) -> None:
+        super().__init__()
+        if depth not in _STAGES:
+            raise ArgumentError(f"must be 11, 13, 16 or 19, got {depth}", "depth")
+        if width <= 0 or _CHANNELS[0] * width % 1:
+            raise ArgumentError(f"must be a multiple of 1/64 above 0, so that channels are whole, got {width}", "width")
+        style = Style(norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme)
+        self.features = nn.Sequential()
+        channels, index = inputs.shape[0], 0
+        for stage, (convolutions, full) in enumerate(zip(_STAGES[depth], _CHANNELS, strict=True), start=1):
+            for _ in range(convolutions):
+                index += 1
+                out_channels = int(full * width)
+                # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
+                self.features.add_module(f"convolution{index}", style.make_convolution(channels, out_channels, 3))
+                self.features.add_module(f"norm{index}", style.make_norm(out_channels, "width"))
+                self.features.add_module(f"activation{index}", style.make_activation())
+                channels = out_channels
+            # Rounded up, so that an image of any size has a pixel left.
+            self.features.add_module(f"pool{stage}", nn.MaxPool2d(2, ceil_mode=True))
+        self.classifier = nn.Linear(channels, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (N, C, H, W) to logits (N, outputs)."""
+        logits: Tensor = self.classifier(self.features(x).mean((2, 3)))
+        return logits

@@ -2,127 +2,154 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from initbench.architectures.blocks import Activation, Norm, check_rate, make_activation, make_norm
-from initbench.architectures.under_scheme import (
-    STATED,
-    check_conv_bias,
-    check_norm,
-    make_convolution,
-    make_scalar_bias,
-)
-from initbench.architectures.wrn_block import Block, ProjectionOf, StrideIn
+from initbench.architectures.blocks import Activation, Norm, check_rate, make_drop_path, make_dropout
+from initbench.architectures.scalars import ScalarMultiplier
+from initbench.architectures.style import STATED, Style
 from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
-
-
 # Ten times the deepest networks in the literature on initialization: a slip of the keyboard must not build for ever.
 _DEEPEST = 100_000
 NormPlacement = Literal["branch", "final", "branch_and_merge"]
+ProjectionOf = Literal["activated", "input"]
+StrideIn = Literal["first", "second"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideStyle(Style):
+    """What all blocks have in common: the arguments of `wrn` by their names, and whether there are skips.
+
+    Raises:
+        ArgumentError: a factor is impossible, a norm or biases stand beside a scheme, or norm_placement, sum_factor or
+            multiplier means nothing with the norm.
+    """
+
+    dropout: float = 0.0
+    residual: bool = True
+    norm_placement: NormPlacement = "branch"
+    sum_factor: float = 1.0
+    branch_factor: float = 1.0
+    multiplier: bool = True
+    projection_of: ProjectionOf = "activated"
+    stride_in: StrideIn = "first"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, factor in (("sum_factor", self.sum_factor), ("branch_factor", self.branch_factor)):
+            if factor <= 0:
+                raise ArgumentError(f"must be above 0, got {factor}", name)
+        if self.norm == "none" and self.norm_placement != "branch":
+            raise ArgumentError(f"must be branch for norm none, got {self.norm_placement}", "norm_placement")
+        if self.norm_placement == "branch_and_merge" and self.sum_factor != 1:
+            problem = f"must be 1 for norm_placement branch_and_merge, whose norm undoes it, got {self.sum_factor}"
+            raise ArgumentError(problem, "sum_factor")
+        if self.norm != "none" and not self.multiplier:
+            problem = f"must be true for norm {self.norm}: only branches without a norm have one"
+            raise ArgumentError(problem, "multiplier")
+
+
+class Block(nn.Module):
+    """Two 3×3 convolutions, each after norm and activation: B(3,3) of the paper, section 2.
+
+    Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4); a scheme puts its
+    own parts there, and before each activation and convolution. Where the number of channels changes, a 1×1 convolution
+    of the normalized and activated input takes the skip's place, as in the paper's code.
+
+    With x the skip and f the branch the block gives N(s · (x + b · f)), where N, s and b are the identity and 1 but for
+    the variants of De & Smith (NeurIPS 2020) in their response to the reviewers.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        stride: of one of the convolutions and of the projection.
+        style: of all blocks.
+        drop_path: rate at which the branch is dropped; 0 where there is no skip.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, stride: int, style: WideStyle, drop_path: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.style = style
+        self.norm1 = style.make_norm(in_channels)
+        self.bias1a = style.make_scalar_bias()
+        self.activation1 = style.make_activation()
+        self.bias1b = style.make_scalar_bias()
+        strides = (stride, 1) if style.stride_in == "first" else (1, stride)
+        self.conv1 = style.make_convolution(in_channels, out_channels, 3, strides[0])
+        self.norm2 = style.make_norm(out_channels)
+        self.bias2a = style.make_scalar_bias()
+        self.activation2 = style.make_activation()
+        self.dropout = make_dropout(style.dropout)
+        self.bias2b = style.make_scalar_bias()
+        self.conv2 = style.make_convolution(out_channels, out_channels, 3, strides[1])
+        alone = style.scheme == STANDARD and style.norm == "none" and style.multiplier
+        self.multiplier = ScalarMultiplier() if alone else style.make_branch_end()
+        self.drop_path = make_drop_path(drop_path)
+        self.projection: nn.Module | None = None
+        if style.residual and in_channels != out_channels:
+            self.projection = style.make_convolution(in_channels, out_channels, 1, stride)
+        merges = style.norm_placement == "branch_and_merge"
+        self.merge_norm = style.make_norm(out_channels) if merges else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (N, in_channels, H, W) to (N, out_channels, ⌈H / stride⌉, ⌈W / stride⌉)."""
+        style = self.style
+        activated = self.bias1b(self.activation1(self.bias1a(self.norm1(x))))
+        hidden = self.activation2(self.bias2a(self.norm2(self.conv1(activated))))
+        branch: Tensor = self.drop_path(self.multiplier(self.conv2(self.bias2b(self.dropout(hidden)))))
+        if not style.residual:
+            return branch
+        shortcut = x
+        if self.projection is not None:
+            shortcut = self.projection(activated if style.projection_of == "activated" else x)
+        if style.branch_factor != 1:
+            branch = style.branch_factor * branch
+        merged = shortcut + branch
+        if style.sum_factor != 1:
+            merged = style.sum_factor * merged
+        result: Tensor = self.merge_norm(merged)
+        return result
 
 
 class WideResNet(nn.Module):
     """A 3×3 convolution, three groups of blocks, norm, activation, global average pooling and a linear classifier.
 
-    Args:
-        depth: 6n + 4, with n blocks in each group.
-        width: the groups have 16, 32 and 64 times as many channels.
-        residual: whether the blocks have skips.
-        norm: normalization before each activation.
-        activation: the activation's name.
-        dropout: rate of the dropout within the blocks.
-        drop_path: rate at which the last block's branch is dropped; block l of L has l / L of it.
-        norm_placement: ``branch`` for a norm before each activation; ``final`` for the last of these alone, and no
-            multipliers in the others' places; ``branch_and_merge`` for one more behind each addition.
-        sum_factor: by which each sum of skip and branch is multiplied.
-        branch_factor: by which each branch is multiplied before it is added.
-        multiplier: whether a scalar multiplier ends each branch where there is no norm.
-        projection_of: what the projections take.
-        stride_in: which convolution of a block has the stride.
-        conv_bias: whether convolutions have biases.
-        scheme: see `initbench.architectures.under_scheme`.
-        inputs: images.
-        outputs: number of classes.
-
-    Raises:
-        ArgumentError: depth, width, dropout, drop_path or a factor is impossible, a norm or biases stand beside a
-            scheme, or norm_placement, sum_factor or multiplier means nothing with the norm.
+    The arguments are those of `wrn`.
     """
 
     def __init__(
-        self,
-        depth: int,
-        width: int,
-        *,
-        residual: bool,
-        norm: Norm,
-        activation: Activation,
-        dropout: float,
-        drop_path: float = 0.0,
-        norm_placement: NormPlacement = "branch",
-        sum_factor: float = 1.0,
-        branch_factor: float = 1.0,
-        multiplier: bool = True,
-        projection_of: ProjectionOf = "activated",
-        stride_in: StrideIn = "first",
-        conv_bias: bool = False,
-        scheme: str = STANDARD,
-        inputs: Inputs,
-        outputs: int,
+        self, depth: int, width: int, style: WideStyle, *, drop_path: float = 0.0, inputs: Inputs, outputs: int
     ) -> None:
         super().__init__()
-        if depth > _DEEPEST:
-            raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
-        if depth < 10 or (depth - 4) % 6:
-            raise ArgumentError(f"must be 6n + 4 (10, 16, 22, 28, ...), got {depth}", "depth")
-        if width < 1:
-            raise ArgumentError(f"must be at least 1, got {width}", "width")
-        check_rate("drop_path", drop_path)
-        check_norm(scheme, norm)
-        check_conv_bias(scheme, conv_bias)
-        _check_merging(norm, norm_placement, sum_factor, branch_factor, multiplier)
+        of_blocks = style
+        if style.norm_placement == "final":
+            of_blocks = replace(style, norm="none", norm_placement="branch", multiplier=False)
         blocks_per_group = (depth - 4) // 6
-        self.stem = make_convolution(scheme, inputs.shape[0], 16, 3, conv_bias=conv_bias, padding=1)
+        self.stem = style.make_convolution(inputs.shape[0], 16, 3)
         self.groups = nn.Sequential()
         channels = 16
         for number, (out_channels, stride) in enumerate(((16 * width, 1), (32 * width, 2), (64 * width, 2))):
             group = nn.Sequential()
             for index in range(blocks_per_group):
                 position = (number * blocks_per_group + index + 1) / (3 * blocks_per_group)
-                block = Block(
-                    channels,
-                    out_channels,
-                    stride if index == 0 else 1,
-                    residual=residual,
-                    norm="none" if norm_placement == "final" else norm,
-                    activation=activation,
-                    dropout=dropout,
-                    drop_path=position * drop_path,
-                    multiplier=multiplier and norm_placement != "final",
-                    merge_norm=norm if norm_placement == "branch_and_merge" else "none",
-                    sum_factor=sum_factor,
-                    branch_factor=branch_factor,
-                    projection_of=projection_of,
-                    stride_in=stride_in,
-                    conv_bias=conv_bias,
-                    scheme=scheme,
+                group.append(
+                    Block(channels, out_channels, stride if index == 0 else 1, of_blocks, position * drop_path)
                 )
-                group.append(block)
                 channels = out_channels
             self.groups.append(group)
-        self.norm = make_norm(norm, channels, 2)
-        self.bias1 = make_scalar_bias(scheme)
-        self.activation = make_activation(activation)
-        self.bias2 = make_scalar_bias(scheme)
+        self.norm = style.make_norm(channels)
+        self.bias1 = style.make_scalar_bias()
+        self.activation = style.make_activation()
+        self.bias2 = style.make_scalar_bias()
         self.classifier = nn.Linear(channels, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -132,21 +159,13 @@ class WideResNet(nn.Module):
         return logits
 
 
-def _check_merging(
-    norm: Norm, norm_placement: NormPlacement, sum_factor: float, branch_factor: float, multiplier: bool
-) -> None:
-    """Raise an ArgumentError where what is asked of the blocks' sums is impossible, or would do nothing."""
-    for name, factor in (("sum_factor", sum_factor), ("branch_factor", branch_factor)):
-        if factor <= 0:
-            raise ArgumentError(f"must be above 0, got {factor}", name)
-    if norm == "none" and norm_placement != "branch":
-        raise ArgumentError(f"must be branch for norm none, got {norm_placement}", "norm_placement")
-    if norm_placement == "branch_and_merge" and sum_factor != 1:
-        raise ArgumentError(
-            f"must be 1 for norm_placement branch_and_merge, whose norm undoes it, got {sum_factor}", "sum_factor"
-        )
-    if norm != "none" and not multiplier:
-        raise ArgumentError(f"must be true for norm {norm}: only branches without a norm have one", "multiplier")
+def _check_size(depth: int, width: int) -> None:
+    if depth > _DEEPEST:
+        raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
+    if depth < 10 or (depth - 4) % 6:
+        raise ArgumentError(f"must be 6n + 4 (10, 16, 22, 28, ...), got {depth}", "depth")
+    if width < 1:
+        raise ArgumentError(f"must be at least 1, got {width}", "width")
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
@@ -214,25 +233,22 @@ def wrn(
         ArgumentError: depth, width, dropout, drop_path or a factor is impossible, a norm or biases stand beside a
             scheme, or norm_placement, sum_factor or multiplier means nothing with the norm.
     """
-    return WideResNet(
-        depth,
-        width,
-        residual=True,
+    _check_size(depth, width)
+    check_rate("drop_path", drop_path)
+    style = WideStyle(
         norm=norm,
         activation=activation,
+        conv_bias=conv_bias,
+        scheme=scheme,
         dropout=dropout,
-        drop_path=drop_path,
         norm_placement=norm_placement,
         sum_factor=sum_factor,
         branch_factor=branch_factor,
         multiplier=multiplier,
         projection_of=projection_of,
         stride_in=stride_in,
-        conv_bias=conv_bias,
-        scheme=scheme,
-        inputs=inputs,
-        outputs=outputs,
     )
+    return WideResNet(depth, width, style, drop_path=drop_path, inputs=inputs, outputs=outputs)
 
 
 @register_architecture(
@@ -268,15 +284,8 @@ def plain(
     Raises:
         ArgumentError: depth, width or dropout is impossible, or a norm or biases stand beside a scheme.
     """
-    return WideResNet(
-        depth,
-        width,
-        residual=False,
-        norm=norm,
-        activation=activation,
-        dropout=dropout,
-        conv_bias=conv_bias,
-        scheme=scheme,
-        inputs=inputs,
-        outputs=outputs,
+    _check_size(depth, width)
+    style = WideStyle(
+        norm=norm, activation=activation, conv_bias=conv_bias, scheme=scheme, dropout=dropout, residual=False
     )
+    return WideResNet(depth, width, style, inputs=inputs, outputs=outputs)

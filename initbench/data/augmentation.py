@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 from torch.nn import functional
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # Of the boxes of a random resized crop: the ratios of width to height, and how often one is drawn before the whole
 # image is taken, as in torchvision.

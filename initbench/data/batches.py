@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from initbench.data import augmentation as augment
+from initbench.data.dataset import Samples
 from initbench.randomness import derive_seed, generator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from torch import Tensor
-
-    from initbench.data.dataset import Samples
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class TrainingBatch:
     weight: float = 1.0
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.targets)
 
     def split(self, parts: int) -> list[TrainingBatch]:
@@ -54,35 +49,31 @@ class TrainingBatches:
     epoch at its start. So switching one on shifts no other, all but mixup do not depend on the batch size, and the
     device is sent one small tensor of each per epoch. They are applied in this order. mixup's λ comes from a NumPy
     generator, as PyTorch's Beta takes none.
-
-    Args:
-        split: the training split, on its device.
-        batch_size: samples per batch; the last one of an epoch may be smaller, or one larger (see `_sizes`).
-        augmentation: what is done to them.
-        seed: the trial's seed.
     """
 
     def __init__(self, split: Samples, batch_size: int, augmentation: augment.Augmentation, seed: int) -> None:
         self.split = split
         self.batch_size = batch_size
         self.augmentation = augmentation
-        self._order = generator(seed, "data_order")
-        self._resized_crop = generator(seed, "augmentation", "random_resized_crop")
-        self._crop = generator(seed, "augmentation", "crop")
-        self._flip = generator(seed, "augmentation", "flip")
-        self._cutout = generator(seed, "augmentation", "cutout")
-        self._partners = generator(seed, "augmentation", "mixup_partners")
+        # Their names are those of a checkpoint.
+        self._generators = {
+            "order": generator(seed, "data_order"),
+            "resized_crop": generator(seed, "augmentation", "random_resized_crop"),
+            "crop": generator(seed, "augmentation", "crop"),
+            "flip": generator(seed, "augmentation", "flip"),
+            "cutout": generator(seed, "augmentation", "cutout"),
+            "partners": generator(seed, "augmentation", "mixup_partners"),
+        }
         self._weight = np.random.default_rng(derive_seed(seed, "augmentation", "mixup_weight"))
         # Where in an epoch it is: the streams at its start, and how many of its batches are taken, or left out.
         self._begun: dict[str, Tensor] | None = None
         self._taken = self._left_out = 0
 
     def __len__(self) -> int:
-        """Return the batches per epoch."""
         return len(self._sizes())
 
     def _sizes(self) -> list[int]:
-        """Return the batches' sizes; a single sample that is left over, of which no variance is, joins the last one."""
+        """Return the batch sizes. A single leftover sample joins the batch before it, because BatchNorm needs two."""
         full, rest = divmod(len(self.split), self.batch_size)
         sizes = [self.batch_size] * full + [rest] * (rest > 0)
         return [*sizes[:-2], sizes[-2] + 1] if rest == 1 and full else sizes
@@ -92,10 +83,11 @@ class TrainingBatches:
         options, sizes = self.augmentation, self._sizes()
         skipped, self._left_out = self._left_out, 0
         self._begun, self._taken = self._streams(), skipped
-        order = torch.split(torch.randperm(len(self.split), generator=self._order).to(self.split.index_device), sizes)
+        permutation = torch.randperm(len(self.split), generator=self._generators["order"])
+        order = torch.split(permutation.to(self.split.index_device), sizes)
         drawn = self._drawn(sizes)
         if options.mixup:
-            permutations = [torch.randperm(len(part), generator=self._partners) for part in order]
+            permutations = [torch.randperm(len(part), generator=self._generators["partners"]) for part in order]
             pairs = torch.split(torch.cat(permutations).to(self.split.device), sizes)
         taken = self.split.batches(order[skipped:], uncropped=options.random_resized_crop is not None)
         for i, (samples, targets) in enumerate(taken, start=skipped):
@@ -120,49 +112,37 @@ class TrainingBatches:
         return {"streams": streams, "mixup_weight": weight, "taken": self._taken if within else 0}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to where another iterator of the same split, batch size and augmentation was; see `state`.
-
-        Raises:
-            Exception: it is no such state.
-        """
-        for name, stream in self._generators().items():
+        """Go to where another iterator of the same split, batch size and augmentation was; see `state`."""
+        for name, stream in self._generators.items():
             stream.set_state(state["streams"][name])
         self._weight.bit_generator.state = json.loads(state["mixup_weight"])
         self._begun, self._taken, self._left_out = None, 0, int(state["taken"])
 
-    def _generators(self) -> dict[str, torch.Generator]:
-        return {
-            "order": self._order,
-            "resized_crop": self._resized_crop,
-            "crop": self._crop,
-            "flip": self._flip,
-            "cutout": self._cutout,
-            "partners": self._partners,
-        }
-
     def _streams(self) -> dict[str, Tensor]:
-        return {name: stream.get_state() for name, stream in self._generators().items()}
+        return {name: stream.get_state() for name, stream in self._generators.items()}
 
     def _drawn(self, sizes: list[int]) -> dict[str, Sequence[Tensor]]:
-        """Return what an epoch's images are augmented by, name → of each batch."""
-        n, options, device = len(self.split), self.augmentation, self.split.device
+        """Return what an epoch's images are augmented by: name → a tensor for each batch."""
+        n, options, device, streams = len(self.split), self.augmentation, self.split.device, self._generators
         drawn: dict[str, Tensor] = {}
         if options.random_resized_crop:
             height, width = self.split.uncropped_shape[-2:]
             # These stay on the CPU: see `random_resized_crop`.
-            drawn["boxes"] = augment.draw_boxes(n, (height, width), options.random_resized_crop, self._resized_crop)
+            drawn["boxes"] = augment.draw_boxes(
+                n, (height, width), options.random_resized_crop, streams["resized_crop"]
+            )
         if options.crop:
-            drawn["windows"] = torch.randint(2 * options.crop + 1, (n, 2), generator=self._crop).to(device)
+            drawn["windows"] = torch.randint(2 * options.crop + 1, (n, 2), generator=streams["crop"]).to(device)
         if options.flip:
-            drawn["mirrored"] = (torch.rand(n, generator=self._flip) < 0.5).to(device)
+            drawn["mirrored"] = (torch.rand(n, generator=streams["flip"]) < 0.5).to(device)
         if options.cutout:
             sides = self.split.sample_shape[-2:]
-            centres = [torch.randint(side, (n,), generator=self._cutout) for side in sides]
+            centres = [torch.randint(side, (n,), generator=streams["cutout"]) for side in sides]
             drawn["squares"] = torch.stack(centres, 1).to(device)
         return {name: torch.split(values, sizes) for name, values in drawn.items()}
 
     def _augmented(self, inputs: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
-        """Return one batch after all but mixup, by what was drawn for it."""
+        """Return one batch after all but mixup."""
         options = self.augmentation
         if options.random_resized_crop:
             height, width = self.split.sample_shape[-2:]
@@ -180,12 +160,8 @@ def endless_batches(split: Samples, batch_size: int, order: torch.Generator) -> 
     """Return batches of real samples without end, each of exactly `batch_size`, not augmented.
 
     The samples come in one random permutation after another, so that none is seen twice before all were seen once.
-
-    Args:
-        split: where the samples come from.
-        batch_size: samples per batch; may be more than the split has.
-        order: a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``, for these batches alone: where
-            samples are read ahead it is ahead of the batches.
+    `order` is a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``, for these batches alone: if
+    samples are read ahead, it is ahead of the batches.
     """
     return split.batches(_endless_order(split, batch_size, order))
 

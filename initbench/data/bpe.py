@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from initbench.data import cache
-from initbench.data.blocks import BYTES
+from initbench.data.text import BYTES
 from initbench.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from tokenizers import Tokenizer
-    from torch import Tensor
 
 _KIND = "tokenizers"
 # Raise it when the tokenizer of the same text changes.
@@ -29,11 +28,6 @@ _PIECE = 2**16
 
 
 def check_vocabulary(vocabulary: int | None) -> int:
-    """Return the size of a vocabulary.
-
-    Raises:
-        ArgumentError: none is given, or it is not larger than that of bytes.
-    """
     if vocabulary is None:
         raise ArgumentError(f"is required for tokenizer bpe: a number of tokens from {BYTES + 1}", "vocabulary")
     if vocabulary <= BYTES:
@@ -44,18 +38,10 @@ def check_vocabulary(vocabulary: int | None) -> int:
 
 
 def trained_tokenizer(text: bytes, vocabulary: int, root: Path) -> Tokenizer:
-    """Return the tokenizer of a training text, from a cache where it is there and whole.
+    """Return the tokenizer of a training text, UTF-8, from a cache below `root` where it is there and whole.
 
     Tokens are the 256 bytes and the most frequent pairs of tokens, merged one after the other. No pair reaches over a
     line's end, nor over the byte 0, which stands between files; within lines text is parted into words as for GPT-2.
-
-    Args:
-        text: UTF-8.
-        vocabulary: how many tokens.
-        root: the folder of the cache: below it in ``tokenizers/``, by the hash of the other two arguments.
-
-    Raises:
-        ArgumentError: the text does not have so many pairs.
     """
     from tokenizers import Tokenizer
 
@@ -68,10 +54,10 @@ def trained_tokenizer(text: bytes, vocabulary: int, root: Path) -> Tokenizer:
                 known = _train(text, vocabulary).to_str()
                 cache.write(_KIND, key, known, root)
     tokenizer = Tokenizer.from_str(known)
-    found = tokenizer.get_vocab_size()
-    if found < vocabulary:
+    size = tokenizer.get_vocab_size()
+    if size < vocabulary:
         raise ArgumentError(
-            f"must be at most {found}, as the training text has no more pairs, got {vocabulary}", "vocabulary"
+            f"must be at most {size}, as the training text has no more pairs, got {vocabulary}", "vocabulary"
         )
     return tokenizer
 

@@ -1,7 +1,8 @@
 """What was found out about files and costs time to find out again: short texts in the user's cache folder, or another.
 
-Nothing depends on it. An entry that is lost, damaged or cannot be written is made anew; several processes may read and
-write the same one.
+`kind` is the folder of an entry and `key` its file's name, a hash of all that the text depends on; `root` stands in for
+the user's cache folder. Nothing depends on an entry: one that is lost, damaged or cannot be written is made anew.
+Several processes may read and write the same one.
 """
 
 from __future__ import annotations
@@ -9,14 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from filelock import FileLock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # What this process has made, for where the folder cannot be written.
 _made: dict[tuple[str, str], str] = {}
@@ -32,13 +30,7 @@ def cache_root() -> Path:
 
 
 def read(kind: str, key: str, root: Path | None = None) -> str | None:
-    """Return what is kept under a key; None where nothing is, or what is there is damaged.
-
-    Args:
-        kind: the folder of the entry.
-        key: its file's name; a hash of all that the text depends on.
-        root: in the place of the user's cache folder.
-    """
+    """Return what is kept under a key, or None if nothing is, or it is damaged."""
     if (kind, key) in _made:
         return _made[kind, key]
     with suppress(OSError, ValueError):
@@ -49,14 +41,7 @@ def read(kind: str, key: str, root: Path | None = None) -> str | None:
 
 
 def write(kind: str, key: str, text: str, root: Path | None = None) -> None:
-    """Keep a text under a key; other processes see all of it or nothing.
-
-    Args:
-        kind: the folder of the entry.
-        key: its file's name; a hash of all that the text depends on.
-        text: what to keep.
-        root: in the place of the user's cache folder.
-    """
+    """Keep a text under a key; other processes see all of it or nothing."""
     _made[kind, key] = text
     path = _path(kind, key, root)
     with suppress(OSError):
@@ -72,13 +57,7 @@ def write(kind: str, key: str, text: str, root: Path | None = None) -> None:
 
 @contextmanager
 def alone(kind: str, key: str, root: Path | None = None) -> Iterator[None]:
-    """Wait while another process makes the same entry; where the folder cannot be locked, do not wait.
-
-    Args:
-        kind: the folder of the entry.
-        key: its file's name.
-        root: in the place of the user's cache folder.
-    """
+    """Wait while another process makes the same entry; where the folder cannot be locked, do not wait."""
     lock = FileLock(_path(kind, f"{key}.lock", root))
     with suppress(OSError, NotImplementedError):
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from initbench.data.dataset import Splits
-from initbench.data.description import images
-from initbench.data.download import download
 from initbench.data.load import data_root
-from initbench.data.prepare import check_sizes, prepare_published
-from initbench.data.published import read_published
+from initbench.data.prepare import check_sizes, images, prepare_published
+from initbench.data.published import download, read_published
 from initbench.errors import DataError
 from initbench.registry import register_dataset
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 _PAPER = "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images"
 # The checksums that are published for the archives, cifar-10-python.tar.gz and cifar-100-python.tar.gz.

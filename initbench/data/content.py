@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from initbench.data import cache
 from initbench.errors import DataError
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable
 
 # What is kept is known again by sizes and times. Times are coarse (4 ms on Linux, 2 s on FAT), and a file may change
 # twice within one: what was changed so shortly before it was read is not kept. Nanoseconds.
@@ -73,16 +70,7 @@ def content_hash(root: str | Path, files: Iterable[str | Path] | Mapping[str, st
 
 
 def readable_content(root: str | Path, files: Iterable[str | Path], instructions: str) -> Content:
-    """Return the hash of those files that can be read, as `content_hash` of them alone, and which cannot.
-
-    Args:
-        root: the folder of the dataset.
-        files: paths below the root.
-        instructions: what to put where, for the error.
-
-    Raises:
-        DataError: a file is missing or changes while it is read, or there is none.
-    """
+    """Return the hash of those files that can be read, as `content_hash` of them alone, and which cannot."""
     return _content(root, _named(Path(root).absolute(), files), instructions)
 
 
@@ -109,21 +97,21 @@ def _content(root: str | Path, paths: Mapping[str, Path], instructions: str) -> 
                 digests[name] = _sha256(path)
             except OSError as error:
                 unreadable[name] = error.strerror or str(error)
-        found = Content(combined(digests), unreadable)
+        content = Content(combined(digests), unreadable)
         if _states(paths, instructions) != states:
             raise DataError(f"{root}: files changed while they were read: try again when they are complete")
         if all(start - max(modified, changed) > SETTLED for _, modified, changed in states.values()):
-            cache.write(_KIND, key, "\n".join([found.hash, *([json.dumps(unreadable)] if unreadable else [])]))
-    return found
+            cache.write(_KIND, key, "\n".join([content.hash, *([json.dumps(unreadable)] if unreadable else [])]))
+    return content
 
 
 def _known(key: str, paths: Mapping[str, Path]) -> Content | None:
     """Return what is kept; nothing where a file that could not be read then can be now, whatever made it so."""
     if (text := cache.read(_KIND, key)) is None:
         return None
-    found, _, rest = text.partition("\n")
+    digest, _, rest = text.partition("\n")
     unreadable: dict[str, str] = json.loads(rest) if rest else {}
-    return None if any(_opens(paths[name]) for name in unreadable) else Content(found, unreadable)
+    return None if any(_opens(paths[name]) for name in unreadable) else Content(digest, unreadable)
 
 
 def _opens(path: Path) -> bool:
@@ -136,14 +124,7 @@ def _opens(path: Path) -> bool:
 
 
 def combined(digests: Mapping[str, str]) -> str:
-    """Return the hash of files whose own SHA-256 are known.
-
-    Args:
-        digests: name, with ``/`` between its parts → SHA-256 in hexadecimal.
-
-    Returns:
-        ``sha256:`` and 64 hexadecimal digits.
-    """
+    """Return ``sha256:`` and the hash of files whose own SHA-256 are known, by name, with ``/`` between its parts."""
     # As `sha256sum` does, so that no name can be taken for the end of a line and the beginning of another.
     lines = []
     for name in digests:
@@ -155,7 +136,6 @@ def combined(digests: Mapping[str, str]) -> str:
 
 
 def _named(root: Path, files: Iterable[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
-    """Return name → absolute path."""
     if isinstance(files, Mapping):
         return {name: root / path for name, path in files.items()}
     paths = [root / file for file in files]
@@ -164,7 +144,7 @@ def _named(root: Path, files: Iterable[str | Path] | Mapping[str, str | Path]) -
 
 def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int, int, int]]:
     """Return each file's size in bytes, and when its content and it itself last changed, in ns."""
-    found, missing = {}, []
+    states, missing = {}, []
     for name, path in paths.items():
         try:
             state = path.stat()
@@ -172,17 +152,17 @@ def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int
             missing.append(path)
             continue
         except PermissionError:
-            found[name] = _UNKNOWN
+            states[name] = _UNKNOWN
             continue
         except (OSError, ValueError) as error:  # a path with a null character is a ValueError
             raise _unreadable({str(path): getattr(error, "strerror", None) or str(error)}) from error
         if not stat.S_ISREG(state.st_mode):
             raise DataError(f"{path} is not a file: {instructions}")
-        found[name] = _state(state)
+        states[name] = _state(state)
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise DataError(f"{missing[0]}{more} missing: {instructions}")
-    return found
+    return states
 
 
 def _state(state: os.stat_result) -> tuple[int, int, int]:

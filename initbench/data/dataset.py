@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from initbench.inputs import Inputs
 
+if TYPE_CHECKING:
     import torch
     from torch import Tensor
-
-    from initbench.inputs import Inputs
 
 
 class Samples(ABC):
@@ -143,24 +142,19 @@ class Dataset:
 
     @property
     def facts(self) -> Mapping[str, int]:
-        """What else was found in the files: name → how many."""
         return self.splits.facts
 
     @property
     def train(self) -> Samples:
-        """What the model is trained on."""
         return self.splits.train
 
     @property
     def validation(self) -> Samples:
-        """What hyperparameters are chosen by; may be empty."""
         return self.splits.validation
 
     @property
     def test(self) -> Samples:
-        """What is reported."""
         return self.splits.test
 
     def to(self, device: torch.device | str) -> Dataset:
-        """Return the dataset on a device."""
         return replace(self, splits=self.splits.to(device))

@@ -7,8 +7,7 @@ from importlib import resources
 import torch
 
 from initbench.data.dataset import Splits
-from initbench.data.description import images
-from initbench.data.prepare import check_sizes, prepare, stratified_order, take_first
+from initbench.data.prepare import check_sizes, images, prepare, stratified_order, take_first
 from initbench.data.published import read_published
 from initbench.registry import register_dataset
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from initbench.data.content import combined
 from initbench.data.dataset import Splits
-from initbench.data.description import images
-from initbench.data.download import download
 from initbench.data.load import data_root
-from initbench.data.prepare import check_sizes, prepare_published
-from initbench.data.published import read_published
+from initbench.data.prepare import check_sizes, images, prepare_published
+from initbench.data.published import download, read_published
 from initbench.registry import register_dataset
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # Where the Debian package dataset-fashion-mnist installs the files.
 SYSTEM_FOLDER = Path("/usr/share/datasets/fashion-mnist")
@@ -94,11 +89,11 @@ def _array(content: bytes) -> Tensor:
 
 def _find(folder: Path) -> list[Path] | None:
     """Return the paths of the four files, plain or gzipped, in the first folder that has them all."""
-    for place in (folder, SYSTEM_FOLDER):
-        paths = [place / f"{name}{suffix}" for name in FILES for suffix in ("", ".gz")]
-        found = {path.name.removesuffix(".gz"): path for path in reversed(paths) if path.is_file()}
-        if len(found) == len(FILES):
-            return [found[name] for name in FILES]
+    for directory in (folder, SYSTEM_FOLDER):
+        paths = [directory / f"{name}{suffix}" for name in FILES for suffix in ("", ".gz")]
+        by_name = {path.name.removesuffix(".gz"): path for path in reversed(paths) if path.is_file()}
+        if len(by_name) == len(FILES):
+            return [by_name[name] for name in FILES]
     return None
 
 

@@ -1,35 +1,166 @@
-"""Images of one's own: an ImageFolder tree, such as ImageNet's, held in memory or decoded while it is trained on."""
+"""Images of one's own: an ImageFolder tree, such as ImageNet's, held in memory or decoded while it is trained on.
+
+The files are ``ROOT/train/CLASS/*`` and ``ROOT/test/CLASS/*``, as torchvision reads them.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
+from torch import Tensor
 
 from initbench.data.content import Content, listed, readable_content
 from initbench.data.dataset import Splits
-from initbench.data.image_tree import find_images, instructions, not_a_folder
 from initbench.data.load import data_root
 from initbench.data.prepare import check_sizes, hold_out_validation, take_first
 from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
-
-    from initbench.data.image_tree import ImageTree
+# torchvision.datasets.folder.IMG_EXTENSIONS, which is no public name.
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+TRAIN, TEST, VAL = "train", "test", "val"
 
 _NAME = "image_folder"
 # Of ImageNet's training images, as torchvision's pretrained models are trained with.
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _LARGEST_VALIDATION = 5000
 _Channels = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class ImageTree:
+    """The images of a tree.
+
+    Attributes:
+        root: its folder.
+        classes: names of the folders of classes, sorted: a class is its index here.
+        train: path below the root of each image for training and validation, sorted by class, folder and name.
+        test: the same of the test images.
+        train_targets: class of each image for training and validation.
+        test_targets: class of each test image.
+        others: how many files in the folders of classes are no images by their extension.
+    """
+
+    root: Path
+    classes: tuple[str, ...]
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    train_targets: tuple[int, ...]
+    test_targets: tuple[int, ...]
+    others: int
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return self.train + self.test
+
+
+def instructions(root: Path) -> str:
+    return f"put images into {root}/{TRAIN}/CLASS/ and {root}/{TEST}/CLASS/ (or {VAL}), a folder for each class"
+
+
+def not_a_folder(root: Path) -> DataError:
+    return DataError(f"{root} is not a folder: {instructions(root)}")
+
+
+def find_images(root: Path) -> ImageTree:
+    """Return the images of a tree; ``val`` holds the test images where there is no ``test``."""
+    if not _is_folder(root):
+        raise not_a_folder(root)
+    test = TEST if _is_folder(root / TEST) or not _is_folder(root / VAL) else VAL
+    splits = {name: _classes(root, name) for name in (TRAIN, test)}
+    _check_same(root, splits[TRAIN], splits[test], TRAIN, test)
+    _check_same(root, splits[test], splits[TRAIN], test, TRAIN)
+    classes = tuple(splits[TRAIN])
+    paths: dict[str, list[str]] = {TRAIN: [], test: []}
+    targets: dict[str, list[int]] = {TRAIN: [], test: []}
+    others, empty = 0, []
+    for name in (TRAIN, test):
+        for index, label in enumerate(classes):
+            images, rest = _images(root, f"{name}/{label}")
+            paths[name] += images
+            targets[name] += [index] * len(images)
+            others += rest
+            empty += [f"{name}/{label}"] * (not images)
+    if empty:
+        raise DataError(f"{root}: no images in {listed(empty)}: {instructions(root)}")
+    return ImageTree(
+        root, classes, tuple(paths[TRAIN]), tuple(paths[test]), tuple(targets[TRAIN]), tuple(targets[test]), others
+    )
+
+
+def _classes(root: Path, split: str) -> list[str]:
+    """Return the names of the folders of a split, sorted."""
+    if not _is_folder(root / split):
+        raise DataError(f"{root / split} is not a folder: {instructions(root)}")
+    names = sorted(entry.name for entry in _entries(root / split)[0])
+    if not names:
+        raise DataError(f"{root / split} has no folder of a class: {instructions(root)}{_unlabelled(root, split)}")
+    return names
+
+
+def _check_same(root: Path, names: list[str], others: list[str], split: str, other: str) -> None:
+    known = set(others)
+    if missing := [name for name in names if name not in known]:
+        classes = "class" if len(missing) == 1 else f"{len(missing)} classes"
+        raise DataError(
+            f"{root / other} lacks the {classes} {listed(missing)}, which {root / split} has{_unlabelled(root, other)}"
+        )
+
+
+def _unlabelled(root: Path, split: str) -> str:
+    """Return a hint where the tree is as ImageNet's, whose test images have no classes."""
+    if split != TEST or not _is_folder(root / VAL):
+        return ""
+    return f"; where {VAL} is to be the test split, move {root / TEST} away"
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _images(root: Path, folder: str) -> tuple[list[str], int]:
+    """Return the images in a class's folder and below, in torchvision's order, and how many other files there are."""
+    by_folder: list[tuple[str, list[str]]] = []
+    others = 0
+    real = Path(root / folder).resolve()
+    waiting = [(folder, (*reversed(real.parents), real))]
+    while waiting:
+        inner, above = waiting.pop()
+        folders, files = _entries(root / inner)
+        for entry in folders:
+            real = Path(entry.path).resolve() if entry.is_symlink() else above[-1] / entry.name
+            if real in above:
+                raise DataError(f"{entry.path} is a link to {real}, a folder above it: remove it")
+            waiting.append((f"{inner}/{entry.name}", (*above, real)))
+        images = sorted(name for name in files if name.lower().endswith(EXTENSIONS))
+        others += len(files) - len(images)
+        by_folder.append((inner, images))
+    return [f"{inner}/{name}" for inner, names in sorted(by_folder) for name in names], others
+
+
+def _entries(folder: Path) -> tuple[list[os.DirEntry[str]], list[str]]:
+    """Return the folders in a folder, and the names of what else is there."""
+    folders, files, path = [], [], str(folder)
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = entry.path
+                if entry.is_dir():
+                    folders.append(entry)
+                else:
+                    files.append(entry.name)
+    except OSError as error:  # such as a link that leads to itself
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    return folders, files
 
 
 def _describe(
@@ -119,7 +250,7 @@ def image_folder(
         DataError: a folder is missing or empty, the splits have other classes, or images cannot be read.
     """
     from initbench.data.image_decoding import Framing
-    from initbench.data.image_splits import Names, read_splits
+    from initbench.data.image_samples import Names, read_splits
 
     tree, content = _found(data_root() / root, classes, skip_unreadable=skip_unreadable)
     train, test = _readable(tree, content, workers, skip_unreadable=skip_unreadable)
@@ -148,12 +279,6 @@ def image_folder(
 
 
 def _found(root: Path, classes: int | None, *, skip_unreadable: bool) -> tuple[ImageTree, Content]:
-    """Return the images and what is known of their files.
-
-    Raises:
-        ArgumentError: there are not so many classes.
-        DataError: the tree is not as it should be, or files cannot be read and are not to be skipped.
-    """
     tree = find_images(root)
     if classes is not None and classes != len(tree.classes):
         raise ArgumentError(f"must be {len(tree.classes)}, the folders in {root / 'train'}; got {classes}", "classes")
@@ -173,22 +298,18 @@ def _refusal(root: Path, broken: Mapping[str, str]) -> DataError:
 
 
 def _readable(tree: ImageTree, content: Content, workers: int, *, skip_unreadable: bool) -> tuple[Tensor, Tensor]:
-    """Return the indices of the training and of the test images that can be decoded.
-
-    Raises:
-        DataError: some cannot, and are not to be skipped; or a class has none that can.
-    """
+    """Return the indices of the training and of the test images that can be decoded."""
     from initbench.data.image_survey import unreadable
 
-    broken = unreadable(tree, content, workers)
+    broken = unreadable(tree.root, tree.files, content, workers)
     if broken and not skip_unreadable:
         raise _refusal(tree.root, broken)
-    found = []
+    readable = []
     for names, targets in ((tree.train, tree.train_targets), (tree.test, tree.test_targets)):
         kept = [i for i, name in enumerate(names) if name not in broken]
         with_images = {targets[i] for i in kept}
         if empty := [label for i, label in enumerate(tree.classes) if i not in with_images]:
             folders = [f"{names[0].partition('/')[0]}/{label}" for label in empty]
             raise DataError(f"{_NAME}: no image can be read in {listed(folders)} of {tree.root}")
-        found.append(torch.tensor(kept))
-    return found[0], found[1]
+        readable.append(torch.tensor(kept))
+    return readable[0], readable[1]

@@ -1,4 +1,4 @@
-"""The images of one split: decoded once and held as bytes, or decoded anew whenever they are asked for.
+"""The images of a dataset's splits: decoded once and held as bytes, or decoded anew whenever they are asked for.
 
 Both give the same numbers: what `take` returns is computed from the same bytes by the same operations on the device.
 """
@@ -7,30 +7,39 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
-from initbench.data.dataset import Samples
-from initbench.data.image_decoding import Decoder, Failure, File, Framing, State, in_order, unreadable_now
-from initbench.data.mapped import mapped_tensor
+from initbench.data.dataset import Samples, Splits
+from initbench.data.image_decoding import (
+    Decoder,
+    Failure,
+    File,
+    Framing,
+    State,
+    batches_of,
+    in_order,
+    mapped_tensor,
+    state_of,
+    unreadable_now,
+)
+from initbench.data.image_survey import Moments, moments_of, moments_of_files
+from initbench.errors import DataError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+# Decoded images of at most so many bytes, of all splits together, are held in memory where nobody says otherwise.
+MEMORY = 2**31
+
+Channels = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Standardization:
-    """What is subtracted from each channel, and what it is divided by; of pixels between 0 and 1.
-
-    Attributes:
-        mean: of each channel, float32 (3, 1, 1).
-        std: likewise.
-    """
+    """What is subtracted from each channel, and what it is divided by, of pixels between 0 and 1: float32 (3, 1, 1)."""
 
     mean: Tensor
     std: Tensor
@@ -49,19 +58,12 @@ class Standardization:
         return scaled.sub_(self.mean).div_(self.std)
 
     def to(self, device: torch.device | str) -> Standardization:
-        """Return the numbers on a device."""
         return Standardization(self.mean.to(device), self.std.to(device))
 
 
 @dataclass(frozen=True)
 class _Images(Samples):
-    """Images of one split.
-
-    Attributes:
-        targets: class indices, int64 (N,), on the device.
-        framing: how images get one size.
-        standardization: of the training split, on the device.
-    """
+    """Images of one split, with their class indices, int64 (N,), and the standardization, both on the device."""
 
     targets: Tensor
     framing: Framing
@@ -69,7 +71,6 @@ class _Images(Samples):
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
-        """The shape of one image."""
         return 3, self.framing.side(), self.framing.side()
 
     @property
@@ -91,15 +92,12 @@ class ImagesInMemory(_Images):
 
     @property
     def uncropped_shape(self) -> tuple[int, ...]:
-        """The shape of one image before it is cropped to its middle."""
         return tuple(self.images.shape[1:])
 
     def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """Return the inputs and targets of some samples, given by their indices (int64, on the device)."""
         return self._take(samples, uncropped=False)
 
     def batches(self, order: Iterable[Tensor | slice], *, uncropped: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield what `take` returns for one part of an order after the other."""
         return (self._take(samples, uncropped=uncropped) for samples in order)
 
     def _take(self, samples: Tensor | slice, *, uncropped: bool) -> tuple[Tensor, Tensor]:
@@ -109,7 +107,6 @@ class ImagesInMemory(_Images):
         return self.standardization(images), self.targets[samples]
 
     def to(self, device: torch.device | str) -> ImagesInMemory:
-        """Return the images on a device."""
         return replace(
             self,
             targets=self.targets.to(device),
@@ -138,31 +135,16 @@ class StreamedImages(_Images):
 
     @property
     def index_device(self) -> torch.device:
-        """Where the indices of samples are to be: where their names are."""
-        return torch.device("cpu")
+        return torch.device("cpu")  # where the names are
 
     @property
     def uncropped_shape(self) -> tuple[int, ...]:
-        """The shape of one image before it is cropped to its middle."""
         return 3, self.framing.resize, self.framing.resize
 
     def take(self, samples: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """Return the inputs and targets of some samples, decoded by this process.
-
-        Args:
-            samples: their indices, int64, on the CPU.
-
-        Raises:
-            DataError: a file cannot be read, or has changed.
-        """
         return next(self._stream([samples], 0, uncropped=False))
 
     def batches(self, order: Iterable[Tensor | slice], *, uncropped: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield what `take` returns for one part of an order after the other; workers decode the next ones meanwhile.
-
-        Raises:
-            DataError: a file cannot be read, or has changed.
-        """
         return self._stream(order, self.workers, uncropped=uncropped)
 
     def _stream(
@@ -194,5 +176,81 @@ class StreamedImages(_Images):
         return indices
 
     def to(self, device: torch.device | str) -> StreamedImages:
-        """Return the images with where they are sent to."""
         return replace(self, targets=self.targets.to(device), standardization=self.standardization.to(device))
+
+
+@dataclass(frozen=True)
+class Names:
+    """The images of one split: their paths below the root, and class indices, int64 (N,)."""
+
+    names: list[str]
+    targets: Tensor
+
+    @classmethod
+    def of(cls, names: Sequence[str], samples: Tensor, targets: Tensor) -> Names:
+        return cls([names[i] for i in samples.tolist()], targets)
+
+
+def read_splits(
+    root: Path,
+    content: str,
+    train: Names,
+    validation: Names,
+    test: Names,
+    *,
+    framing: Framing,
+    standardize: tuple[Channels, Channels] | None,
+    in_memory: bool | None,
+    workers: int,
+) -> Splits:
+    """Return the three splits; `content` is the hash of the whole dataset.
+
+    Args:
+        standardize: mean and deviation of each channel, of pixels between 0 and 1; None for those of the training
+            images, cropped to their middle.
+        in_memory: hold the images in memory; None to do so where they take at most `MEMORY` bytes.
+    """
+    splits = (train, validation, test)
+    if in_memory is None:
+        pixels = sum(len(split.names) * framing.side(uncropped=split is train) ** 2 for split in splits)
+        in_memory = 3 * pixels <= MEMORY
+    made: list[Samples]
+    if in_memory:
+        # Windows of a random resized crop may lie anywhere in a training image.
+        images = [_decoded(root, split, framing, workers, uncropped=split is train) for split in splits]
+        standardization = _standardization(standardize or moments_of(framing.crop(images[0])))
+        made = [
+            ImagesInMemory(split.targets, framing, standardization, decoded)
+            for split, decoded in zip(splits, images, strict=True)
+        ]
+    else:
+        moments = standardize or moments_of_files(root, train.names, framing, content, workers)
+        standardization = _standardization(moments)
+        states = [[state_of((root / name).stat()) for name in split.names] for split in splits]
+        made = [
+            StreamedImages(s.targets, framing, standardization, root, s.names, its_states, s.targets, workers)
+            for s, its_states in zip(splits, states, strict=True)
+        ]
+    return Splits(*made)
+
+
+def _decoded(root: Path, split: Names, framing: Framing, workers: int, *, uncropped: bool) -> Tensor:
+    """Return all images of a split, uint8 (N, 3, side, side)."""
+    side = framing.side(uncropped=uncropped)
+    images = torch.empty(len(split.names), 3, side, side, dtype=torch.uint8)
+    done = 0
+    for decoded in in_order(Decoder(root, framing, uncropped=uncropped), batches_of(split.names), workers):
+        if isinstance(decoded, Failure):
+            raise unreadable_now(root, decoded)
+        assert isinstance(decoded, Tensor)
+        images[done : done + len(decoded)] = decoded
+        done += len(decoded)
+    return images
+
+
+def _standardization(of: tuple[Channels, Channels] | Moments) -> Standardization:
+    mean, std = (of.mean(), of.std()) if isinstance(of, Moments) else of
+    if not all(std):
+        raise DataError("a channel of the training images is constant: say what to standardize by, as mean and std")
+    shaped = (torch.tensor(values, dtype=torch.float32)[:, None, None] for values in (mean, std))
+    return Standardization(*shaped)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import PIL
 import torch
@@ -17,14 +19,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from initbench.data import cache
+from initbench.data.content import Content
 from initbench.data.image_decoding import Decoder, Failure, File, Framing, batches_of, in_order, unreadable_now
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from initbench.data.content import Content
-    from initbench.data.image_tree import ImageTree
 
 _KIND = "images"
 # Raise it when what is kept would be another.
@@ -33,30 +29,25 @@ _FORMAT = 1
 _TOGETHER = 256
 
 
-def unreadable(tree: ImageTree, content: Content, workers: int) -> dict[str, str]:
-    """Return the images of a tree that cannot be read or decoded: path below the root → why, in few words.
+def unreadable(root: Path, files: Iterable[str], content: Content, workers: int) -> dict[str, str]:
+    """Return the images that cannot be read or decoded: path below the root → why, in few words.
 
-    Args:
-        tree: all its images that can be read are decoded, whole.
-        content: their hash, and which files cannot be read.
-        workers: processes that decode.
+    Those of `files` that can be read are decoded, whole.
     """
     key = _key(content.hash)
     if (known := cache.read(_KIND, key)) is not None:
         kept: dict[str, str] = json.loads(known)
         return content.unreadable | kept
-    found: dict[str, str] = {}
-    files = batches_of(name for name in tree.files if name not in content.unreadable)
-    for failures in in_order(_Failures(Decoder(tree.root, Framing(1, 1))), files, workers):
+    reasons: dict[str, str] = {}
+    batches = batches_of(name for name in files if name not in content.unreadable)
+    for failures in in_order(_Failures(Decoder(root, Framing(1, 1))), batches, workers):
         assert isinstance(failures, list)
-        found |= {failure.name: failure.reason for failure in failures}
-    cache.write(_KIND, key, json.dumps(found))
-    return content.unreadable | found
+        reasons |= {failure.name: failure.reason for failure in failures}
+    cache.write(_KIND, key, json.dumps(reasons))
+    return content.unreadable | reasons
 
 
 class _Failures(Dataset[object]):
-    """Returns the failures in a batch of files."""
-
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
 
@@ -79,7 +70,6 @@ class Moments(NamedTuple):
     squares: tuple[int, ...]
 
     def plus(self, other: Moments) -> Moments:
-        """Return the moments of both."""
         sums, squares = (
             tuple(a + b for a, b in zip(*pair, strict=True))
             for pair in ((self.sums, other.sums), (self.squares, other.squares))
@@ -110,29 +100,18 @@ def moments_of(images: Tensor) -> Moments:
 
 
 def moments_of_files(root: Path, names: Sequence[str], framing: Framing, content: str, workers: int) -> Moments:
-    """Return the moments of images that are not held in memory.
-
-    Args:
-        root: the folder of the dataset.
-        names: the images' paths below it.
-        framing: how they get one size.
-        content: hash of the whole dataset.
-        workers: processes that decode.
-
-    Raises:
-        DataError: an image cannot be read.
-    """
+    """Return the moments of images that are not held in memory; `content` is the hash of the whole dataset."""
     chosen = hashlib.sha256(json.dumps(names).encode()).hexdigest()
     key = _key(content, framing.resize, framing.image_size, chosen)
     if (known := cache.read(_KIND, key)) is not None:
         pixels, sums, squares = json.loads(known)
         return Moments(pixels, tuple(sums), tuple(squares))
     total = NOTHING
-    for found in in_order(_Moments(Decoder(root, framing)), batches_of(names), workers):
-        if isinstance(found, Failure):
-            raise unreadable_now(root, found)
-        assert isinstance(found, Moments)
-        total = total.plus(found)
+    for moments in in_order(_Moments(Decoder(root, framing)), batches_of(names), workers):
+        if isinstance(moments, Failure):
+            raise unreadable_now(root, moments)
+        assert isinstance(moments, Moments)
+        total = total.plus(moments)
     cache.write(_KIND, key, json.dumps(total))
     return total
 

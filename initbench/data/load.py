@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,10 @@ from typing import TYPE_CHECKING, Any
 from initbench.data.dataset import Dataset, Splits
 from initbench.errors import ArgumentError, DataError
 from initbench.plugins import first_line
-from initbench.registry import DATASETS
+from initbench.registry import DATASETS, Component, DatasetTraits, Description
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import torch
-
-    from initbench.registry import Component, DatasetTraits, Description
 
 
 def data_root() -> Path:
@@ -83,7 +80,7 @@ def _load(
     component: Component[DatasetTraits],
     arguments: str,
     device: str,
-    root: Path,
+    root: Path,  # part of the key: the same arguments are other files there
     content: str | None,
 ) -> Dataset:
     resolved = component.resolve(json.loads(arguments))
@@ -94,13 +91,13 @@ def _load(
     _check_content(component.name, _describe(component, resolved).content, content)
     if not isinstance(splits, Splits):
         raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.Splits")
-    found = splits.train.sample_shape
-    if found != description.inputs.shape:
-        raise DataError(f"{component.name}: samples are of shape {found}, described as {description.inputs.shape}")
+    shape = splits.train.sample_shape
+    if shape != description.inputs.shape:
+        raise DataError(f"{component.name}: samples are of shape {shape}, described as {description.inputs.shape}")
     task = description.task or component.traits.task
     return Dataset(component.name, task, description.inputs, description.outputs, splits.to(device))
 
 
-def _check_content(name: str, found: str | None, wanted: str | None) -> None:
-    if found != wanted:
-        raise DataError(f"{name}: the data here are others than the trials were planned with: {found}, not {wanted}")
+def _check_content(name: str, actual: str | None, wanted: str | None) -> None:
+    if actual != wanted:
+        raise DataError(f"{name}: the data here are others than the trials were planned with: {actual}, not {wanted}")

@@ -8,6 +8,9 @@ from torch.nn import functional
 
 from initbench.data.dataset import Split, Splits
 from initbench.errors import ArgumentError, DataError
+from initbench.inputs import Inputs
+from initbench.registry import Description
+from initbench.registry.traits import Describe
 
 # Subsets do not depend on a trial's seed: every trial of a dataset has the same test and validation samples.
 SPLIT_SEED = 20190710
@@ -146,8 +149,18 @@ def prepare(
 
 
 def _resize(images: Tensor, size: int | None) -> Tensor:
-    """Return a float32 copy of the images, resized."""
     copy = images.to(torch.float32, copy=True)
     if size is None:
         return copy
     return functional.interpolate(copy, size=(size, size), mode="bilinear", antialias=True, align_corners=False)
+
+
+def images(shape: tuple[int, int, int], classes: int, content: str | None = None) -> Describe:
+    """Return the `describe` of a dataset of images with the arguments that `check_sizes` knows."""
+
+    def describe(*, train_size: int | None, image_size: int | None, validation_size: int = 0) -> Description:
+        check_sizes(train_size, image_size, validation_size)
+        channels, height, width = shape
+        return Description(Inputs((channels, image_size or height, image_size or width)), classes, content)
+
+    return describe

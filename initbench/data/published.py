@@ -1,34 +1,27 @@
-"""Files that were published with a checksum, and are checked against it when they are read."""
+"""Files that were published with a checksum: downloaded where they are missing, and checked when they are read."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import io
+import socket
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from filelock import FileLock
 
 from initbench.errors import DataError
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-    from pathlib import Path
+# Seconds without a byte before a connection is given up.
+TIMEOUT = 15.0
 
 
 class ChecksumError(DataError):
-    """A file is there, but it is not the published one.
-
-    Args:
-        dataset: the registered name.
-        file: the file's path.
-        found: its checksum, ``sha256:...``.
-        published: the checksum that it should have.
-
-    Attributes:
-        dataset: as given.
-        file: as given.
-        found: as given.
-        published: as given.
-    """
+    """A file is there, but it is not the published one."""
 
     def __init__(self, dataset: str, file: str, found: str, published: str) -> None:
         super().__init__(dataset, file, found, published)
@@ -44,15 +37,8 @@ class ChecksumError(DataError):
 def read_published(dataset: str, path: Path | Traversable, published: str, *, decompress: bool = True) -> bytes:
     """Return the bytes of a file.
 
-    Args:
-        dataset: the registered name, for the error.
-        path: the file.
-        published: the checksum of the returned bytes: ``md5:`` or ``sha256:`` and hexadecimal digits.
-        decompress: whether one whose name ends in ``.gz`` is decompressed first.
-
-    Raises:
-        DataError: the file cannot be read.
-        ChecksumError: the file is another.
+    `published` is the checksum of the returned bytes: ``md5:`` or ``sha256:`` and hexadecimal digits. A file whose name
+    ends in ``.gz`` is decompressed first, unless `decompress` is false.
     """
     try:
         content = path.read_bytes()
@@ -60,7 +46,52 @@ def read_published(dataset: str, path: Path | Traversable, published: str, *, de
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{dataset}: {path} cannot be read ({error}): put the published file in its place") from error
     algorithm = published.partition(":")[0]
-    found = f"{algorithm}:{hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()}"
-    if found != published:
-        raise ChecksumError(dataset, str(path), found, published)
+    checksum = f"{algorithm}:{hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()}"
+    if checksum != published:
+        raise ChecksumError(dataset, str(path), checksum, published)
     return content
+
+
+def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable[[], None], instructions: str) -> None:
+    """Fetch a dataset's files unless they are there.
+
+    Args:
+        name: the dataset's registered name.
+        root: the data root; made where it does not exist.
+        present: says whether the files are there; asked again under the lock, as another process may have fetched them.
+        fetch: downloads them into the root.
+        instructions: what to put where by hand, for the error.
+    """
+    if present():
+        return
+    made = not root.exists()
+    lock = FileLock(root / f".{name}.lock")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except (OSError, NotImplementedError) as error:
+        raise DataError(
+            f"{name}: the data root {root} cannot be written ({_reason(error)}): "
+            f"set INITBENCH_DATA to a folder that can be, or {instructions}"
+        ) from error
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(TIMEOUT)
+    try:
+        # torchvision prints each attempt and draws a progress bar, which would run through our own display.
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            if not present():
+                fetch()
+    except (OSError, RuntimeError, EOFError) as error:
+        raise DataError(f"{name} is missing and cannot be downloaded ({_reason(error)}): {instructions}") from error
+    finally:
+        socket.setdefaulttimeout(before)
+        lock.release()
+        # A request that failed leaves nothing behind. Who waited for the lock asks `present` again all the same.
+        Path(lock.lock_file).unlink(missing_ok=True)
+        if made:
+            with suppress(OSError):  # it holds the data
+                root.rmdir()
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(":. ") or type(error).__name__

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-from initbench.data.blocks import BYTES, byte_tokens, check_blocks, pack
 from initbench.data.content import content_hash
 from initbench.data.dataset import Splits
-from initbench.data.text import join, read_text
+from initbench.data.text import BYTES, byte_tokens, check_blocks, join, pack, read_text
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
 

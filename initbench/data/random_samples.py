@@ -1,4 +1,4 @@
-"""Random samples of any task: what a smoke run trains on in the place of a suite's data."""
+"""Random samples, with nothing to learn: for probes, tests and smoke runs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,58 @@ from initbench.inputs import Inputs
 from initbench.registry import TASKS, Description, register_dataset
 
 
+def _describe_gaussian(*, image_size: int, channels: int, num_classes: int, **sizes: int) -> Description:
+    _check(sizes | {"image_size": image_size, "channels": channels, "num_classes": num_classes})
+    return Description(Inputs((channels, image_size, image_size)), num_classes)
+
+
+@register_dataset("gaussian", describe=_describe_gaussian)
+def gaussian(
+    train_size: int = 512,
+    *,
+    image_size: int = 32,
+    channels: int = 3,
+    num_classes: int = 10,
+    validation_size: int = 128,
+    test_size: int = 128,
+) -> Splits:
+    """Standard normal inputs with uniform random labels, the same for every trial.
+
+    Args:
+        train_size: training samples.
+        image_size: height and width.
+        channels: channels.
+        num_classes: number of classes.
+        validation_size: validation samples; may be 0.
+        test_size: test samples.
+
+    Raises:
+        ArgumentError: a size is impossible.
+    """
+    _check({"train_size": train_size, "validation_size": validation_size, "test_size": test_size})
+    shape = (channels, image_size, image_size)
+    generator = torch.Generator().manual_seed(SPLIT_SEED)
+    train, validation, test = (
+        Split(torch.randn(n, *shape, generator=generator), torch.randint(num_classes, (n,), generator=generator))
+        for n in (train_size, validation_size, test_size)
+    )
+    return Splits(train, validation, test)
+
+
+def _check(sizes: dict[str, int]) -> None:
+    """Raise an ArgumentError where a size is impossible."""
+    for name, value in sizes.items():
+        least = 0 if name == "validation_size" else 1
+        if value < least:
+            raise ArgumentError(f"must be at least {least}, got {value}", name)
+
+
 def _describe(*, task: str, shape: tuple[int, ...], vocabulary: int | None, outputs: int, **sizes: int) -> Description:
     try:
         TASKS.get(task)
     except UnknownNameError as error:
         raise ArgumentError(f"must be a registered name: {error}", "task") from error
-    for name, value, least in (
-        ("outputs", outputs, 1),
-        *((name, value, 0 if name == "validation_size" else 1) for name, value in sizes.items()),
-    ):
-        if value < least:
-            raise ArgumentError(f"must be at least {least}, got {value}", name)
+    _check({"outputs": outputs, **sizes})
     return Description(Inputs(shape, vocabulary), outputs, task=task)
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from initbench.data.blocks import BYTES, byte_tokens, check_blocks, pack
 from initbench.data.dataset import Splits
-from initbench.data.download import download
 from initbench.data.load import data_root
-from initbench.data.published import read_published
-from initbench.data.text import cut
+from initbench.data.published import download, read_published
+from initbench.data.text import BYTES, byte_tokens, check_blocks, cut, pack
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
 

@@ -1,29 +1,28 @@
-"""Text before it is tokens: files that are read as UTF-8, joined, and cut into splits."""
+"""Text as samples: read as UTF-8, joined, cut into splits, and packed as blocks of tokens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 
+import torch
+from torch import Tensor
+
+from initbench.data.dataset import Split, Splits
+from initbench.data.prepare import SPLIT_SEED, take_first
 from initbench.errors import ArgumentError, DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 # Between the files of a split: the byte 0, which text does not have. It is predicted and counted like any other.
 SEPARATOR = b"\0"
 
+SIZES = ("train_size", "validation_size", "test_size")
+BYTES = 256
+"""The vocabulary of text whose tokens are its bytes."""
+
 
 def read_text(dataset: str, path: Path) -> bytes:
-    """Return the bytes of a file of text, as they are.
-
-    Args:
-        dataset: the registered name, for the error.
-        path: the file.
-
-    Raises:
-        DataError: it cannot be read, or is not UTF-8.
-    """
+    """Return the bytes of a file of text, as they are, if it is UTF-8."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -46,12 +45,7 @@ def join(texts: Iterable[bytes]) -> bytes:
 def cut(text: bytes, validation_share: float, test_share: float) -> tuple[bytes, bytes, bytes]:
     """Return the beginning of a text to train on, what follows for validation, and its end for test.
 
-    No character is cut in two: its whole is in the later part.
-
-    Args:
-        text: UTF-8.
-        validation_share: of the bytes, rounded down.
-        test_share: of the bytes, rounded down.
+    No character is cut in two: its whole is in the later part. Shares are of the bytes, rounded down.
     """
     test = _character(text, len(text) - int(len(text) * test_share))
     validation = _character(text, test - int(len(text) * validation_share))
@@ -59,11 +53,7 @@ def cut(text: bytes, validation_share: float, test_share: float) -> tuple[bytes,
 
 
 def check_shares(validation_share: float, test_share: float) -> None:
-    """Refuse shares that leave nothing to train on, or nothing to test on.
-
-    Raises:
-        ArgumentError: one is out of its range.
-    """
+    """Refuse shares that leave nothing to train on, or nothing to test on."""
     if validation_share < 0:
         raise ArgumentError(f"must be at least 0, got {validation_share:g}", "validation_share")
     if not 0 < test_share < 1:
@@ -73,7 +63,71 @@ def check_shares(validation_share: float, test_share: float) -> None:
 
 
 def _character(text: bytes, position: int) -> int:
-    """Return where the character at a position begins."""
     while 0 < position < len(text) and text[position] & 0xC0 == 0x80:
         position -= 1
     return position
+
+
+def check_blocks(context: int, **sizes: int | None) -> None:
+    if context < 1:
+        raise ArgumentError(f"must be at least 1, got {context}", "context")
+    for name, size in sizes.items():
+        least = 0 if name == "validation_size" else 1
+        if size is not None and size < least:
+            raise ArgumentError(f"must be at least {least}, got {size}", name)
+
+
+def byte_tokens(text: bytes) -> Tensor:
+    """Return each byte as a token from 0 to 255, int64."""
+    if not text:
+        return torch.empty(0, dtype=torch.int64)
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
+
+
+def blocks(tokens: Tensor, context: int) -> Split:
+    """Return a text, tokens x, as blocks: inputs and targets, int64 (N, T), N = (len(x) - 1) // T, views of x.
+
+    With T = `context`, block i has the inputs x[i·T : (i + 1)·T] and the targets x[i·T + 1 : (i + 1)·T + 1]. So every
+    token but the first is a target exactly once, up to the rest that fills no block.
+    """
+    count = max(0, len(tokens) - 1) // context
+    inputs, targets = (tokens[first : first + count * context].view(count, context) for first in (0, 1))
+    return Split(inputs, targets)
+
+
+def pack(
+    name: str,
+    texts: tuple[Tensor, Tensor, Tensor],
+    *,
+    context: int,
+    sizes: Mapping[str, int | None] = MappingProxyType({}),
+    token_bytes: Tensor | None = None,
+) -> Splits:
+    """Return texts as splits of blocks; no token of one is in a block of another.
+
+    Args:
+        name: the dataset's registered name, for the error.
+        texts: the tokens of the training, validation and test text, int64, 1-dim; that for validation may be empty.
+        context: tokens of a block.
+        sizes: how many blocks to take, as ``train_size``, ``validation_size`` and ``test_size``: chosen at random, the
+            same for every trial, and of smaller sizes a part of those of larger ones; they stay in the order of the
+            text. None, and what is not given, for all.
+        token_bytes: the bytes that each token stands for, see `Splits`.
+    """
+    for split, tokens in zip(("training", "validation", "test"), texts, strict=True):
+        if len(tokens) <= context and not (split == "validation" and len(tokens) == 0):
+            raise DataError(
+                f"{name}: the {split} text has {len(tokens)} tokens, a block of context {context} takes {context + 1}: "
+                "give more text, or a smaller context"
+            )
+    train, validation, test = (
+        _part(blocks(tokens, context), sizes.get(name), name) for tokens, name in zip(texts, SIZES, strict=True)
+    )
+    return Splits(train, validation, test, token_bytes=token_bytes)
+
+
+def _part(split: Split, size: int | None, name: str) -> Split:
+    if size is None:
+        return split
+    order = torch.randperm(len(split), generator=torch.Generator().manual_seed(SPLIT_SEED))
+    return Split(*split.take(take_first(order, size, name).sort().values))

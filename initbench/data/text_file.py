@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from initbench.data.blocks import BYTES, SIZES, byte_tokens, check_blocks, pack
 from initbench.data.bpe import check_vocabulary, encode, token_bytes, trained_tokenizer
 from initbench.data.content import content_hash
 from initbench.data.dataset import Splits
 from initbench.data.load import data_root
-from initbench.data.text import check_shares, cut, join, read_text
+from initbench.data.text import BYTES, SIZES, byte_tokens, check_blocks, check_shares, cut, join, pack, read_text
 from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SPLITS = ("train", "validation", "test")
 _MAGIC = frozenset("*?[")
@@ -92,11 +89,11 @@ def text_file(
         "test_size": test_size,
     }
     size = _check(arguments)
-    found = {role: join(read_text("text_file", path) for path in paths) for role, paths in _found(arguments).items()}
+    text_of = {role: join(read_text("text_file", path) for path in paths) for role, paths in _found(arguments).items()}
     if files is not None:
-        texts = cut(found["files"], validation_share, test_share)
+        texts = cut(text_of["files"], validation_share, test_share)
     else:
-        texts = (found["train"], found.get("validation", b""), found["test"])
+        texts = (text_of["train"], text_of.get("validation", b""), text_of["test"])
     if tokenizer == "bytes":
         first, second, third = map(byte_tokens, texts)
         lengths = None
@@ -109,11 +106,7 @@ def text_file(
 
 
 def _check(arguments: Mapping[str, Any]) -> int:
-    """Refuse what no files could mend; return the size of the vocabulary.
-
-    Raises:
-        ArgumentError: an argument is impossible, or it is not said what each split is.
-    """
+    """Refuse what no files could mend; return the size of the vocabulary."""
     check_blocks(arguments["context"], **{name: arguments[name] for name in SIZES})
     given = [split for split in _SPLITS if arguments[split] is not None]
     if arguments["files"] is not None:
@@ -130,26 +123,21 @@ def _check(arguments: Mapping[str, Any]) -> int:
 
 
 def _found(arguments: Mapping[str, Any]) -> dict[str, list[Path]]:
-    """Return the files of each split, or of ``files``.
-
-    Raises:
-        ArgumentError: a file is in two splits, or none is named.
-        DataError: a pattern finds none.
-    """
+    """Return the files of each split, or of ``files``."""
     roles: dict[Path, str] = {}
-    found: dict[str, list[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for role in (*_SPLITS, "files"):
         if arguments[role] is None:
             continue
         patterns = arguments[role] if isinstance(arguments[role], tuple) else (str(arguments[role]),)
         if not patterns:
             raise ArgumentError("must not be empty", role)
-        found[role] = list(dict.fromkeys(path for pattern in patterns for path in _matches(role, pattern)))
-        for path in found[role]:
+        paths[role] = list(dict.fromkeys(path for pattern in patterns for path in _matches(role, pattern)))
+        for path in paths[role]:
             other = roles.setdefault(path.resolve(), role)  # however it is written, or linked to
             if other != role:
                 raise ArgumentError(f"has {path}, which is in {other} too: no text may be in two splits", role)
-    return found
+    return paths
 
 
 def _matches(role: str, pattern: str) -> list[Path]:

@@ -11,8 +11,7 @@ import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor
 from torch.autograd import Function
 
-from initbench.architectures.beta_swish import beta_swish
-from initbench.architectures.gelu import tanh_gelu
+from initbench.architectures.blocks import beta_swish, tanh_gelu
 
 
 def beta_swish_in_closed_form(x: Tensor, beta: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch.nn.functional as F  # noqa: N812 - the field's name for it
 from torch import Tensor
 from torch.autograd import Function
 
-from initbench.architectures.layer_norm import layer_norm
+from initbench.architectures.blocks import layer_norm
 from initbench.errors import InitializationError
 
 

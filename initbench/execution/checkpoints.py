@@ -125,7 +125,7 @@ class TrialCheckpoints:
         self.before, self.state, self._spent, self._loaded = {}, None, 0.0, None
 
     def due(self, epoch: int | None = None, *, last: bool = False) -> bool:
-        """See `initbench.training.checkpoint.Checkpoints`."""
+        """See `initbench.training.run.Checkpoints`."""
         settings = self.settings
         if not self.reachable:
             return False

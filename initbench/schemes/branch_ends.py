@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from torch import nn
 
-from initbench.architectures.under_scheme import BranchEnd
+from initbench.architectures.style import BranchEnd
 from initbench.schemes.replacing import in_order, replace_modules
 from initbench.structure.find import Structure
 from initbench.structure.residual import ResidualBranch

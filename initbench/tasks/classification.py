@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from initbench.errors import InitializationError
 from initbench.metric import Metric
 from initbench.registry import register_task
 from initbench.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torch import Tensor
 
 _ERROR = Metric(
     "error", "lower", unit="%", difference_unit="points", scale=100.0, show="{:.2f}", best=0.0, primary=True

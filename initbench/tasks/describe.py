@@ -1,20 +1,69 @@
-"""How the metrics of a trial read: a record explains itself, since reports load neither torch nor plug-ins."""
+"""How the metrics of a trial read, and their chance levels: what a model that ignores its inputs reaches.
+
+A record explains itself, since reports load neither torch nor plug-ins.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import torch
+from torch import Tensor
+
 from initbench.json_values import json_values
 from initbench.metric import Metric
-from initbench.tasks.chance import chance_levels
+from initbench.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from initbench.data.dataset import Dataset
-    from initbench.tasks.task import Task
+
+
+def chance_levels(
+    task: Task, training_targets: Tensor, targets: Tensor, outputs: int
+) -> dict[str, tuple[float, float]]:
+    """Return each metric of the best constant predictor, with its standard error over the samples evaluated.
+
+    The predictor is fitted on the training split. The standard error is the jackknife's: with θ₋ᵢ the metric of all
+    samples but the i-th, √((n - 1) / n · Σ (θ₋ᵢ - θ̄)²), which for a mean is s / √n (Efron & Tibshirani, An Introduction
+    to the Bootstrap, 1993, equation 11.5). Totals are sums over samples, so that each θ₋ᵢ is exact; samples with equal
+    targets share theirs.
+
+    Args:
+        task: whose metrics.
+        training_targets: of the training split, (N, ...).
+        targets: of the split that is evaluated, (n, ...); a sample may be a block of tokens.
+        outputs: how many a model has.
+
+    Returns:
+        Metric name → (value, standard error); the latter is NaN below 2 samples.
+    """
+    predicted = task.constant_predictor(training_targets.cpu(), outputs)
+    distinct, counts = torch.unique(targets.cpu(), dim=0, return_counts=True)
+    each = task.constant_totals(predicted, distinct)
+    numbers = counts.tolist()
+    whole = {name: math.fsum(n * totals[name] for n, totals in zip(numbers, each, strict=True)) for name in each[0]}
+    samples = len(targets)
+    value = task.values(whole, samples)
+    if samples < 2:
+        return {name: (value[name], math.nan) for name in value}
+    without = [task.values(_less(whole, totals), samples - 1) for totals in each]
+    return {name: (value[name], _jackknife([w[name] for w in without], numbers)) for name in value}
+
+
+def _less(whole: Mapping[str, float], part: Mapping[str, float]) -> dict[str, float]:
+    return {name: whole[name] - part[name] for name in whole}
+
+
+def _jackknife(values: list[float], counts: list[int]) -> float:
+    n = sum(counts)
+    mean = math.fsum(c * v for v, c in zip(values, counts, strict=True)) / n
+    squares = math.fsum(c * (v - mean) ** 2 for v, c in zip(values, counts, strict=True))
+    return math.sqrt((n - 1) / n * squares)
+
 
 Levels = dict[str, tuple[float, float]]
 
@@ -26,24 +75,19 @@ _TRAINING_LOSS = Metric("loss", "lower").on("train")
 
 
 def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a record says of its metrics: the task, the primary metric, and each as plain data.
-
-    Args:
-        task: what is learned.
-        dataset: gives the chance levels.
-        evaluated: the split that the outcome is of, ``test`` or ``validation``.
-        metrics: of the record; those that the task knows are described.
-    """
+    """Return what a record says of its metrics: the task, the primary metric, and each as plain data."""
     described: dict[str, Metric] = {_TRAINING_LOSS.name: _TRAINING_LOSS}
     with_chance: dict[str, Metric] = {}
     for split in ("test", "validation", "train"):
         chance = _chance(task, dataset, split) if split != "train" and f"{split}_{task.primary.name}" in metrics else {}
         for metric in task.metrics:
             value, error = chance.get(metric.name, (None, None))
-            own = replace(metric, chance=value, chance_standard_error=error)
+            with_level = replace(metric, chance=value, chance_standard_error=error)
             if metric.primary:
-                with_chance[split] = own
-            described[own.on(split).name] = replace(own.on(split), primary=metric.primary and split == evaluated)
+                with_chance[split] = with_level
+            described[with_level.on(split).name] = replace(
+                with_level.on(split), primary=metric.primary and split == evaluated
+            )
     described |= {metric.name: metric for metric in task.summary_metrics(evaluated, with_chance[evaluated])}
     return {
         "name": task.name,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from initbench.errors import InitializationError
@@ -58,11 +60,11 @@ class LanguageModelling(Task):
         lengths = dataset.splits.token_bytes
         if lengths is None:
             return self
-        own = copy.copy(self)
-        own.token_bytes = lengths
+        task = copy.copy(self)
+        task.token_bytes = lengths
         targets = dataset.train.targets
-        own.training_bytes = float(lengths[targets].sum()) / targets.numel() if targets.numel() else 1.0
-        return own
+        task.training_bytes = float(lengths[targets].sum()) / targets.numel() if targets.numel() else 1.0
+        return task
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross-entropy over all tokens, in nats, 0-dim."""
@@ -102,7 +104,6 @@ class LanguageModelling(Task):
 
         A perplexity that no float can hold is infinite, and bits per byte of tokens that stand for none are NaN.
         """
-        del samples
         loss = totals["nats"] / totals["tokens"]
         bits = totals["nats"] / _NATS_PER_BIT
         return {
@@ -132,8 +133,8 @@ class LanguageModelling(Task):
         nats = -predicted[0].log_softmax(0)[targets].sum(1)
         lengths = self._bytes(targets).sum(1)
         return [
-            {"nats": own, "tokens": float(targets.shape[1]), "bytes": float(length)}
-            for own, length in zip(nats.tolist(), lengths.tolist(), strict=True)
+            {"nats": total, "tokens": float(targets.shape[1]), "bytes": float(length)}
+            for total, length in zip(nats.tolist(), lengths.tolist(), strict=True)
         ]
 
     def output_shape(self, inputs: Inputs, outputs: int) -> tuple[int, ...]:
@@ -147,8 +148,8 @@ class LanguageModelling(Task):
     def check_outputs(self, outputs: Tensor, expected: int) -> None:
         """Raise an InitializationError where outputs are not (N, T, vocabulary), or their vocabulary is too small."""
         if not torch.is_tensor(outputs) or outputs.dim() != 3:
-            found = tuple(outputs.shape) if torch.is_tensor(outputs) else type(outputs).__name__
-            raise InitializationError(f"the model must give logits (batch, tokens, {expected}), it gives {found}")
+            shape = tuple(outputs.shape) if torch.is_tensor(outputs) else type(outputs).__name__
+            raise InitializationError(f"the model must give logits (batch, tokens, {expected}), it gives {shape}")
         if outputs.shape[2] < expected:
             raise InitializationError(f"the vocabulary is {expected}, and the model has {outputs.shape[2]} outputs")
 

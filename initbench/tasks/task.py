@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import Tensor
 
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
+from initbench.metric import Metric
 from initbench.registry import TASKS
 
 if TYPE_CHECKING:
@@ -61,7 +64,6 @@ class Task(ABC):
         Args:
             dataset: what it says beside its samples, such as the bytes of its tokens, is for the task to read.
         """
-        del dataset
         return self
 
     @abstractmethod
@@ -83,12 +85,10 @@ class Task(ABC):
         Args:
             outputs: how many a model has.
         """
-        del outputs
         return {}
 
     def training_values(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return what is followed over an epoch beside the loss: means over a training batch by name, each 0-dim."""
-        del outputs, targets
         return {}
 
     def training_values_of(self, loss: Tensor) -> dict[str, Tensor] | None:
@@ -99,7 +99,6 @@ class Task(ABC):
         Args:
             loss: as `loss` returns it, 0-dim and detached.
         """
-        del loss
         return None
 
     @abstractmethod
@@ -146,7 +145,6 @@ class Task(ABC):
 
     def output_shape(self, inputs: Inputs, outputs: int) -> tuple[int, ...]:
         """Return the shape of a model's outputs for one sample."""
-        del inputs
         return (outputs,)
 
     def inputs_for(self, shape: tuple[int, ...], outputs: int | None, example: Tensor | None = None) -> Inputs:
@@ -157,7 +155,6 @@ class Task(ABC):
             outputs: how many outputs the model has, where that is known.
             example: a batch of inputs; integers are tokens, of a vocabulary that ends with the largest of them.
         """
-        del outputs
         tokens = example is not None and not example.is_floating_point()
         return Inputs(tuple(shape), int(example.max()) + 1 if tokens and example is not None else None)
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from initbench.plugins import first_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
-
-    from initbench.training.run import TrainingRun
+from initbench.training.run import TrainingRun
 
 # Attributes of a run that are numbers, texts, and lists and mappings of them.
 _PLAIN = ("steps", "samples", "seconds", "history", "evaluations", "first", "names", "sums", "epoch_samples")
@@ -33,27 +28,6 @@ class CheckpointError(Exception):
     """What was kept does not fit the run that is to go on from it."""
 
 
-class Checkpoints(Protocol):
-    """Where a training run is kept.
-
-    Attributes:
-        state: what the run goes on from, as `training_state` returned it; None to start at the beginning.
-    """
-
-    state: dict[str, Any] | None
-
-    def due(self, epoch: int | None = None, *, last: bool = False) -> bool:
-        """Return whether the run is to be kept as it is now.
-
-        Args:
-            epoch: the epoch that has just ended, counted from 1; None within one, and before the first.
-            last: whether no step is left.
-        """
-
-    def save(self, run: TrainingRun) -> None:
-        """Keep the run; that this cannot be done must not end it."""
-
-
 def training_state(run: TrainingRun) -> dict[str, Any]:
     """Return what `restore` needs: tensors, numbers, texts, lists and mappings alone, so that it can be loaded safely.
 
@@ -61,9 +35,6 @@ def training_state(run: TrainingRun) -> dict[str, Any]:
     state (`nn.Module.get_extra_state`), the optimizer's moments, the scheduler's position, the streams of data order
     and augmentation, the global streams, which dropout reads, and what was measured so far. The values of all steps
     must have been collected.
-
-    Args:
-        run: between two steps.
     """
     assert not run.pending
     model, device = run.model, run.dataset.train.device
@@ -84,13 +55,8 @@ def training_state(run: TrainingRun) -> dict[str, Any]:
 def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
     """Bring a run that has not begun, and the global random streams, to where another one of the same trial was.
 
-    Args:
-        run: of the same model, recipe, dataset and seed.
-        state: see `training_state`. Its numbers and texts have been checked, as far as that can be done without the
-            run.
-
-    Raises:
-        CheckpointError: it does not fit; the run is then of no use.
+    The numbers and texts of `state` have been checked, as far as that can be done without the run. After a
+    CheckpointError, which says that it does not fit, the run is of no use.
     """
     model, device = run.model, run.dataset.train.device
     try:
@@ -120,7 +86,6 @@ def kind_of(tensor: Tensor) -> tuple[torch.Size, torch.dtype, torch.layout, bool
 
 
 def _checked_progress(run: TrainingRun, text: str) -> dict[str, Any]:
-    """Return what was measured, once it is known to be of such a run."""
     progress: dict[str, Any] = json.loads(text)
     if not run.recipe.trains or progress["steps"] > run.schedule.steps:
         raise ValueError(f"it is of step {progress['steps']}, and the trial has {run.schedule.steps}")
@@ -133,11 +98,11 @@ def _checked_progress(run: TrainingRun, text: str) -> dict[str, Any]:
 
 def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> None:
     """Check the state of the optimizer and of the scheduler: they load any, and would fail in the next step."""
-    kept, own = state["optimizer"], run.optimizer.state_dict()
+    kept, current = state["optimizer"], run.optimizer.state_dict()
     rates = [group["lr"] for group in kept["param_groups"]]
     if not all(isinstance(rate, float | int) and math.isfinite(rate) for rate in rates):
         raise ValueError("a learning rate is no number")
-    if [group | {"lr": None} for group in kept["param_groups"]] != [g | {"lr": None} for g in own["param_groups"]]:
+    if [group | {"lr": None} for group in kept["param_groups"]] != [g | {"lr": None} for g in current["param_groups"]]:
         raise ValueError("other parameter groups")
     position = {"last_epoch": steps, "_step_count": steps + 1, "_last_lr": rates}
     if state["scheduler"] != run.scheduler.state_dict() | position:
@@ -155,17 +120,15 @@ def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> 
 
 
 def _with_extra_state(model: nn.Module) -> dict[str, nn.Module]:
-    """Return the modules that have state beside their parameters and buffers."""
     plain = nn.Module.get_extra_state
     return {name: module for name, module in model.named_modules() if type(module).get_extra_state is not plain}
 
 
-def _copy(own: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
-    """Give tensors the values that were kept of those of the same names."""
-    if own.keys() != kept.keys():
-        raise ValueError(f"other tensors: {', '.join(sorted(own.keys() ^ kept.keys())[:3])}")
+def _copy(tensors: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
+    if tensors.keys() != kept.keys():
+        raise ValueError(f"other tensors: {', '.join(sorted(tensors.keys() ^ kept.keys())[:3])}")
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in tensors.items():
             if kind_of(tensor) != kind_of(kept[name]):
                 raise ValueError(f"{name} is of another shape or type")
             tensor.copy_(kept[name])

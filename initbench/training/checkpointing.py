@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from torch import Tensor
 
 
 @contextmanager
@@ -25,9 +21,6 @@ def checkpointed_blocks(model: nn.Module) -> Iterator[None]:
     without gradients are not touched.
 
     Source: Chen, Xu, Zhang & Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016, section 3.
-
-    Args:
-        model: its blocks are what `find_blocks` returns.
     """
     with ExitStack() as stack:
         for block in find_blocks(model):
@@ -65,7 +58,7 @@ def _is_layer(module: nn.Module) -> bool:
 def _checkpointed(block: nn.Module) -> Iterator[None]:
     """Put a checkpoint round the block's forward pass, on the instance alone."""
     forward: Callable[..., Any] = block.forward
-    own = "forward" in vars(block)
+    on_instance = "forward" in vars(block)
 
     def checkpointed_forward(*inputs: Any, **options: Any) -> Any:
         if not torch.is_grad_enabled():
@@ -77,7 +70,7 @@ def _checkpointed(block: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        if own:
+        if on_instance:
             block.forward = forward
         else:
             del block.forward
@@ -96,13 +89,12 @@ def _forward_and_recompute_contexts(
 
 @contextmanager
 def _with_buffers(block: nn.Module, buffers: Mapping[str, Tensor]) -> Iterator[None]:
-    """Compute the block with these buffers, and give it back its own."""
-    own = dict(block.named_buffers())
+    current = dict(block.named_buffers())
     _set_buffers(block, buffers)
     try:
         yield
     finally:
-        _set_buffers(block, own)
+        _set_buffers(block, current)
 
 
 def _set_buffers(block: nn.Module, buffers: Mapping[str, Tensor]) -> None:

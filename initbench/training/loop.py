@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import nn
 
+from initbench.data.dataset import Dataset
 from initbench.errors import DataError, InitbenchError
 from initbench.randomness import derive_seed
 from initbench.tasks import find_task
 from initbench.training.checkpoint import restore
 from initbench.training.checkpointing import checkpointed_blocks
+from initbench.training.recipe import Recipe
 from initbench.training.refusals import ModelTraits, refusals
-from initbench.training.run import DivergedError, Entry, EvaluatedSplit, TrainingRun
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import nn
-
-    from initbench.data.dataset import Dataset
-    from initbench.training.checkpoint import Checkpoints
-    from initbench.training.recipe import Recipe
+from initbench.training.run import Checkpoints, DivergedError, Entry, EvaluatedSplit, TrainingRun
 
 OnEpoch = Callable[[int, int, Entry], None]
 
@@ -81,7 +75,7 @@ def train(
         recipe: how to train.
         seed: the trial's seed, of data order, augmentation and dropout.
         learning_rate_multipliers: by parameter name, as the initializer declares them; None for none. What the recipe
-            says of a role comes before them, see `initbench.training.parameter_groups`.
+            says of a role comes before them, see `initbench.training.optimizer`.
         on_epoch: called after each epoch, and at the end of one that is cut short, with the epochs begun so far, those
             in all and the history entry.
         evaluate_on: the split that is evaluated.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,9 +14,6 @@ from initbench import plugins
 from initbench.arguments import argument_of, explain, nearest
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.training.recipe import ByRole, Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 
@@ -42,17 +40,11 @@ class NamedRecipe:
 
     @property
     def summary(self) -> str:
-        """The first line of the description."""
         return self.description.partition("\n")[0]
 
 
 class NamedRecipes:
-    """All recipes by name.
-
-    Attributes:
-        kind: what they are, for messages.
-        builtins: name → file of what the library brings.
-    """
+    """All recipes by name."""
 
     kind = "recipe"
 
@@ -61,7 +53,6 @@ class NamedRecipes:
         self._registered: dict[str, NamedRecipe] = {}
 
     def register(self, recipe: NamedRecipe) -> None:
-        """Add a recipe; see `register_recipe`."""
         name, taken = recipe.name, self._registered.get(recipe.name)
         if not name or any(c.isspace() or c in "[](),=" for c in name):
             raise InitbenchError(f"recipe {name!r}: a name has no spaces, brackets, commas or '='")
@@ -78,11 +69,6 @@ class NamedRecipes:
         return sorted({*self.builtins, *self._registered})
 
     def get(self, name: str) -> NamedRecipe:
-        """Return a recipe.
-
-        Raises:
-            UnknownNameError: no recipe has this name.
-        """
         if name not in self.names():
             raise UnknownNameError(f"unknown recipe {name!r}{nearest(name, self.names())}")
         if name not in self._registered:

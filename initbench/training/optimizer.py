@@ -1,22 +1,21 @@
-"""The optimizers of a recipe."""
+"""How the parameters are stepped: their groups, the optimizers of a recipe, and the learning rate at each step."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any
 
 import torch
+from torch import nn
 
-if TYPE_CHECKING:
-    from initbench.training.recipe import Recipe
+from initbench.structure.kinds import NORM_LAYERS, is_weight_layer, is_written_out_rms_norm
+from initbench.training.recipe import ByRole, Recipe, Role
 
 
 def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimizer.
-
-    Args:
-        groups: parameter groups; one without ``lr`` or ``weight_decay`` has that of the recipe.
-        recipe: the recipe; `Recipe` says what each optimizer does with momentum and weight decay.
-    """
+    """Return the recipe's optimizer; a parameter group without ``lr`` or ``weight_decay`` has that of the recipe."""
     if recipe.optimizer in {"adam", "adamw"}:
         kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
         return kind(groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=True)
@@ -46,3 +45,106 @@ def _signsgd(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimi
         groups, lr=recipe.lr, betas=(recipe.momentum, recipe.momentum), weight_decay=recipe.weight_decay, foreach=True
     )
     return optimizer
+
+
+def roles(model: nn.Module) -> dict[str, Role]:
+    """Return the role of each parameter by its name; of a tied one by the first of its names.
+
+    - ``norm``: a parameter of a normalization: of torch's classes, or of a written-out RMSNorm;
+    - ``scalar``: a parameter of one number and at most one dimension that is no weight layer's: a multiplier or a bias
+      of Fixup or SkipInit, β of β-Swish, the slope of a PReLU;
+    - ``bias``: another one of at most one dimension whose name, in its module, has ``bias`` in it: of a linear layer, a
+      convolution, an attention, or the bias of each channel that stands in the place of a normalization;
+    - ``weight``: all others, so embeddings and gates of more than one number too.
+    """
+    role_of: dict[str, Role] = {}
+    modules = dict(model.named_modules())
+    for name, parameter in model.named_parameters():
+        parent, _, last = name.rpartition(".")
+        role_of[name] = _role(modules[parent], last, parameter)
+    return role_of
+
+
+def _role(module: nn.Module, name: str, parameter: nn.Parameter) -> Role:
+    if isinstance(module, NORM_LAYERS) or is_written_out_rms_norm(module):
+        return "norm"
+    if parameter.dim() > 1:
+        return "weight"
+    if parameter.numel() == 1 and not is_weight_layer(module):
+        return "scalar"
+    return "bias" if "bias" in name else "weight"
+
+
+def make_parameter_groups(
+    model: nn.Module, recipe: Recipe, declared: Mapping[str, float] | None = None
+) -> list[dict[str, Any]]:
+    """Return parameter groups for the recipe's optimizer, frozen parameters left out.
+
+    A parameter's learning rate is `recipe.lr` times the recipe's multiplier for its role, else times the one that the
+    initializer declares for the parameter's name, else times 1: a recipe that names a role says so for every
+    initializer, and what it does not name stays each initializer's own. Its weight decay is the recipe's for its role,
+    else that of all.
+    """
+    declared = declared or {}
+    multipliers, decays = _named(recipe.lr_multipliers), _named(recipe.weight_decays)
+    role_of: Mapping[str, str] = roles(model) if multipliers or decays else {}
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            role = role_of.get(name, "")
+            multiplier = multipliers.get(role, declared.get(name, 1.0))
+            groups.setdefault((multiplier, decays.get(role, recipe.weight_decay)), []).append(parameter)
+    return [
+        {"params": parameters, "lr": recipe.lr * multiplier, "weight_decay": decay}
+        for (multiplier, decay), parameters in groups.items()
+    ]
+
+
+def _named(values: ByRole | None) -> dict[str, float]:
+    return {} if values is None else values.named
+
+
+class Schedule:
+    """What a recipe comes to in steps.
+
+    Warm-up takes the first W steps, at (t + 1) / W: it starts above 0 and ends at 1 (Goyal et al., Accurate, Large
+    Minibatch SGD, 2017, section 2.2). W is `warmup_steps`, or ⌊`warmup_epochs` · `steps_per_epoch`⌋. Then, for
+    t = W ... T − 1:
+
+    - ``cosine`` is (1 + cos(π(t − W) / (T − W))) / 2, one cycle over the steps that remain (Loshchilov & Hutter, SGDR,
+      2017, equation 5 with a minimum of 0);
+    - ``linear`` is 1 − (t − W) / (T − W) (Devlin et al., BERT, 2019, appendix A.2);
+    - ``inverse_square_root`` is √(W / (t + 1)), which with the warm-up is the schedule of Vaswani et al., Attention Is
+      All You Need, 2017, equation 3, with `lr` as its largest value (steps are counted from 1 there);
+    - ``step`` multiplies by `step_factor` at the start of each milestone's epoch, that is after so many epochs from the
+      beginning.
+
+    Attributes:
+        steps: T, of the whole training; 0 for none.
+        epochs: epochs that the steps take, the last of them perhaps in part.
+        warmup: W. One that is longer than the training ends with it.
+    """
+
+    def __init__(self, recipe: Recipe, steps_per_epoch: int) -> None:
+        self.recipe = recipe
+        self.steps_per_epoch = steps_per_epoch
+        self.steps = recipe.epochs * steps_per_epoch if recipe.steps is None else recipe.steps
+        self.epochs = -(-self.steps // steps_per_epoch)
+        # A product such as 0.29 * 100 lies below the whole number that is meant.
+        self.warmup = recipe.warmup_steps or math.floor(recipe.warmup_epochs * steps_per_epoch + 1e-9)
+
+    def factor(self, step: int) -> float:
+        """Return the factor of the learning rate at a step, from 0; after the last step it says nothing."""
+        if step < self.warmup:
+            return (step + 1) / self.warmup
+        recipe, remaining = self.recipe, max(1, self.steps - self.warmup)
+        if recipe.schedule == "cosine":
+            return 0.5 * (1 + math.cos(math.pi * (step - self.warmup) / remaining))
+        if recipe.schedule == "linear":
+            return 1 - (step - self.warmup) / remaining
+        if recipe.schedule == "inverse_square_root":
+            return math.sqrt(max(1, self.warmup) / (step + 1))
+        if recipe.schedule == "step":
+            # Divided as integers, so that a milestone is met exactly.
+            return float(recipe.step_factor ** bisect_right(recipe.milestones, step // self.steps_per_epoch))
+        return 1.0

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor, nn
 
 from initbench.models.calls import tensor_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from torch import Tensor, nn
-
-    from initbench.training.recipe import Precision
+from initbench.training.recipe import Precision
 
 # Of x86 and of Arm, by the names of `torch.cpu.get_capabilities` and of /proc/cpuinfo.
 _BF16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "sve_bf16", "svebf16"})
@@ -26,11 +21,6 @@ def compute_outputs(model: nn.Module, inputs: Tensor, precision: Precision) -> T
 
     With ``bf16`` the model runs under `torch.autocast`, which takes matrix products and convolutions in bfloat16. The
     outputs come back in float32, so that losses are computed and added in float32 on every device.
-
-    Args:
-        model: from inputs to outputs, or to an object that has them as ``logits``.
-        inputs: (N, ...).
-        precision: ``fp32`` leaves the types of the model and the inputs as they are.
     """
     if precision == "fp32":
         outputs: Tensor = tensor_of(model(inputs))
@@ -44,11 +34,7 @@ def bf16_is_emulated(device: torch.device | str = "cpu", flags: Collection[str] 
     """Return whether a device computes in bfloat16 without instructions for it, which takes far longer than float32.
 
     A training step of WRN-16-4 took 12.7 times as long as in float32 on a processor without them, .47 on one with them.
-
-    Args:
-        device: where a model would run.
-        flags: names of what the processor can do; None to ask it. Where nothing is known of it, nothing is said to be
-            emulated.
+    `flags` names what the processor can do, None to ask it. If nothing is known of it, nothing is said to be emulated.
     """
     device = torch.device(device)
     if device.type == "cuda":
@@ -61,7 +47,6 @@ def bf16_is_emulated(device: torch.device | str = "cpu", flags: Collection[str] 
 
 
 def _processor_flags() -> set[str]:
-    """Return the names of what the processor can do, as PyTorch and Linux have them; none where neither knows."""
     capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # a later one than PyTorch 2.9
     names = {name for name, there in capabilities.items() if there is True}
     try:

@@ -13,7 +13,7 @@ NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Precision = Literal["fp32", "bf16"]
 Role = Literal["scalar", "norm", "bias", "weight"]
-"""What a parameter is to the optimizer; see `initbench.training.parameter_groups.roles`."""
+"""What a parameter is to the optimizer; see `initbench.training.optimizer.roles`."""
 RECIPE_VERSION = 1
 """Part of every trial's id: raised when a recipe comes to other numbers, by a default or by the training loop."""
 

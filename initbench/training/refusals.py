@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from initbench.inputs import Inputs
+from initbench.tasks import Task
 from initbench.training.checkpointing import find_blocks
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from initbench.inputs import Inputs
-    from initbench.tasks import Task
-    from initbench.training.recipe import Recipe
+from initbench.training.recipe import Recipe
 
 _OF_SOME_TASKS = ("mixup", "label_smoothing")
 _OF_IMAGES = ("random_resized_crop", "crop", "flip", "cutout", "channels_last")
@@ -34,18 +31,11 @@ class ModelTraits:
 
     @classmethod
     def of(cls, model: nn.Module) -> Self:
-        """Return the traits of a model."""
         return cls(bool(find_blocks(model)), any(isinstance(module, _BatchNorm) for module in model.modules()))
 
 
 def data_refusal(recipe: Recipe, task: Task, inputs: Inputs) -> str | None:
-    """Return why a recipe cannot train any model on these data, beginning with the field; None where it can.
-
-    Args:
-        recipe: how the model would be trained.
-        task: what would be learned.
-        inputs: one sample.
-    """
+    """Return why a recipe cannot train any model on these data, beginning with the field; None where it can."""
     if not recipe.trains:
         return None
     for field in _OF_SOME_TASKS:
@@ -60,12 +50,7 @@ def data_refusal(recipe: Recipe, task: Task, inputs: Inputs) -> str | None:
 
 
 def model_refusal(recipe: Recipe, model: ModelTraits) -> str | None:
-    """Return why a recipe cannot train a model on any data, beginning with the field; None where it can.
-
-    Args:
-        recipe: how the model would be trained.
-        model: what is known of the model.
-    """
+    """Return why a recipe cannot train a model on any data, beginning with the field; None where it can."""
     if not recipe.trains:
         return None
     if recipe.activation_checkpointing and not model.has_blocks:

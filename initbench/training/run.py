@@ -1,39 +1,105 @@
-"""One training run: its steps, and all that it has come to."""
+"""One training run: its loss, its steps, its evaluations, and all that it has come to."""
 
 from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from initbench.data.augmentation import Augmentation
-from initbench.data.batches import TrainingBatches
+from initbench.data.batches import TrainingBatch, TrainingBatches
+from initbench.data.dataset import Dataset, Samples
+from initbench.inputs import Inputs
 from initbench.json_values import json_values
-from initbench.training.evaluate import evaluation_batch_size, split_totals
-from initbench.training.loss import batch_loss, batch_values
-from initbench.training.optimizer import make_optimizer
-from initbench.training.parameter_groups import make_parameter_groups
+from initbench.tasks import Task
+from initbench.training.optimizer import Schedule, make_optimizer, make_parameter_groups
 from initbench.training.precision import compute_outputs
-from initbench.training.schedule import Schedule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from initbench.data.batches import TrainingBatch
-    from initbench.data.dataset import Dataset
-    from initbench.tasks import Task
-    from initbench.training.checkpoint import Checkpoints
-    from initbench.training.recipe import Recipe
+from initbench.training.recipe import Precision, Recipe
 
 # Steps between looks at the losses, each of which waits for the device. It does not change the result.
 CHECK_EVERY = 50
+# Pixels of the images in a forward pass, such as 1,024 images of 32×32, or tokens: as much work and memory for samples
+# of any size.
+POSITIONS_PER_BATCH = 2**20
+# Numbers that a forward pass puts out: each token may have those of a whole vocabulary.
+OUTPUTS_PER_BATCH = 2**26
 
 Entry = dict[str, Any]
 EvaluatedSplit = Literal["test", "validation"]
+
+
+def evaluation_batch_size(task: Task, inputs: Inputs, outputs: int) -> int:
+    """Return the samples of a forward pass, at least 1."""
+    numbers = math.prod(task.output_shape(inputs, outputs))
+    return max(1, min(POSITIONS_PER_BATCH // inputs.positions, OUTPUTS_PER_BATCH // numbers))
+
+
+@torch.inference_mode()
+def split_totals(
+    model: nn.Module,
+    split: Samples,
+    task: Task,
+    batch_size: int,
+    *,
+    channels_last: bool = False,
+    precision: Precision = "fp32",
+) -> dict[str, float]:
+    """Return a task's totals over a split, in evaluation mode: exact for counts.
+
+    The mode of every module is restored. Of floating-point totals the batch size changes the last digits.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    names: list[str] = []
+    sums = []
+    try:
+        parts = (slice(start, start + batch_size) for start in range(0, len(split), batch_size))
+        for inputs, targets in split.batches(parts):
+            outputs = compute_outputs(model, inputs.contiguous(memory_format=memory_format), precision)
+            totals = task.totals(outputs, targets)
+            names = list(totals)
+            sums.append(torch.stack([total.double() for total in totals.values()]))
+    finally:
+        for module, training in modes:
+            module.training = training
+    # The batches' totals leave the device together, and are added in float64.
+    return dict(zip(names, torch.stack(sums).cpu().sum(0).tolist(), strict=True))
+
+
+def batch_loss(task: Task, outputs: Tensor, batch: TrainingBatch, label_smoothing: float = 0.0) -> Tensor:
+    """Return the mean loss over the samples of a batch, 0-dim.
+
+    Under mixup it is λ times that of the targets plus 1 − λ times that of their partners (Zhang et al., mixup, 2018),
+    which of a cross-entropy is that of the mixed one-hot targets.
+    """
+
+    def loss(targets: Tensor) -> Tensor:
+        return task.smoothed_loss(outputs, targets, label_smoothing) if label_smoothing else task.loss(outputs, targets)
+
+    value = loss(batch.targets)
+    if batch.weight < 1:
+        value = batch.weight * value + (1 - batch.weight) * loss(batch.partners)
+    return value
+
+
+def batch_values(task: Task, outputs: Tensor, batch: TrainingBatch, loss: Tensor | None = None) -> dict[str, Tensor]:
+    """Return the task's training values, means over a batch by name, each 0-dim; under mixup weighted like the loss.
+
+    `loss` is what `batch_loss` returned for the batch without label smoothing, detached, if that is known.
+    """
+    if loss is not None and (values := task.training_values_of(loss)) is not None:
+        return values
+    values = task.training_values(outputs, batch.targets)
+    if batch.weight < 1:
+        partners = task.training_values(outputs, batch.partners)
+        values = {name: batch.weight * value + (1 - batch.weight) * partners[name] for name, value in values.items()}
+    return values
 
 
 class DivergedError(Exception):
@@ -44,32 +110,34 @@ class DivergedError(Exception):
         self.step = step
 
 
+class Checkpoints(Protocol):
+    """Where a training run is kept; `state` is what it goes on from, None to start at the beginning."""
+
+    state: dict[str, Any] | None
+
+    def due(self, epoch: int | None = None, *, last: bool = False) -> bool:
+        """Return whether the run is to be kept as it is now.
+
+        `epoch` is the one that has just ended, counted from 1; None within one, and before the first. `last` says that
+        no step is left.
+        """
+
+    def save(self, run: TrainingRun) -> None:
+        """Keep the run; that this cannot be done must not end it."""
+
+
 class TrainingRun:
     """The state of one training run: model, optimizer, scheduler, random streams and history in one place.
 
-    What a checkpoint holds is the attributes below, and the global random stream, which dropout reads; see
-    `initbench.training.checkpoint`.
+    A checkpoint holds this and the global random stream, which dropout reads; see `initbench.training.checkpoint`.
 
     Attributes:
-        model: what is trained.
-        optimizer: with its moments.
-        scheduler: its position.
         batches: the random streams of data order and augmentation.
-        history: the entries so far.
         evaluations: the metrics of each evaluation so far.
         first: those after the first epoch.
         steps: taken so far.
         samples: of these steps.
         seconds: that they took, evaluation left out.
-
-    Args:
-        model: on the dataset's device.
-        task: what is learned.
-        dataset: its splits.
-        recipe: how to train.
-        seed: the trial's.
-        learning_rate_multipliers: by parameter name, as the initializer declares them; None for none.
-        evaluate_on: the split that is evaluated.
     """
 
     def __init__(
@@ -108,11 +176,7 @@ class TrainingRun:
         self.epoch_samples = 0
 
     def train(self, on_epoch: Callable[[int, int, Entry], None] | None, checkpoints: Checkpoints | None = None) -> None:
-        """Train to the end, or until a loss is not finite; a run that was restored goes on from where it is.
-
-        Raises:
-            DivergedError: one is not.
-        """
+        """Train to the end, or until a loss is not finite; a run that was restored goes on from where it is."""
         self.model.train()
         if not self.recipe.trains:
             return
@@ -196,11 +260,7 @@ class TrainingRun:
             return torch.stack([loss, *(share * value if share < 1 else value for value in rest)])
 
     def collect(self) -> None:
-        """Bring the values of the latest steps to the host and look at their losses.
-
-        Raises:
-            DivergedError: one is not finite.
-        """
+        """Bring the values of the latest steps to the host and look at their losses."""
         first = self.steps - len(self.pending)
         sizes = [size for _, size in self.pending]
         rows = torch.stack([values for values, _ in self.pending]).tolist() if sizes else []
@@ -214,15 +274,7 @@ class TrainingRun:
             self.epoch_samples += size
 
     def record(self, epoch: float, *, evaluated: bool) -> None:
-        """Add an entry to the history.
-
-        Args:
-            epoch: epochs done.
-            evaluated: whether to evaluate for it.
-
-        Raises:
-            DivergedError: the evaluation is not finite.
-        """
+        """Add an entry to the history, `epoch` being the epochs done."""
         values: dict[str, float] = {}
         if evaluated:
             values = self.evaluate(self.evaluate_on)
@@ -236,11 +288,7 @@ class TrainingRun:
         self.history.append(json_values(entry | {f"{self.evaluate_on}_{name}": x for name, x in values.items()}))
 
     def evaluate(self, name: EvaluatedSplit) -> dict[str, float]:
-        """Return the metrics on a split.
-
-        Raises:
-            DivergedError: a total is not finite: the next step, `steps`, would have been the first to show it.
-        """
+        """Return the metrics on a split; a total that is not finite is a divergence."""
         task, recipe, split = self.task, self.recipe, getattr(self.dataset, name)
         batch_size = evaluation_batch_size(task, self.dataset.inputs, self.dataset.outputs)
         totals = split_totals(

@@ -12,7 +12,7 @@ from small_gpt import CONTEXT, VOCABULARY, gpt, next_token_loss, tokens
 from torch import nn
 
 from initbench.architectures.create import create_model
-from initbench.architectures.gpt_blocks import Rotary
+from initbench.architectures.gpt import Rotary
 from initbench.errors import ArgumentError, InitbenchError
 from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs

@@ -14,7 +14,7 @@ from torchvision.ops import StochasticDepth
 from initbench.architectures.blocks import BetaSwish
 from initbench.architectures.create import create_model
 from initbench.architectures.scalars import ScalarMultiplier
-from initbench.architectures.wrn_block import Block
+from initbench.architectures.wrn import Block, WideStyle
 from initbench.errors import ArgumentError
 
 ACTIVATIONS = {
@@ -95,8 +95,8 @@ def test_network_is_the_written_out_function(residual, norm, activation):
 @pytest.mark.parametrize(("out_channels", "stride"), [(4, 1), (6, 2)])
 def test_a_block_of_fixup_by_hand(out_channels, stride):
     """Rule 3: m·conv(ReLU(conv(ReLU(x + a) + b) + c) + d), a bias before each activation and each convolution."""
-    arguments = {"residual": True, "norm": "none", "activation": "relu", "dropout": 0.0, "scheme": "fixup"}
-    block = Block(4, out_channels, stride, **arguments).double()
+    style = WideStyle(norm="none", activation="relu", scheme="fixup")
+    block = Block(4, out_channels, stride, style).double()
     generator = torch.Generator().manual_seed(0)
     for parameter in block.parameters():
         nn.init.normal_(parameter, 0.0, 0.3, generator=generator)
@@ -110,7 +110,7 @@ def test_a_block_of_fixup_by_hand(out_channels, stride):
 
 
 def test_batch_norm_uses_the_statistics_of_the_batch_in_training():
-    block = Block(3, 3, 1, residual=True, norm="batch", activation="relu", dropout=0.0).double()
+    block = Block(3, 3, 1, WideStyle(norm="batch", activation="relu")).double()
     x = 2 + 3 * torch.randn(8, 3, 5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     seen = []
     block.conv1.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
@@ -230,7 +230,7 @@ def test_plain_and_wrn_name_what_they_share_alike():
 
 def test_dropout_stands_between_the_two_convolutions():
     torch.manual_seed(0)
-    block = Block(4, 4, 1, residual=False, norm="none", activation="linear", dropout=0.25)
+    block = Block(4, 4, 1, WideStyle(residual=False, norm="none", activation="linear", dropout=0.25))
     inputs = {}
     for name in ("conv1", "conv2"):
         getattr(block, name).register_forward_pre_hook(lambda _, x, name=name: inputs.update({name: x[0]}))
@@ -260,8 +260,7 @@ def test_without_drop_path_and_at_evaluation_the_network_is_the_same():
 @pytest.mark.parametrize("out_channels", [4, 6])
 def test_a_dropped_branch_leaves_the_skip_and_the_mean_is_the_whole_block(out_channels):
     torch.manual_seed(0)
-    arguments = {"residual": True, "norm": "none", "activation": "swish", "dropout": 0.0, "drop_path": 0.25}
-    block = Block(4, out_channels, 1, **arguments).double()
+    block = Block(4, out_channels, 1, WideStyle(norm="none", activation="swish"), drop_path=0.25).double()
     x = torch.randn(1, 4, 5, 5, dtype=torch.float64).expand(2048, -1, -1, -1)
     with torch.no_grad():
         whole = block.eval()(x[:1])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from initbench import create_model, initialize
-from initbench.architectures.wrn import Block
+from initbench.architectures.wrn import Block, WideStyle
 
 SAMPLES, DRAWS = 64, 10
 
@@ -25,9 +25,9 @@ class Stage(nn.Module):
 
     def __init__(self, blocks: int, norm: str, scheme: str = "branch") -> None:
         super().__init__()
-        options = {"norm": norm, "activation": "relu", "dropout": 0.0}
+        style = WideStyle(norm=norm, activation="relu", residual=False)
         self.stem = nn.Conv2d(1, 16, 3, padding=1, bias=False)
-        self.blocks = nn.ModuleList(Block(16, 16, 1, residual=False, **options) for _ in range(blocks))
+        self.blocks = nn.ModuleList(Block(16, 16, 1, style) for _ in range(blocks))
         merged = scheme == "merge"
         self.merges = nn.ModuleList(nn.BatchNorm2d(16) if merged else nn.Identity() for _ in range(blocks))
         self.scale = 0.5**0.5 if scheme == "half" else 1.0

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from initbench.data.download import TIMEOUT, download
+from initbench.data.published import TIMEOUT, download
 from initbench.errors import DataError
 
 

@@ -14,7 +14,7 @@ from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
 import initbench
-from initbench.data import cache, content, describe_dataset, image_splits, load_dataset
+from initbench.data import cache, content, describe_dataset, image_samples, load_dataset
 from initbench.data.batches import TrainingBatches, endless_batches
 from initbench.data.image_samples import ImagesInMemory, StreamedImages
 from initbench.data.prepare import hold_out_validation
@@ -229,9 +229,9 @@ class TestReading:
     def test_what_fits_is_held_in_memory(self, root, monkeypatch):
         """Training images with their margin, the others without: 18·15², 14·12² pixels of 3 bytes."""
         limit = 3 * (18 * 15**2 + 14 * 12**2)
-        monkeypatch.setattr(image_splits, "MEMORY", limit)
+        monkeypatch.setattr(image_samples, "MEMORY", limit)
         assert isinstance(load(root, train_size=18).train, ImagesInMemory)
-        monkeypatch.setattr(image_splits, "MEMORY", limit - 1)
+        monkeypatch.setattr(image_samples, "MEMORY", limit - 1)
         assert isinstance(load(root, train_size=18, workers=1).train, StreamedImages)
 
     def test_a_second_load_looks_into_no_file(self, root, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from initbench.data.blocks import blocks, byte_tokens, check_blocks, pack
+from initbench.data.text import blocks, byte_tokens, check_blocks, pack
 from initbench.errors import ArgumentError, DataError
 
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from initbench.architectures.beta_swish import beta_swish
-from initbench.architectures.blocks import BetaSwish
+from initbench.architectures.blocks import BetaSwish, beta_swish
 from initbench.differentiation.activations import REPLACEMENTS, beta_swish_in_closed_form
 from initbench.differentiation.loss import Replaced
 

@@ -11,8 +11,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from initbench.architectures.gelu import tanh_gelu
-from initbench.architectures.layer_norm import layer_norm
+from initbench.architectures.blocks import layer_norm, tanh_gelu
 from initbench.differentiation.loss import differentiable_loss
 
 pytorchs_weight_norm = torch._weight_norm

@@ -13,8 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.parametrizations import weight_norm
 
 import initbench
-from initbench.architectures.gelu import TanhGELU
-from initbench.architectures.layer_norm import LayerNorm
+from initbench.architectures.blocks import LayerNorm, TanhGELU
 from initbench.differentiation.gradients import functional, hessian_products, loss_gradients
 from initbench.differentiation.loss import differentiable_loss
 from initbench.errors import InitializationError

@@ -13,8 +13,7 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from initbench.architectures.beta_swish import beta_swish
-from initbench.architectures.gelu import tanh_gelu
+from initbench.architectures.blocks import beta_swish, tanh_gelu
 from initbench.differentiation import convolution, norms
 from initbench.differentiation.activations import beta_swish_in_closed_form, gelu_in_closed_form
 

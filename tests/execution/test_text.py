@@ -16,7 +16,7 @@ from initbench.registry import register_architecture
 from initbench.suite.load import load_suite
 from initbench.suite.smoke import is_smoke
 from initbench.tasks import find_task
-from initbench.tasks.chance import chance_levels
+from initbench.tasks.describe import chance_levels
 from suites import plan_of
 
 SUITE = """

@@ -9,7 +9,7 @@ from recorded import left
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from initbench.architectures.layer_norm import LayerNorm
+from initbench.architectures.blocks import LayerNorm
 from initbench.errors import InitializationError
 from initbench.initializers.initialize import initialize
 from initbench.probes.gradient_quotient import gradient_quotient

@@ -10,8 +10,7 @@ from cases import random_dataset
 
 from initbench.metric import Metric
 from initbench.tasks import Task, find_task
-from initbench.tasks.chance import chance_levels
-from initbench.tasks.describe import describe_task
+from initbench.tasks.describe import chance_levels, describe_task
 
 CLASSIFICATION = find_task("classification")
 

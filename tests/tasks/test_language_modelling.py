@@ -12,9 +12,8 @@ from initbench.data.dataset import Dataset, Split, Splits
 from initbench.errors import InitializationError
 from initbench.inputs import Inputs
 from initbench.tasks import Task, find_task
-from initbench.tasks.chance import chance_levels
-from initbench.tasks.describe import describe_task
-from initbench.training.evaluate import evaluation_batch_size
+from initbench.tasks.describe import chance_levels, describe_task
+from initbench.training.run import evaluation_batch_size
 
 TASK = find_task("language_modelling")
 BYTES = torch.tensor([1, 2, 3, 1])

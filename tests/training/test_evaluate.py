@@ -11,7 +11,7 @@ from initbench.architectures.create import create_model
 from initbench.data.dataset import Split
 from initbench.inputs import Inputs
 from initbench.tasks import Task, find_task
-from initbench.training.evaluate import evaluation_batch_size, split_totals
+from initbench.training.run import evaluation_batch_size, split_totals
 
 TASK = find_task("classification")
 

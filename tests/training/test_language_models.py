@@ -12,7 +12,7 @@ from torch import nn
 
 from initbench.data import load_dataset
 from initbench.tasks import find_task
-from initbench.tasks.chance import chance_levels
+from initbench.tasks.describe import chance_levels
 from initbench.training.loop import train
 from initbench.training.recipe import Recipe
 

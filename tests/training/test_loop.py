@@ -19,8 +19,8 @@ from initbench.initializers.initialize import initialize
 from initbench.tasks import find_task
 from initbench.training import run
 from initbench.training.loop import train
-from initbench.training.loss import batch_loss
 from initbench.training.recipe import Recipe
+from initbench.training.run import batch_loss
 
 SHAPE, CLASSES = (2, 6, 6), 4
 

@@ -10,7 +10,7 @@ from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
 from initbench.data.augmentation import mixup
 from initbench.data.batches import TrainingBatch
 from initbench.tasks import find_task
-from initbench.training.loss import batch_loss, batch_values
+from initbench.training.run import batch_loss, batch_values
 
 N, CLASSES = 12, 5
 TASK = find_task("classification")

@@ -12,7 +12,7 @@ from initbench.data.dataset import Dataset, Split, Splits
 from initbench.initializers.initialize import initialize
 from initbench.inputs import Inputs
 from initbench.training.loop import train
-from initbench.training.parameter_groups import make_parameter_groups, roles
+from initbench.training.optimizer import make_parameter_groups, roles
 from initbench.training.recipe import ByRole, Recipe
 
 N, FEATURES, CLASSES = 12, 4, 3

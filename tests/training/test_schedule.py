@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 import torch
 
+from initbench.training.optimizer import Schedule
 from initbench.training.recipe import Recipe
-from initbench.training.schedule import Schedule
 
 
 def factors(steps_per_epoch, **recipe):

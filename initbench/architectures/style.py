@@ -1,0 +1,100 @@
+"""What the layers of one of our networks have in common: norm, activation, biases and the parts of its scheme.
+
+Zhang, Dauphin & Ma (Fixup Initialization, ICLR 2019, rule 3) have a scalar bias before every convolution, linear layer
+and activation, and a scalar multiplier at the end of every residual branch. The authors' networks have them in places
+that no transform would find, so our architectures build these networks themselves. For any other scheme they have
+places for its parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from initbench.architectures.blocks import Activation, Norm, make_activation, make_norm
+from initbench.architectures.scalars import ScalarBias, ScalarMultiplier
+from initbench.errors import ArgumentError
+from initbench.registry import SCHEMES, STANDARD
+
+STATED = ("fixup",)
+"""The schemes whose networks are built without a transform."""
+
+
+class BranchEnd(nn.Identity):
+    """The place, at the end of a residual branch, for what a scheme ends branches with; the identity without one.
+
+    An architecture that has one under a name of its choice keeps that name for the scheme's part.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # the name is the base class's
+        """Return the input."""
+        return input
+
+
+def check_norm(scheme: str, norm: str) -> None:
+    """Raise an ArgumentError if a normalization stands beside a scheme that takes its place."""
+    if norm != "none" and _is_instead_of_norm(scheme):
+        raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")
+
+
+def make_scalar_bias(scheme: str) -> nn.Module:
+    """Return a scalar bias in scheme ``fixup``, else the identity."""
+    return ScalarBias() if scheme in STATED else nn.Identity()
+
+
+def make_branch_end(scheme: str) -> nn.Module:
+    """Return what ends a residual branch: Fixup's multiplier of 1, or the place for another scheme's part."""
+    return ScalarMultiplier() if scheme in STATED else BranchEnd()
+
+
+def _is_registered(scheme: str) -> bool:
+    # A scheme that only a plug-in's architecture knows is not registered, and has no traits.
+    return scheme != STANDARD and scheme in SCHEMES.names()
+
+
+def _is_instead_of_norm(scheme: str) -> bool:
+    return _is_registered(scheme) and SCHEMES.get(scheme).traits.instead_of_norm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """What all convolutions of a network have in common, as the arguments of its architecture name it.
+
+    Raises:
+        ArgumentError: a norm or biases stand beside a scheme that brings its own.
+    """
+
+    norm: Norm
+    activation: Activation
+    conv_bias: bool = False
+    scheme: str = STANDARD
+
+    def __post_init__(self) -> None:
+        check_norm(self.scheme, self.norm)
+        if self.conv_bias and _is_registered(self.scheme) and SCHEMES.get(self.scheme).traits.brings_biases:
+            raise ArgumentError(f"must be false for scheme {self.scheme}, which brings biases of its own", "conv_bias")
+
+    def make_convolution(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1) -> nn.Conv2d:
+        """Return a convolution that is padded to keep the size at stride 1.
+
+        It has a bias where a scheme's transform takes the place of the norm that would bring one.
+        """
+        bias = self.conv_bias or (self.scheme not in STATED and _is_instead_of_norm(self.scheme))
+        return nn.Conv2d(in_channels, out_channels, kernel, stride, padding=kernel // 2, bias=bias)
+
+    def make_norm(self, channels: int, argument: str = "features") -> nn.Module:
+        """Return a normalization of images; `argument` is what an error calls the channels."""
+        return make_norm(self.norm, channels, 2, argument)
+
+    def make_activation(self) -> nn.Module:
+        """Return a new activation layer."""
+        return make_activation(self.activation)
+
+    def make_scalar_bias(self) -> nn.Module:
+        """Return a scalar bias in scheme ``fixup``, else the identity."""
+        return make_scalar_bias(self.scheme)
+
+    def make_branch_end(self) -> nn.Module:
+        """Return what ends a residual branch."""
+        return make_branch_end(self.scheme)
