@@ -5,17 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from initbench import plugins
 from initbench.arguments import show
-from initbench.cli.docstring import parse
+from initbench.cli.docstring import Docstring, parse
 from initbench.errors import InitbenchError
-
-if TYPE_CHECKING:
-    from initbench.cli.docstring import Docstring
-    from initbench.registry import Component
-    from initbench.training.named_recipes import NamedRecipe
+from initbench.registry import Component
+from initbench.training.named_recipes import NamedRecipe
 
 _SECTIONS = {
     "initializer": "initializers:\n  - {}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -9,8 +10,6 @@ from rich.console import Console
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import ConsoleOptions, RenderableType
     from rich.segment import Segment
 

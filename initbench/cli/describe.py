@@ -26,7 +26,7 @@ def describe(
     ],
     plugin: Plugins = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Describe a component: what it is and needs, its arguments, its reference, and how to put it into a suite.
 
@@ -111,12 +111,7 @@ def _lines(out: Console, title: str, lines: list[str]) -> None:
 def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: str = "") -> None:
     """Print a paragraph, or lines of a suite: no word is broken and no line ends in spaces, so that it can be pasted.
 
-    Args:
-        out: its width is that of the lines.
-        text: newlines before and behind it are kept; a no-break space is no place to end a line.
-        indent: spaces before each line.
-        hanging: further spaces before each line but the first.
-        style: of the text.
+    Newlines before and behind the text are kept; a no-break space is no place to end a line.
     """
     from rich.text import Text
 
@@ -135,7 +130,6 @@ def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: s
 
 
 def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
-    """Return what a component declares, in sentences."""
     if kind == "initializer":
         scheme = declared["scheme"]
         return [_what_it_does(declared), f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]

@@ -11,25 +11,13 @@ _ENTRY = re.compile(r"(\*{0,2}[\w.]+)(?: \([^)]*\))?:(?:\s+(.*))?$")
 
 @dataclass
 class Docstring:
-    """The parts of a docstring.
-
-    Attributes:
-        text: what stands between the first line and the sections, one string for each paragraph.
-        arguments: name → description.
-        raises: error → description.
-    """
-
     text: list[str] = field(default_factory=list)
     arguments: dict[str, str] = field(default_factory=dict)
     raises: dict[str, str] = field(default_factory=dict)
 
 
 def parse(docstring: str) -> Docstring:
-    """Take a docstring apart.
-
-    Args:
-        docstring: without the indentation, as `inspect.getdoc` returns it.
-    """
+    """Take apart a docstring without indentation, as `inspect.getdoc` returns it."""
     result = Docstring()
     sections = {"Args": result.arguments, "Arguments": result.arguments, "Raises": result.raises}
     # What other sections hold is read past.

@@ -8,7 +8,7 @@ from initbench.cli.options import Debug, Json, Plugins, console, load_plugins, p
 def list_components(
     plugin: Plugins = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """List the initializers, architectures, schemes, tasks, datasets, probes and recipes with their arguments."""
     from initbench.registry import REGISTRIES

@@ -11,20 +11,16 @@ import ast
 import importlib
 import inspect
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from initbench.arguments import type_text
-from initbench.registry import Argument
+from initbench.registry import Argument, Component, Registry
 from initbench.registry.component import as_a_user_writes_it
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from initbench.registry import Component, Registry
 
 _PACKAGE = Path(__file__).parents[1]
 _REGISTRY = "initbench.registry"
@@ -32,14 +28,6 @@ _REGISTRY = "initbench.registry"
 
 @dataclass(frozen=True)
 class Listing:
-    """One line of the list.
-
-    Attributes:
-        name: the registered name.
-        arguments: what a user may set.
-        summary: the first line of the docstring.
-    """
-
     name: str
     arguments: tuple[Argument, ...]
     summary: str
@@ -54,15 +42,13 @@ def listing(registry: Registry[Any], name: str) -> Listing:
 
 
 def of_component(component: Component[Any]) -> Listing:
-    """Return what is listed of an imported component."""
     return Listing(component.name, component.arguments, component.summary)
 
 
 def read_source(registry: Registry[Any], name: str) -> Listing:
     """Return what is listed of one of the library's components, from its source.
 
-    Raises:
-        Exception: the source is not as expected: no such decorator, or an expression that only an import could tell.
+    It raises anything if the source is not as expected: no such decorator, or an expression that only an import tells.
     """
     module = _source(registry.builtins[name])
     definition = module.registered(f"register_{registry.kind}", name)
@@ -85,18 +71,13 @@ def _source(module: str) -> _Source:
 
 
 class _Source(dict[str, Any]):
-    """The names of a module's top level, each evaluated when it is first asked for.
-
-    Args:
-        tree: the module's syntax tree.
-    """
+    """The names of a module's top level, each evaluated when it is first asked for."""
 
     def __init__(self, tree: ast.Module) -> None:
         super().__init__()
         self.tree = tree
 
     def registered(self, decorator: str, name: str) -> ast.FunctionDef | ast.ClassDef:
-        """Return the function or class that is registered under a name."""
         for node in self.tree.body:
             for call in node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else ():
                 if (
@@ -127,7 +108,6 @@ class _Source(dict[str, Any]):
         ]
 
     def value(self, node: ast.expr) -> Any:
-        """Return what an expression of our own source evaluates to."""
         return eval(compile(ast.Expression(node), "<source>", "eval"), {}, self)  # noqa: S307
 
     def __missing__(self, name: str) -> Any:

@@ -41,7 +41,7 @@ def new_plugin(
         Path | None, typer.Option("--out", help="Folder to write; default: NAME with hyphens.", metavar="DIR")
     ] = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Write a plug-in package: an initializer, its tests, and a suite that compares it with kaiming."""
     package = _package_name(name)
@@ -64,11 +64,6 @@ def new_plugin(
 
 
 def _package_name(name: str) -> str:
-    """Return the name under which the package will be imported.
-
-    Raises:
-        InitbenchError: it cannot be imported under this name, or something else is.
-    """
     package = name.replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", package):
         raise InitbenchError(
@@ -84,7 +79,6 @@ def _package_name(name: str) -> str:
 
 
 def _taken_by(package: str) -> str | None:
-    """Return what has this name already, None where it is free."""
     from initbench.registry import INITIALIZERS
 
     if keyword.iskeyword(package):
@@ -112,11 +106,6 @@ def _importable(package: str) -> bool:
 
 
 def _write(package: str, folder: Path) -> list[Path]:
-    """Write the package and return its files.
-
-    Raises:
-        InitbenchError: there is something in the folder, or it cannot be written.
-    """
     names = {
         "package": package,
         "distribution": package.replace("_", "-"),

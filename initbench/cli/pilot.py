@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from initbench.errors import InitbenchError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from initbench.ledger import TrialRecord
-    from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import TrialSpec
+from initbench.ledger import TrialRecord
+from initbench.suite.load import Suite
+from initbench.suite.planned import Plan
+from initbench.suite.spec import TrialSpec
 
 
 def plan_pilot(
     suite: Suite, plan: Plan, folder: Path, workers: int | None = None, price: float | None = None
 ) -> dict[str, Any]:
-    """Return what `--pilot` prints.
-
-    Args:
-        suite: gives what it compares and its resources.
-        plan: of the suite.
-        folder: the suite's, whose ledger may know how long trials take.
-        workers: trials at a time; 1 where not given.
-        price: of an hour of the machine, in any currency.
-
-    Raises:
-        InitbenchError: trials ask for a GPU and there is none, files of a dataset are absent, or the price is negative.
-    """
     import torch
 
     from initbench.execution.environment import environment
@@ -72,7 +57,6 @@ def plan_pilot(
 
 
 def pilot_sentences(found: dict[str, Any]) -> list[str]:
-    """Return the sentences that `--pilot` prints."""
     from initbench.cli.progress import duration
     from initbench.comparing.formatting import counted
 

@@ -65,7 +65,7 @@ def plan(
         float | None, typer.Option("--price", help="With --pilot: of an hour of the machine.", metavar="PER_HOUR")
     ] = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Print the trials of a suite by cell, what is incompatible and why, and what has a result already.
 

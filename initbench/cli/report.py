@@ -21,8 +21,6 @@ _MLFLOW = "mlflow:"
 
 
 class Format(StrEnum):
-    """What a report is written as."""
-
     html = "html"
     md = "md"
     latex = "latex"
@@ -64,7 +62,7 @@ def report(
         ),
     ] = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Write the report of one suite or several: one offline HTML page, with its tables as CSV and its figures as SVG.
 
@@ -123,11 +121,6 @@ def _write_text(results: Results, out: Path | None, form: Format) -> None:
 
 
 def _experiment(text: str) -> str:
-    """Return the name in ``mlflow:NAME``.
-
-    Raises:
-        InitbenchError: it has another form.
-    """
     name = text.removeprefix(_MLFLOW)
     if name in {text, ""}:
         raise InitbenchError(f"--from {text}: write {_MLFLOW}EXPERIMENT, such as {_MLFLOW}quickstart")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from initbench.cli.options import Debug, Json, Only, Plugins, SuiteFolder, TrackingUri, print_json, suite_folder
 from initbench.cli.output import say
+from initbench.cli.request import Request
 from initbench.cli.run import (
     Address,
     ExecutorName,
@@ -19,11 +21,6 @@ from initbench.cli.run import (
 )
 from initbench.errors import InitbenchError
 from initbench.ledger import SUITE_FILE, Ledger
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from initbench.cli.request import Request
 
 
 def retry(
@@ -38,7 +35,7 @@ def retry(
     plugin: Plugins = None,
     tracking_uri: TrackingUri = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Run again what has no result in a suite's folder, with the suite and the options that lie beside its ledger.
 
@@ -66,11 +63,6 @@ def retry(
 
 
 def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *, failed: bool) -> Request:
-    """Return what the folder's suite comes to.
-
-    Raises:
-        InitbenchError: the folder does not say how it was run, or was run with plug-ins that are not given.
-    """
     from initbench.cli.request import read_request
     from initbench.execution.progress_file import read_plan
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -25,18 +25,14 @@ from initbench.cli.options import (
     TrackingUri,
     print_json,
 )
+from initbench.cli.request import Request
 from initbench.cli.signals import begin_work, exit_code
 from initbench.errors import InitbenchError
-
-if TYPE_CHECKING:
-    from initbench.cli.request import Request
-    from initbench.execution.executor import Executor
-    from initbench.execution.progress_file import Asked
+from initbench.execution.executor import Executor
+from initbench.execution.progress_file import Asked
 
 
 class ExecutorName(StrEnum):
-    """Where trials run."""
-
     ray = "ray"
     in_process = "in-process"
 
@@ -59,7 +55,7 @@ def run(
     plugin: Plugins = None,
     tracking_uri: TrackingUri = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Run the trials of a suite that have no result yet, record them, and write the report.
 
@@ -92,20 +88,7 @@ def execute(
     workers: int | None,
     json: bool,
 ) -> None:
-    """Run what a request comes to, show it, and end the process with the exit code of `initbench run`.
-
-    Args:
-        request: of the command line.
-        folder: the suite's.
-        executor: from `chosen_executor`.
-        asked: as for `run_suite`.
-        tracking_uri: of the command line.
-        workers: most trials at a time.
-        json: print the summary as JSON.
-
-    Raises:
-        InitbenchError: see `run_suite`; or files of a dataset are absent.
-    """
+    """Run what a request comes to, show it, and end the process with the exit code of `initbench run`."""
     from initbench.cli.progress import Display
     from initbench.execution.driver import run_suite
     from initbench.tracking.uri import default_tracking_uri
@@ -163,12 +146,6 @@ def _command() -> str:
 
 
 def chosen_executor(name: ExecutorName, address: str | None) -> Executor:
-    """Return the executor of this name.
-
-    Args:
-        name: of the command line.
-        address: of a cluster, for Ray.
-    """
     if name is ExecutorName.in_process:
         from initbench.execution.in_process import run_in_process
 

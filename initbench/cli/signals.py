@@ -13,12 +13,10 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from types import FrameType
+from typing import NoReturn
 
 from initbench.execution.limits import family
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _SECONDS_UNTIL_AGAIN = 0.05
 _BEFORE = b"initbench: interrupted before anything was run or written\n"
@@ -65,7 +63,6 @@ def end_work() -> None:
 
 
 def interrupted() -> bool:
-    """Return whether one of the signals has come."""
     return _state.received is not None
 
 

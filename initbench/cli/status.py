@@ -24,7 +24,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until the run ends.")] = False,
     every: Annotated[float, typer.Option("--every", min=0.1, help="With --watch: seconds between two looks.")] = 5.0,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Say how a suite's run stands: what is done, what runs, what failed and why. Nothing is written."""
     from initbench.execution.status import StatusReader

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
+from initbench.registry import Component
 
 if TYPE_CHECKING:
-    from initbench.registry import Component
     from initbench.structure.find import Structure
 
 # What is tried, in this order: images of CIFAR's size and of ImageNet's, for what is built for these; bytes of text.
@@ -19,10 +19,8 @@ _CLASSES = 10
 def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] | None:
     """Return the structure of an architecture with its default arguments, and the inputs that it was found with.
 
-    Nothing is computed: the model is on the meta device.
-
-    Returns:
-        None for a family of architectures, where an argument has no default, or where none of the inputs is taken.
+    Nothing is computed: the model is on the meta device. Return None for a family of architectures, where an argument
+    has no default, or where none of the inputs is taken.
     """
     import torch
 

@@ -12,7 +12,7 @@ def sync(
     folder: SuiteFolder = None,
     tracking_uri: TrackingUri = None,
     json: Json = False,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Write to MLflow what the ledger has and MLflow lacks; nothing is written twice.
 

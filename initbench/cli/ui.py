@@ -14,7 +14,7 @@ def ui(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve it; 0 for any free port.")] = 5000,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     tracking_uri: TrackingUri = None,
-    debug: Debug = False,  # noqa: ARG001  # its callback has set it
+    debug: Debug = False,  # its callback has set it
 ) -> None:
     """Serve MLflow's user interface on a suite's runs until Ctrl-C."""
     from initbench.tracking.server import serve

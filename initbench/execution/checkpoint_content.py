@@ -6,16 +6,14 @@ A trial that reads a checkpoint copies parts of it into its record, so they must
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from initbench.arguments import explain
 from initbench.record_schema import Probe, check_history, check_initialization, check_nesting, check_probe
 from initbench.training.checkpoint import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Sums of what is below it are finite.
 _MOST_SECONDS = 1e12
@@ -73,14 +71,7 @@ class _Content(_Part, extra="allow"):
 
 
 class CheckpointContent(NamedTuple):
-    """A checkpoint whose numbers and texts are such as a record may hold.
-
-    Attributes:
-        before: what came before training, as plain data.
-        seconds: that the trial had taken.
-        training: the state of the training run; whether it fits is for the run to check.
-        steps: that the run had taken.
-    """
+    """A checkpoint whose numbers and texts are such as a record may hold."""
 
     before: dict[str, Any]
     seconds: float
@@ -89,11 +80,7 @@ class CheckpointContent(NamedTuple):
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self:
-        """Check what was loaded.
-
-        Raises:
-            CheckpointError: something is missing, of another type, or no number.
-        """
+        """Check what was loaded: a `CheckpointError` says what is missing, of another type, or no number."""
         try:
             _Content.model_validate(content)
             before = json.loads(content["before"])
@@ -108,15 +95,7 @@ class CheckpointContent(NamedTuple):
 
 
 def check_network(record: Any, seconds: Any) -> None:
-    """Check the record of an initialization that is kept beside its network.
-
-    Args:
-        record: of the initialization, as plain data.
-        seconds: that it took.
-
-    Raises:
-        ValueError: they are of another type, or no numbers.
-    """
+    """Check the record of an initialization that is kept beside its network: a ValueError says what is wrong."""
     _Network.model_validate({"record": record, "seconds": seconds})
     check_nesting(record)
     check_initialization(record)

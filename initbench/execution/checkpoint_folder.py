@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted
 from initbench.execution.checkpoint_size import largest_checkpoint, sentence
 from initbench.execution.checkpoints import CHECKPOINT, PART, CheckpointSettings
 from initbench.execution.marked_folder import MarkedFolder, files_named
 from initbench.files import remove
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
-    from initbench.suite.load import Suite
-    from initbench.suite.schema import Checkpoints
-    from initbench.suite.spec import TrialSpec
+from initbench.ledger import TrialRecord
+from initbench.suite.load import Suite
+from initbench.suite.schema import Checkpoints
+from initbench.suite.spec import TrialSpec
 
 _RESULTS = {"finished", "diverged"}
 # Bytes of a checkpoint from which on a run says what they take.
@@ -27,12 +23,7 @@ _LARGE = 100_000_000
 
 
 class CheckpointFolder:
-    """A folder with one folder for each trial under way.
-
-    Args:
-        asked: what the suite asks for.
-        settings: what workers are told.
-    """
+    """A folder with one folder for each trial under way."""
 
     def __init__(self, asked: Checkpoints, settings: CheckpointSettings) -> None:
         self.asked = asked
@@ -42,12 +33,7 @@ class CheckpointFolder:
 
     @classmethod
     def of(cls, suite: Suite, ledger: Path) -> CheckpointFolder | None:
-        """Return the folder that a suite asks for, None if it asks for none. Nothing is written yet.
-
-        Args:
-            suite: whose trials run.
-            ledger: the suite's folder, where checkpoints are if the suite does not say.
-        """
+        """Return the folder that a suite asks for, None if it asks for none. Nothing is written yet."""
         asked = suite.checkpoints
         if asked is None:
             return None
@@ -64,12 +50,7 @@ class CheckpointFolder:
         return cls(asked, settings)
 
     def open(self, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord]) -> list[str]:
-        """Make the folder, remove what is left of trials that have a result, and return what the user should know.
-
-        Args:
-            missing: the trials that run now.
-            records: of the ledger, by trial.
-        """
+        """Make the folder, remove what is left of trials that have a result, and return what the user should know."""
         try:
             self.marked.make(parents=self.asked.folder is not None)
         except OSError as error:
@@ -98,5 +79,4 @@ class CheckpointFolder:
                 folder.rmdir()
 
     def close(self) -> None:
-        """Remove the folder if nothing is in it."""
         self.marked.remove_if_empty()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from initbench.registry import ARCHITECTURES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from initbench.suite.schema import Checkpoints
-    from initbench.suite.spec import TrialSpec
+from initbench.suite.schema import Checkpoints
+from initbench.suite.spec import TrialSpec
 
 # Moments of each optimizer, as large as the parameters; of `sgd` without momentum none.
 _MOMENTS = {"sgd": 1, "signsgd": 1, "adam": 2, "adamw": 2}
@@ -36,7 +32,6 @@ def checkpoint_bytes(trial: TrialSpec) -> int | None:
 
 
 def largest_checkpoint(trials: Iterable[TrialSpec]) -> int | None:
-    """Return the bytes of the largest checkpoint among trials, None where none is known."""
     kinds = {
         (t.architecture.model_dump_json(), t.dataset.model_dump_json(), t.recipe.optimizer, t.recipe.momentum > 0): t
         for t in trials
@@ -46,12 +41,7 @@ def largest_checkpoint(trials: Iterable[TrialSpec]) -> int | None:
 
 
 def sentence(asked: Checkpoints, largest: int | None) -> str:
-    """Return when a trial is kept and what that takes, in words.
-
-    Args:
-        asked: what the suite asks for.
-        largest: the bytes of the largest checkpoint; None where it is not known.
-    """
+    """Return when a trial is kept and what that takes, in words."""
     if asked.every_epochs is not None:
         every = "epoch" if asked.every_epochs == 1 else f"{asked.every_epochs} epochs"
     else:

@@ -13,11 +13,12 @@ import platform
 import re
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
@@ -27,12 +28,8 @@ from initbench.execution.marked_folder import files_named, read_mark
 from initbench.files import check_readable
 from initbench.plugins import first_line
 from initbench.training.checkpoint import CheckpointError, training_state
+from initbench.training.run import TrainingRun
 from initbench.visible_text import cut, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from initbench.training.run import TrainingRun
 
 FORMAT = 1
 """Raised when a checkpoint's content changes; one of another format is not gone on from."""
@@ -48,15 +45,7 @@ _WRITING_SHARE = 20
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """When trials are kept, and where; it is no part of their identity.
-
-    Attributes:
-        folder: of all trials of a suite, an absolute path; the driver has made it.
-        mark: what its mark says, see `MarkedFolder`.
-        every_epochs: epochs between checkpoints; None to go by time.
-        every_seconds: seconds between them; None to go by epochs.
-        keep: ``last`` also keeps the network as it is after the last step.
-    """
+    """When trials are kept, and where; it is no part of their identity."""
 
     folder: str
     mark: str
@@ -66,18 +55,7 @@ class CheckpointSettings:
 
 
 class TrialCheckpoints:
-    """The checkpoints of one trial; its clock starts here.
-
-    Args:
-        settings: when and where.
-        trial_id: the trial's.
-        device: where it runs.
-        tell: is told, in one line, what a user should know of the trial's checkpoints; None to tell nobody.
-
-    Attributes:
-        before: what came before training, as plain data; `load` reads it, and `save` writes what is put here.
-        state: the state of the training run to go on from; None to start at the beginning.
-    """
+    """The checkpoints of one trial; its clock starts here. `tell` is told, in one line, what a user should know."""
 
     def __init__(
         self, settings: CheckpointSettings, trial_id: str, device: str, tell: Callable[[str], None] | None = None
@@ -167,12 +145,7 @@ class TrialCheckpoints:
     def whole_timing(self, timing: dict[str, float]) -> dict[str, float]:
         """Return a trial's seconds with those of the attempts before, as far as they came to something.
 
-        Args:
-            timing: of this attempt, by stage (see `TrialRecord`).
-
-        Returns:
-            The seconds of the whole trial, and as ``resumed_at_step`` the step that this attempt went on from; `timing`
-            itself where it began at the beginning.
+        ``resumed_at_step`` is the step that this attempt went on from; there is none if it began at the beginning.
         """
         if self.state is None:
             return timing
@@ -210,12 +183,7 @@ class TrialCheckpoints:
         return None if os.access(folder, os.W_OK | os.X_OK) else f"may not write to {folder}"
 
     def _read(self, path: Path) -> CheckpointContent:
-        """Return what a file of this trial in this environment has.
-
-        Raises:
-            CheckpointError: it is damaged, none that was written here, or not of this trial in this environment.
-            Exception: it cannot be read.
-        """
+        """Return what a file of this trial in this environment has."""
         check_readable(path, sys.maxsize)
         with path.open("rb") as file:
             if file_digest(file, "sha256").hexdigest() != _digest_in(path):

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from initbench.comparing.formatting import counted
 from initbench.errors import SuiteError
@@ -16,25 +18,19 @@ from initbench.execution.checkpoint_folder import CheckpointFolder
 from initbench.execution.executor import Executor, Job
 from initbench.execution.limits import Limits
 from initbench.execution.preflight import notes
+from initbench.execution.progress_file import Asked
 from initbench.execution.recorder import Progress, Recorder, Round, SuiteFiles
 from initbench.execution.searched import searched
 from initbench.execution.shared_networks import NetworkKeeper
-from initbench.ledger import Ledger
+from initbench.ledger import Ledger, TrialRecord
+from initbench.plugins import PluginFile
 from initbench.reporting.resolved import incompatible_entries
+from initbench.suite.choice import Searched
+from initbench.suite.load import Suite
+from initbench.suite.planned import Plan
+from initbench.suite.spec import TrialSpec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from initbench.execution.progress_file import Asked
-    from initbench.ledger import TrialRecord
-    from initbench.plugins import PluginFile
-    from initbench.suite.choice import Searched
-    from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import TrialSpec
-
-    Replan = Callable[[Mapping[str, Searched]], Plan]
+Replan = Callable[[Mapping[str, Searched]], Plan]
 
 _GB = 1e9
 # Of the report and MLflow. SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray takes up to 6.
@@ -44,17 +40,7 @@ _MOST_WAITING = 100  # trials that MLflow takes in some seconds
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to.
-
-    Attributes:
-        folder: the suite's folder.
-        statuses: how many of the plan's trials stand at each status, what ran before included.
-        ran: how many trials ran now.
-        seconds: the wall time of the whole run.
-        report: the report's page.
-        sentences: what happened, as the page says it first.
-        tracking_uri: where MLflow has the runs, without its secrets.
-    """
+    """What a run came to."""
 
     folder: Path
     statuses: dict[str, int]
@@ -65,7 +51,6 @@ class RunSummary:
     tracking_uri: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as plain data."""
         return {
             "folder": str(self.folder),
             "statuses": self.statuses,
@@ -164,18 +149,7 @@ def run_suite(
 
 
 class _Runner:
-    """Runs what is missing; of a suite that tunes the searches first, and then what follows from them.
-
-    Attributes:
-        ran: the ids of what has run.
-
-    Args:
-        suite: gives the resources.
-        execute: the executor.
-        recorder: is told, and knows what runs first.
-        job: what all rounds have in common.
-        replan: see `run_suite`.
-    """
+    """Runs what is missing; of a suite that tunes the searches first, and then what follows from them."""
 
     def __init__(self, suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: Replan | None) -> None:
         self.suite, self.execute, self.recorder, self.job, self.replan = suite, execute, recorder, job, replan
@@ -243,7 +217,6 @@ def _statuses(records: Mapping[str, TrialRecord]) -> dict[str, str]:
 
 
 def _cpus(suite: Suite, trials: Iterable[TrialSpec]) -> float:
-    """Return the cores of a trial: what the suite says, and no fewer than a trial has threads."""
     return max(suite.resources.cpus, *(trial.recipe.threads for trial in trials))
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from initbench.execution.limits import Limits
+from initbench.ledger import TrialRecord
+from initbench.plugins import PluginFile
+from initbench.suite.spec import TrialSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from initbench.execution.checkpoints import CheckpointSettings
     from initbench.execution.shared_networks import SharedNetworks
-    from initbench.ledger import TrialRecord
-    from initbench.plugins import PluginFile
-    from initbench.suite.spec import TrialSpec
 
 _NO_LIMITS = Limits()
 
@@ -40,18 +39,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """What an executor is asked to do.
-
-    Attributes:
-        trials: in the order in which they should start.
-        cpus: cores that one trial takes.
-        gpus: GPUs that one trial takes; a fraction shares one.
-        plugins: files to import before a trial runs.
-        workers: most trials at a time; None for as many as the resources admit.
-        networks: those that trials share; None where they share none.
-        checkpoints: when trials under way are kept, and where; None for never.
-        limits: of each attempt at a trial; the executor for debugging does not enforce them.
-    """
+    """What an executor is asked to do."""
 
     trials: Sequence[TrialSpec]
     cpus: float = 1.0

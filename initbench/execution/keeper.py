@@ -19,12 +19,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 from initbench.execution.limits import family
-
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 _PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from initbench.comparing.treatments import standings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from initbench.ledger import TrialRecord
-    from initbench.suite.spec import TrialSpec
-    from initbench.training.recipe import Recipe
+from initbench.ledger import TrialRecord
+from initbench.suite.spec import TrialSpec
+from initbench.training.recipe import Recipe
 
 SHORT, LONGER = 2, 12
 """Steps of the two short trials; their difference is the training's, what both have in common is paid once."""
@@ -26,17 +23,7 @@ SHORT, LONGER = 2, 12
 
 @dataclass(frozen=True)
 class Cost:
-    """What the trials that are left of one workload take.
-
-    Attributes:
-        workload: its label.
-        trials: how many are left.
-        recorded: for how many of them the ledger has trials of their own cell, on this device.
-        seconds: of one trial, on average; None where it is not known.
-        seconds_per_step: of the two short trials; None where none ran.
-        tuned: initializers among those that are not recorded that work before they train, which is in no short trial.
-        problem: why a short trial did not come to its end, in one line.
-    """
+    """What the trials that are left of one workload take."""
 
     workload: str
     trials: int
@@ -47,7 +34,6 @@ class Cost:
     problem: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain data."""
         return asdict(self)
 
 
@@ -58,15 +44,7 @@ def pilot(
     run: Callable[[TrialSpec], TrialRecord],
     here: dict[str, Any],
 ) -> list[Cost]:
-    """Return what each workload takes, in the order of the trials.
-
-    Args:
-        missing: the trials that are left.
-        records: of the ledger.
-        compare: the factors that make the treatment.
-        run: runs one trial and returns its record, a failed one where it does not come to its end.
-        here: the environment of this device, see `execution.environment.environment`.
-    """
+    """Return what each workload takes, in the order of the trials."""
     known = _recorded_seconds(records, here)
     places = {place.trial: place for place in standings([trial.model_dump(mode="json") for trial in missing], compare)}
     workloads: dict[str, list[TrialSpec]] = defaultdict(list)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from initbench.comparing.formatting import counted
 from initbench.errors import DataError
 from initbench.execution.environment import differences, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
-    from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.ledger import TrialRecord
+from initbench.suite.load import Suite
+from initbench.suite.planned import Plan
+from initbench.suite.spec import ComponentSpec, TrialSpec
 
 _MOST_NAMED = 5
 
@@ -26,18 +22,7 @@ def notes(
     records: Mapping[str, TrialRecord],
     skipped: Sequence[str],
 ) -> Iterator[str]:
-    """Check the data of a run, and yield what the user should know before it, a line each.
-
-    Args:
-        suite: that runs.
-        plan: of it.
-        missing: the trials that run now.
-        records: of the ledger, by id.
-        skipped: a line for each file of the ledger that is no record.
-
-    Raises:
-        SuiteError: see `check_data`.
-    """
+    """Check the data of a run, and yield what the user should know before it, a line each."""
     if missing:
         yield from check_data(suite, missing)
         yield from _of_emulation(suite, missing)
@@ -48,10 +33,7 @@ def notes(
 
 
 def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
-    """Read every dataset once, downloading what is missing, before anything is written.
-
-    Returns:
-        What the user should know of the files, a line for each dataset of which there is something.
+    """Read every dataset once, downloading what is missing; return what the user should know of the files.
 
     Raises:
         SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.

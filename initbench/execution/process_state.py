@@ -6,25 +6,21 @@ takes seconds, and what a plug-in switches in one of them must not change the nu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from initbench.execution.memory import keep_freed_memory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @contextmanager
 def process_state(threads: int, device: torch.device) -> Iterator[None]:
     """Set all that numbers depend on, and the global random state; give back at the end what was set before.
 
-    Args:
-        threads: CPU threads of each operation; 1 and 2 give other sums.
-        device: whose random state is kept, too.
+    The CPU threads of an operation are part of it: 1 and 2 give other sums.
     """
     keep_freed_memory()  # it changes no number, and cannot be given back
     cudnn = torch.backends.cudnn

@@ -9,19 +9,16 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.execution.background import import_in_background
+from initbench.execution.executor import Job
 from initbench.execution.limits import family
 from initbench.plugins import first_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from initbench.execution.executor import Job
 
 # Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
 _SETTINGS = {
@@ -38,15 +35,7 @@ _SETTINGS = {
 
 
 class Node(NamedTuple):
-    """A machine of a cluster, or one of several nodes on it.
-
-    Attributes:
-        id: Ray's.
-        name: what a person calls it.
-        address: of its network interface.
-        cpus: cores that it gives to Ray.
-        gpus: GPUs that it gives to Ray.
-    """
+    """A machine of a cluster, or one of several nodes on it, with the cores and GPUs that it gives to Ray."""
 
     id: str
     name: str
@@ -55,12 +44,10 @@ class Node(NamedTuple):
     gpus: float
 
     def fits(self, job: Job) -> bool:
-        """Return whether one trial could ever run on it."""
         return job.cpus <= self.cpus and job.gpus <= self.gpus
 
 
 def alive_nodes() -> list[Node]:
-    """Return the nodes of the cluster that this process has joined."""
     import ray
 
     nodes = [node for node in ray.nodes() if node["Alive"]]
@@ -78,11 +65,7 @@ def alive_nodes() -> list[Node]:
 
 
 def check_resources(job: Job, nodes: Sequence[Node]) -> None:
-    """Refuse a trial that would wait for ever: it runs on one node, however many there are.
-
-    Raises:
-        InitbenchError: no node has what one trial asks for.
-    """
+    """Refuse a trial that would wait for ever: it runs on one node, however many there are."""
     if any(node.fits(job) for node in nodes):
         return
     for key, name, wanted, has in (
@@ -103,14 +86,7 @@ def check_resources(job: Job, nodes: Sequence[Node]) -> None:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Join a cluster, or start a local one, and leave it in the end; Ray says nothing meanwhile.
-
-    Args:
-        address: ``auto`` or HOST:PORT of its head; None starts a local one.
-
-    Raises:
-        InitbenchError: no cluster answers at the address.
-    """
+    """Join a cluster, or start a local one if there is no address; leave it in the end. Ray says nothing meanwhile."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     import ray
@@ -176,11 +152,8 @@ def _shut_down(
     Tune leaves cycles with such references behind, which Python collects in whichever thread comes next, such as the
     one that writes to MLflow. So they go first, and none is looked for while Ray shuts down.
 
-    Args:
-        shutdown: Ray's function.
-        started: processes of the local cluster. Ray asks each by SIGTERM to end, which they do not hear, and waits a
-            second for it; they are ended as soon as this process has left them.
-        connected: whether it has not.
+    Ray asks each process of a local cluster by SIGTERM to end, which they do not hear, and waits a second for it. So
+    those in `started` are ended as soon as this process has left them.
     """
     gc.collect()
     was_enabled = gc.isenabled()

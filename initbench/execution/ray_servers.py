@@ -9,14 +9,11 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from initbench.errors import InitbenchError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _SECONDS_TO_ANSWER = 5.0
 _SECONDS_OF_A_CONNECTION = 5.0
@@ -31,14 +28,7 @@ class RayEndedError(BaseException):
 
 @dataclass
 class Server:
-    """A server of Ray.
-
-    Attributes:
-        name: what a person calls it.
-        host: where it listens.
-        port: see there.
-        patience: seconds for which it may be away.
-    """
+    """A server of Ray, which may be away for `patience` seconds."""
 
     name: str
     host: str
@@ -50,11 +40,7 @@ class Server:
         self._connected_at = 0.0
 
     def check(self) -> None:
-        """Wait until it answers. It takes microseconds as long as a connection of the last seconds is open.
-
-        Raises:
-            RayEndedError: it does not, for longer than it may be away.
-        """
+        """Wait until it answers. It takes microseconds as long as a connection of the last seconds is open."""
         if self._is_connected():
             return
         deadline = time.monotonic() + self.patience
@@ -64,7 +50,6 @@ class Server:
             time.sleep(0.2)
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -98,11 +83,7 @@ class Server:
 def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
     """Say in one line that Ray has ended, rather than with what fails then; yield a function that looks.
 
-    Args:
-        is_local: whether Ray was started here for one job, so that nobody starts it again.
-
-    Raises:
-        InitbenchError: Ray has ended.
+    A local Ray was started here for one job, so that nobody starts it again.
     """
     servers = _servers(is_local=is_local)
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from initbench.errors import InitbenchError
 from initbench.execution.attempts import Attempts
+from initbench.execution.executor import Job, Observer
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
-from initbench.execution.ray_cluster import alive_nodes
+from initbench.execution.ray_cluster import Node, alive_nodes
 from initbench.ledger import TrialRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from initbench.execution.executor import Job, Observer
-    from initbench.execution.ray_cluster import Node
-    from initbench.suite.spec import TrialSpec
+from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
@@ -27,12 +23,7 @@ _SECONDS_WITHOUT_A_NODE = 600.0
 
 @dataclass(frozen=True)
 class Task:
-    """What Tune has for the configuration of a trial. Its text is short, since Tune writes it in several places.
-
-    Attributes:
-        spec: what to run.
-        avoid: ids of the nodes on which it must not run.
-    """
+    """What Tune has for the configuration of a trial. Its text is short, since Tune writes it in several places."""
 
     spec: TrialSpec
     avoid: frozenset[str]
@@ -47,11 +38,8 @@ class Task:
 class Sweep:
     """The trials of a job while they run.
 
-    Args:
-        job: what runs.
-        observer: who is told.
-        check_ray: raises an error that nothing of Ray catches where Ray has ended.
-        named_nodes: whether records say on which node of a cluster they ran.
+    `check_ray` raises an error that nothing of Ray catches where Ray has ended. With `named_nodes` records say on which
+    node of a cluster they ran.
     """
 
     def __init__(self, job: Job, observer: Observer, check_ray: Callable[[], None], *, named_nodes: bool) -> None:
@@ -80,7 +68,6 @@ class Sweep:
         return self.under_way[attempt]
 
     def started(self, attempt: str) -> None:
-        """Take in that an attempt has a worker."""
         self.running.add(attempt)
         self.observer.started(self.under_way[attempt].spec)
 
@@ -145,8 +132,7 @@ class Sweep:
     def cut_off(self, trace: str) -> None:
         """Take in that Ray ended all that was under way: what ran is lost, what waited for a worker starts again.
 
-        Args:
-            trace: what Ray says of it; the node that it names is taken to be that of all.
+        The node that the trace names is taken to be that of all.
         """
         for attempt in list(self.under_way):
             if attempt in self.running:
@@ -155,11 +141,7 @@ class Sweep:
                 self.attempts.returned(self.under_way.pop(attempt).spec.id)
 
     def watch(self) -> None:
-        """Say where nothing can start, and give up where that stays so.
-
-        Raises:
-            InitbenchError: no node that a trial could run on was there for ten minutes.
-        """
+        """Say where nothing can start, and give up where that stays so for ten minutes."""
         self.check_ray()  # Tune calls this after each step, and Ray in the next one
         now = time.monotonic()
         if now - self.looked < _SECONDS_BETWEEN_LOOKS:

@@ -12,16 +12,14 @@ import os
 import tempfile
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from initbench.data.load import data_root
+from initbench.execution.executor import Job, Observer
 from initbench.execution.ray_cluster import alive_nodes, check_resources, cluster
 from initbench.execution.ray_servers import end_with_ray
 from initbench.execution.ray_sweep import Sweep
 from initbench.execution.trial_process import TrialProcess
-
-if TYPE_CHECKING:
-    from initbench.execution.executor import Job, Observer
 
 _SECONDS_BETWEEN_REPORTS = 2.0
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from initbench.comparing.labels import tuned_keys
 from initbench.errors import InitbenchError
 from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, write_plan
-from initbench.ledger import RESOLVED_FILE, SUITE_FILE
-from initbench.suite.spec import cell_id
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
+from initbench.suite.planned import Plan
+from initbench.suite.spec import TrialSpec, cell_id
+from initbench.tracking.thread import TrackingThread
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from initbench.execution.checkpoint_folder import CheckpointFolder
     from initbench.execution.shared_networks import NetworkKeeper
-    from initbench.ledger import Ledger, TrialRecord
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import TrialSpec
-    from initbench.tracking.thread import TrackingThread
 
 
 class Progress:
@@ -50,9 +47,7 @@ class Progress:
 class Labels:
     """The labels of a suite's trials, by id; they depend on what varies among all of them.
 
-    Args:
-        trials: of the plan.
-        records: of the ledger, which may have trials that the suite no longer plans.
+    The ledger may have records of trials that the suite no longer plans.
     """
 
     def __init__(self, trials: Iterable[TrialSpec], records: Iterable[TrialRecord] = ()) -> None:
@@ -63,7 +58,6 @@ class Labels:
         self._labels = dict(zip(specs, trial_labels(list(specs.values())), strict=True))
 
     def of(self, record: TrialRecord) -> dict[str, str]:
-        """Return the labels of a record, see `initbench.tracking.contents.trial_labels`."""
         return self._labels[record.id]
 
     def name(self, spec: TrialSpec) -> str:
@@ -80,13 +74,7 @@ class SuiteFiles(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What runs now.
-
-    Attributes:
-        planned: all trials of the suite that are known, those that are not selected included.
-        missing: those that run.
-        awaited: how many more there will be.
-    """
+    """What runs now: `planned` has the trials that are not selected too; so many more are `awaited`."""
 
     planned: tuple[TrialSpec, ...]
     missing: tuple[TrialSpec, ...]
@@ -94,28 +82,11 @@ class Round(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan, missing: tuple[TrialSpec, ...]) -> Self:
-        """Return the round of these trials of a plan."""
         return cls((*plan.trials, *plan.unselected), missing, plan.awaited)
 
 
 class Recorder:
-    """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen.
-
-    Args:
-        files: the suite's.
-        first: what runs first.
-        records: what the ledger has, by id.
-        ledger: where records go; its folder has the suite's name.
-        uri: of MLflow.
-        progress: is told of everything.
-        asked: of the command line; None leaves ``plan.json`` as it is.
-        damaged: the trials among `missing` whose files are no records.
-
-    Attributes:
-        statuses: of each trial that has a record, by id.
-        failure: why the ledger could not be written; None while it can be.
-        checkpoints: of the trials; None where none are kept.
-    """
+    """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen."""
 
     def __init__(
         self,
@@ -181,12 +152,7 @@ class Recorder:
             write_plan(self.ledger, self.asked, self.round.planned, self.round.awaited)
 
     def go_on(self, following: Round, records: Mapping[str, TrialRecord]) -> None:
-        """Take what runs next.
-
-        Args:
-            following: the trials.
-            records: what the ledger has by now, by id.
-        """
+        """Take what runs next."""
         self.round, self.records = following, dict(records)
         self.labels = Labels(following.planned, records.values())
         self._write_plan()
@@ -213,25 +179,17 @@ class Recorder:
         return changed
 
     def name(self, spec: TrialSpec) -> str:
-        """Return how a trial is called among all that are known now."""
         return self.labels.name(spec)
 
     def started(self, spec: TrialSpec) -> None:
-        """See `Observer`."""
         self.file.started(spec)
         self.progress.started(spec)
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
-        """See `Observer`."""
         self.file.progressed(spec, fraction)
         self.progress.progressed(spec, fraction)
 
     def finished(self, record: TrialRecord) -> None:
-        """See `Observer`.
-
-        Raises:
-            InitbenchError: the ledger cannot be written; the run ends.
-        """
         try:
             self.ledger.write(record)
         except InitbenchError as error:
@@ -248,17 +206,13 @@ class Recorder:
         self.progress.finished(record)
 
     def note(self, message: str) -> None:
-        """See `Observer`; what is so for several trials is told once."""
+        """Tell what is so for several trials once."""
         if message not in self.told:
             self.told.add(message)
             self.progress.note(message)
 
     def check(self) -> None:
-        """Check that the ledger has what was recorded, and write again what lies beside the records if it is gone.
-
-        Raises:
-            InitbenchError: records are gone, or the folder is another one.
-        """
+        """Check that the ledger has what was recorded, and write again what lies beside the records if it is gone."""
         self.ledger.check_complete(self.statuses)
         if not all((self.ledger.folder / name).exists() for name in (SUITE_FILE, RESOLVED_FILE, PLAN_FILE)):
             self.ledger.write_suite(*self.files)
@@ -266,15 +220,10 @@ class Recorder:
 
     @property
     def waiting(self) -> int:
-        """How many trials wait to be written to MLflow."""
         return self.tracking.waiting if self.tracking else 0
 
     def close(self, deadline: float | None = None) -> None:
-        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it.
-
-        Args:
-            deadline: see `TrackingThread.close_by`; None waits as long as MLflow takes what it lacks.
-        """
+        """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
         from initbench.tracking.level import Level
 
         if self.checkpoints:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
     """Write to MLflow what a suite's folder has and MLflow lacks.
 
-    Args:
-        folder: the suite's folder.
-        tracking_uri: as for `run_suite`.
-        skipped: takes a line for each file that is not a record.
-
-    Returns:
-        How many runs were written, replaced, relabelled and left unchanged.
+    Return how many runs were written, replaced, relabelled and left unchanged; `skipped` takes a line for each file
+    that is not a record.
 
     Raises:
         InitbenchError: the tracking server does not answer, or a run of the suite is at work here.

@@ -16,19 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection
+from typing import Any
 
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, host
 from initbench.execution.limits import Limits, family, memory_of
 from initbench.ledger import TrialRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.connection import Connection
-
-    from initbench.suite.spec import TrialSpec
+from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_TO_START = 600.0  # libraries may come from a slow disk that a hundred workers share
@@ -37,12 +34,7 @@ _TRACE_BYTES = 20_000
 
 
 class TrialProcess:
-    """A process that runs trials, and another one in its place after it has ended.
-
-    Args:
-        device: ``cpu`` or ``cuda``.
-        limits: of each trial.
-    """
+    """A process that runs trials, and another one in its place after it has ended."""
 
     def __init__(self, device: str, limits: Limits | None = None) -> None:
         self.device = device
@@ -58,14 +50,7 @@ class TrialProcess:
         tell: Callable[[str], None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> TrialRecord:
-        """Run one trial and return its record, a ``failed`` one where the process ended or exceeded a limit.
-
-        Args:
-            spec: what to run.
-            on_epoch: called with (epochs done, epochs in all).
-            tell: called with what a user should know of the trial, in one line.
-            options: further arguments of `initbench.execution.trial.attempt_trial`.
-        """
+        """Run one trial and return its record, a ``failed`` one where the process ended or exceeded a limit."""
         if self._process is None:
             failure = self._start()
             if failure:
@@ -82,7 +67,6 @@ class TrialProcess:
         return record
 
     def close(self) -> None:
-        """End the process, and all that the trials have started."""
         if self._process is not None:
             self._end()
 

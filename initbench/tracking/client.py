@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from initbench.tracking.store_file import check_regular, check_stays
 from initbench.tracking.uri import shown_uri, sqlite_path, sqlite_uri, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
@@ -22,13 +21,7 @@ _RUNS_PER_PAGE = 1000
 
 
 def active_runs(client: MlflowClient, experiment_id: str, query: str = "") -> Iterator[Run]:
-    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another.
-
-    Args:
-        client: of the store.
-        experiment_id: of the experiment.
-        query: a filter, in MLflow's language; all of them by default.
-    """
+    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another."""
     from mlflow.entities import ViewType
 
     token: str | None = None

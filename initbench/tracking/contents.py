@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from initbench.comparing.labels import (
     ALWAYS,
@@ -20,12 +21,8 @@ from initbench.comparing.labels import (
     value_text,
     with_scheme,
 )
+from initbench.ledger import TrialRecord
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
 
 TRIAL_ID = "initbench.trial_id"
 RECORD_DIGEST = "initbench.record"
@@ -58,10 +55,8 @@ def record_digest(record: TrialRecord) -> str:
 def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return the labels of each trial among the others: ``architecture``, ``initializer``, ``dataset`` and ``place``.
 
-    The place is what runs are named by: the architecture, and the dataset where there are several.
-
-    Args:
-        specs: every `TrialSpec` of the suite, as plain data; a label shows the arguments that vary among them.
+    The place is what runs are named by: the architecture, and the dataset where there are several. The specs are plain
+    data; a label shows the arguments that vary among them.
     """
     datasets = component_labels([spec["dataset"] for spec in specs])
     labels = zip(architecture_labels(specs), initializer_labels(specs), datasets, strict=True)
@@ -93,12 +88,7 @@ def _tuned(spec: Mapping[str, Any]) -> str:
 
 
 def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags by which runs are found, grouped and filtered.
-
-    Args:
-        record: the trial.
-        labels: as from `trial_labels`.
-    """
+    """Return the tags by which runs are found, grouped and filtered."""
     spec = record.spec
     arguments = spec["architecture"]["arguments"]
     result = {

@@ -10,18 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from initbench.ledger import TrialRecord
 from initbench.tracking.contents import SATURATED, clean_name
 from initbench.visible_text import visible
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
-
-    Point = tuple[int, Any]
-    """A step and its value."""
+Point = tuple[int, Any]  # a step and its value
 
 LAYERS_FILE = "layers.csv"
 """The artifact that `layer_table` is written to; MLflow's UI shows it as a table."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -19,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.files import MOST_BYTES, is_within
-from initbench.ledger import RESOLVED_FILE, SUITE_FILE
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
 from initbench.tracking import contents
 from initbench.tracking.client import active_runs, connect, errors_of_one_line
 from initbench.tracking.metrics import LAYERS_FILE, layer_table, metrics
@@ -28,11 +29,7 @@ from initbench.tracking.uri import default_tracking_uri, is_server
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from mlflow.entities import Experiment, Run
-
-    from initbench.ledger import Ledger, TrialRecord
 
 Written = Literal["written", "unchanged", "replaced", "relabelled"]
 """What became of a trial's run."""
@@ -55,20 +52,14 @@ class _KnownRun:
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Return what MLflow says of a run."""
         return cls(run.info.run_id, run.info.run_name or "", dict(run.data.tags))
 
 
 class MlflowTracker:
     """Writes one suite's trials to one MLflow experiment, named after the suite.
 
-    Args:
-        folder: the suite's folder, ``runs/<suite name>``; artifacts go to ``mlartifacts`` in it, or to the server.
-        uri: the store, as `initbench.tracking.uri.resolve_tracking_uri` returns it.
-        suite_name: the experiment's name.
-
-    Raises:
-        InitbenchError: MLflow refuses; the message is of one line.
+    Artifacts go to ``mlartifacts`` in the suite's folder, or to the server. What MLflow refuses is an `InitbenchError`
+    with a message of one line.
     """
 
     def __init__(self, folder: str | Path, uri: str, suite_name: str) -> None:
@@ -93,17 +84,9 @@ class MlflowTracker:
     def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Written:
         """Write a trial as one run, however often this is called.
 
-        Args:
-            record: the trial.
-            labels: its labels among the suite's trials, from `initbench.tracking.contents.trial_labels`.
-
-        Returns:
-            ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
-            ``replaced`` where the run of an earlier attempt, one half written, or one that another version wrote with
-            other names, has made way.
-
-        Raises:
-            InitbenchError: MLflow refuses.
+        Return ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
+        ``replaced`` where the run of an earlier attempt, one half written, or one that another version wrote with other
+        names, has made way.
         """
         with errors_of_one_line(self._uri):
             runs = self._runs[record.id]
@@ -127,9 +110,6 @@ class MlflowTracker:
 
         That is the suite file, as written and resolved, and the report, whose ``index.html`` MLflow renders, with its
         CSVs. What else lies in the folder, or what a link there leads to, is not passed on.
-
-        Raises:
-            InitbenchError: MLflow refuses.
         """
         from initbench.reporting.manifest import written_files
 
@@ -238,18 +218,8 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
     """Bring MLflow up to date with a ledger: what is missing, half written, changed or labelled otherwise.
 
     Labels show what varies in the suite, so they change when it grows. A trial that MLflow refuses does not stop the
-    others, several one after another do: it does not answer then.
-
-    Args:
-        ledger: the truth.
-        tracker: of its suite.
-        skipped: takes a line for each file that is not a record.
-
-    Returns:
-        How many trials were ``written``, ``unchanged``, ``replaced`` and ``relabelled``.
-
-    Raises:
-        InitbenchError: MLflow refuses a trial; the message says how many.
+    others, several one after another do: it does not answer then. The error says how many trials are missing; `skipped`
+    takes a line for each file that is not a record.
     """
     records = list(ledger.records([] if skipped is None else skipped))
     labels = contents.trial_labels([record.spec for record in records])

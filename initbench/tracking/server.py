@@ -11,17 +11,15 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, NoReturn
 from urllib.parse import urlencode
 
 from initbench.errors import InitbenchError
 from initbench.tracking.store_file import check_regular, check_stays
 from initbench.tracking.uri import is_server, shown_uri, sqlite_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # A proxy from the environment is not for a server on this machine.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -5,13 +5,10 @@ MLflow writes through links, and waits for a pipe without end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from initbench.errors import InitbenchError
 from initbench.files import check_readable, is_within
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LARGEST_STORE = 2**60  # SQLite reads of it what it needs
 
@@ -22,11 +19,7 @@ def leads_out(path: Path) -> bool:
 
 
 def check_stays(path: Path) -> None:
-    """Refuse a link that leads out of its folder.
-
-    Raises:
-        InitbenchError: it is one.
-    """
+    """Refuse a link that leads out of its folder."""
     if leads_out(path):
         raise InitbenchError(
             f"{path}: is a link that leads out of its folder, and nothing is written through it; remove the link"
@@ -34,11 +27,7 @@ def check_stays(path: Path) -> None:
 
 
 def check_regular(path: Path) -> None:
-    """Check that a store is a file.
-
-    Raises:
-        InitbenchError: it is a pipe, a device or a folder.
-    """
+    """Refuse a store that is a pipe, a device or a folder."""
     try:
         check_readable(path, _LARGEST_STORE)
     except OSError as error:

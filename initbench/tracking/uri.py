@@ -23,12 +23,10 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 def default_tracking_uri(folder: str | Path) -> str:
-    """Return the URI of the SQLite store beside the ledger in `folder`."""
     return sqlite_uri(Path(folder).resolve() / "mlflow.db")
 
 
 def sqlite_uri(path: Path) -> str:
-    """Return the URI of a SQLite file."""
     text = str(path)
     # SQLAlchemy decodes ``%41``, and to it ``?`` ends the path. MLflow decodes nothing where it makes the folder that
     # the path names, so the slashes are encoded too: it then sees no folder.
@@ -36,12 +34,7 @@ def sqlite_uri(path: Path) -> str:
 
 
 def resolve_tracking_uri(folder: str | Path, option: str | None = None) -> str:
-    """Return the tracking URI: the option, else ``MLFLOW_TRACKING_URI``, else the SQLite store beside the ledger.
-
-    Args:
-        folder: the suite's folder, ``runs/<suite name>``; need not exist.
-        option: what the user gave as ``--tracking-uri``.
-    """
+    """Return the tracking URI: the option, else ``MLFLOW_TRACKING_URI``, else the SQLite store beside the ledger."""
     return option or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(folder)
 
 
@@ -80,12 +73,7 @@ def shown_uri(uri: str) -> str:
 
 
 def without_secrets(text: str, uri: str) -> str:
-    """Return what another library says, without the secrets of a URI, however it quotes them.
-
-    Args:
-        text: a message.
-        uri: the tracking URI that it may name.
-    """
+    """Return what another library says, without the secrets of a URI, however it quotes them."""
     text = text.replace(uri, shown_uri(uri))
     for secret in _secrets(uri):
         for form in {secret, unquote(secret), quote(secret, safe=""), quote_plus(secret)}:
@@ -108,9 +96,6 @@ def _secrets(uri: str) -> list[str]:
 
 def check_tracking_uri(uri: str) -> None:
     """Check that a store answers, within seconds and without writing anything.
-
-    Args:
-        uri: ``sqlite:///PATH``, ``http(s)://HOST[:PORT]`` or a database, ``postgresql://...``.
 
     Raises:
         StoreUnreachableError: a server or a database does not answer.
