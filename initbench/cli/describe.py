@@ -32,8 +32,7 @@ def describe(
 
     Of an architecture with its default arguments also the structure: its layers, residual branches, heads and norms.
     """
-    from initbench.cli.card import card, recipe_card
-    from initbench.cli.structure import structure_of_default
+    from initbench.cli.card import card, recipe_card, structure_of_default
     from initbench.registry import REGISTRIES
     from initbench.training.named_recipes import RECIPES
 
@@ -70,7 +69,7 @@ def describe(
 
 
 def _print(out: Console, card: dict[str, Any]) -> None:
-    from initbench.cli.listing import argument_text
+    from initbench.cli.list import argument_text
 
     version = "" if card["version"] is None else f", version {card['version']}"
     _say(out, f"{card['name']} ({card['kind']}{version})", style="bold")

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from initbench.execution.checkpoint_content import check_network
+from initbench.execution.checkpoints import check_network
 from initbench.execution.environment import DECISIVE, environment
 from initbench.execution.marked_folder import MarkedFolder, files_named
 from initbench.files import check_readable

@@ -2,7 +2,7 @@
 
 A crash (a segmentation fault, the kernel's end of a process for want of memory, ``os._exit``), a hang and a trial that
 takes more memory than it may end this process and no more, and the record says which. What a trial has started ends
-with it, see `initbench.execution.keeper`. Starting a process takes seconds, so it runs trial after trial and is
+with it, see `initbench.execution.trial_child`. Starting a process takes seconds, so it runs trial after trial and is
 replaced only when it has ended, or when a trial has left something running beside it.
 """
 

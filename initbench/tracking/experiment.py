@@ -19,7 +19,7 @@ from initbench.reporting.frame import slim
 from initbench.reporting.resolved import read_compare, read_incompatible, read_tune
 from initbench.reporting.source import Source, descriptions_of
 from initbench.tracking import contents
-from initbench.tracking.client import active_runs, connect, errors_of_one_line
+from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
 from initbench.tracking.uri import check_tracking_uri, shown_uri, sqlite_path
 
 if TYPE_CHECKING:

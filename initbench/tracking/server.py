@@ -18,8 +18,7 @@ from typing import IO, NoReturn
 from urllib.parse import urlencode
 
 from initbench.errors import InitbenchError
-from initbench.tracking.store_file import check_regular, check_stays
-from initbench.tracking.uri import is_server, shown_uri, sqlite_path
+from initbench.tracking.uri import check_regular, check_stays, is_server, shown_uri, sqlite_path
 
 # A proxy from the environment is not for a server on this machine.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

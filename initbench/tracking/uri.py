@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, quote, quote_plus, unquote, urlsplit
 
 from initbench.errors import InitbenchError
-from initbench.tracking.store_file import check_regular, leads_out
+from initbench.files import check_readable, is_within
 
 TIMEOUT_SECONDS = 5.0
 _DATABASE_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
@@ -195,3 +195,27 @@ def _check_database(uri: str, parts: SplitResult, default_port: int) -> None:
         raise StoreUnreachableError(
             f"tracking URI {shown_uri(uri)}: {host}:{port} does not answer ({error.strerror or error})"
         ) from None
+
+
+_LARGEST_STORE = 2**60  # SQLite reads of it what it needs
+
+
+def leads_out(path: Path) -> bool:
+    """Return whether a path is a link to something that is not in the path's folder."""
+    return not is_within(path, path.parent)
+
+
+def check_stays(path: Path) -> None:
+    """Refuse a link that leads out of its folder."""
+    if leads_out(path):
+        raise InitbenchError(
+            f"{path}: is a link that leads out of its folder, and nothing is written through it; remove the link"
+        )
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a store that is a pipe, a device or a folder."""
+    try:
+        check_readable(path, _LARGEST_STORE)
+    except OSError as error:
+        raise InitbenchError(f"{path}: {error.strerror}") from None

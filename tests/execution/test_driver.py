@@ -19,9 +19,8 @@ from initbench.ledger import Ledger
 from initbench.reporting.report import Written
 from initbench.reporting.source import read_folder
 from initbench.suite.load import load_suite
-from initbench.tracking.client import connect
 from initbench.tracking.experiment import read_experiment
-from initbench.tracking.mlflow import MlflowTracker
+from initbench.tracking.mlflow import MlflowTracker, connect
 from initbench.tracking.uri import default_tracking_uri
 from initbench.training import precision
 from suites import plan_of
