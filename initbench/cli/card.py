@@ -28,6 +28,11 @@ _SECTIONS = {
 }
 # A plain word that YAML 1.1 or 1.2 reads as something else than a text.
 _NOT_A_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+_HEADER = re.compile(r"(Args|Arguments|Attributes|Example|Examples|Note|Raises|Returns|Yields):$")
+_ENTRY = re.compile(r"(\*{0,2}[\w.]+)(?: \([^)]*\))?:(?:\s+(.*))?$")
+# What is tried, in this order: images of CIFAR's size and of ImageNet's, for what is built for these; bytes of text.
+_INPUTS = (Inputs((3, 32, 32)), Inputs((3, 224, 224)), Inputs((16,), vocabulary=256))
+_CLASSES = 10
 
 
 def card(component: Component[Any]) -> dict[str, Any]:
@@ -171,10 +176,6 @@ def _yaml(value: Any) -> str:
     return show(value)
 
 
-_HEADER = re.compile(r"(Args|Arguments|Attributes|Example|Examples|Note|Raises|Returns|Yields):$")
-_ENTRY = re.compile(r"(\*{0,2}[\w.]+)(?: \([^)]*\))?:(?:\s+(.*))?$")
-
-
 @dataclass
 class Docstring:
     text: list[str] = field(default_factory=list)
@@ -208,11 +209,6 @@ def parse(docstring: str) -> Docstring:
             result.text.append(paragraph)
             paragraph = ""
     return result
-
-
-# What is tried, in this order: images of CIFAR's size and of ImageNet's, for what is built for these; bytes of text.
-_INPUTS = (Inputs((3, 32, 32)), Inputs((3, 224, 224)), Inputs((16,), vocabulary=256))
-_CLASSES = 10
 
 
 def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] | None:

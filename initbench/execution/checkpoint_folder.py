@@ -20,6 +20,9 @@ from initbench.suite.spec import TrialSpec
 _RESULTS = {"finished", "diverged"}
 # Bytes of a checkpoint from which on a run says what they take.
 _LARGE = 100_000_000
+# Moments of each optimizer, as large as the parameters; of `sgd` without momentum none.
+_MOMENTS = {"sgd": 1, "signsgd": 1, "adam": 2, "adamw": 2}
+_FLOAT_BYTES = 4
 
 
 class CheckpointFolder:
@@ -80,11 +83,6 @@ class CheckpointFolder:
 
     def close(self) -> None:
         self.marked.remove_if_empty()
-
-
-# Moments of each optimizer, as large as the parameters; of `sgd` without momentum none.
-_MOMENTS = {"sgd": 1, "signsgd": 1, "adam": 2, "adamw": 2}
-_FLOAT_BYTES = 4
 
 
 def checkpoint_bytes(trial: TrialSpec) -> int | None:

@@ -38,6 +38,16 @@ _MOST_SECONDS = 1e12
 _Seconds = Annotated[float, Field(ge=-_MOST_SECONDS, le=_MOST_SECONDS)]
 _MOST_SAMPLES_PER_SECOND = 1e15
 _Count = Annotated[int, Field(ge=0)]
+FORMAT = 1
+"""Raised when a checkpoint's content changes; one of another format is not gone on from."""
+CHECKPOINT = re.compile(r"step-([0-9]{9,})-([0-9a-f]{64})\.pt")
+"""The name of a checkpoint."""
+PART = re.compile(r"[0-9]+\.part")
+"""The name of one that is being written, by its writer's process id."""
+# Characters of the reason why a file is not used, which may quote the file.
+_LONGEST_REASON = 500
+# Writing checkpoints by time takes at most one part in so many of the time of training.
+_WRITING_SHARE = 20
 
 
 class _Part(BaseModel):
@@ -144,18 +154,6 @@ def _integer(text: str) -> int:
 def _first_problem(error: ValidationError) -> str:
     details = error.errors(include_url=False)[0]
     return f"{'.'.join(str(part) for part in details['loc'])} {explain(details)}"
-
-
-FORMAT = 1
-"""Raised when a checkpoint's content changes; one of another format is not gone on from."""
-CHECKPOINT = re.compile(r"step-([0-9]{9,})-([0-9a-f]{64})\.pt")
-"""The name of a checkpoint."""
-PART = re.compile(r"[0-9]+\.part")
-"""The name of one that is being written, by its writer's process id."""
-# Characters of the reason why a file is not used, which may quote the file.
-_LONGEST_REASON = 500
-# Writing checkpoints by time takes at most one part in so many of the time of training.
-_WRITING_SHARE = 20
 
 
 @dataclass(frozen=True)

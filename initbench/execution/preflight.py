@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from initbench.comparing.formatting import counted
-from initbench.errors import DataError
+from initbench.errors import ArgumentError, DataError
 from initbench.execution.environment import differences, environment
 from initbench.ledger import TrialRecord
 from initbench.suite.load import Suite
@@ -39,7 +39,6 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
         SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
     """
     from initbench.data.load import load_dataset
-    from initbench.errors import ArgumentError
 
     places = {_named(choice.spec): choice.key for choice in suite.datasets}
     used: dict[str, TrialSpec] = {}

@@ -35,6 +35,11 @@ _SETTINGS = {
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "TUNE_MAX_PENDING_TRIALS_PG": "16",
 }
+_SECONDS_TO_ANSWER = 5.0
+_SECONDS_OF_A_CONNECTION = 5.0
+_SECONDS_TO_COME_BACK = 2.0
+_SECONDS_OF_A_HEAD = 30.0  # that is restarted, or cut off for a moment; Ray gives up after 60
+_END_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: no closed connection waits in the kernel
 
 
 class Node(NamedTuple):
@@ -194,13 +199,6 @@ def _check_address(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, ValueError) as error:
         raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
-
-
-_SECONDS_TO_ANSWER = 5.0
-_SECONDS_OF_A_CONNECTION = 5.0
-_SECONDS_TO_COME_BACK = 2.0
-_SECONDS_OF_A_HEAD = 30.0  # that is restarted, or cut off for a moment; Ray gives up after 60
-_END_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: no closed connection waits in the kernel
 
 
 class RayEndedError(BaseException):

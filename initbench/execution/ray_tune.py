@@ -29,6 +29,8 @@ from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # at the cluster's nodes
 _SECONDS_WITHOUT_A_NODE = 600.0
+_SECONDS_BETWEEN_REPORTS = 2.0
+_process: TrialProcess | None = None  # of this worker, which runs many trials
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,6 @@ def _death(trace: str) -> tuple[str, str]:
     return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray ended the trial and does not say why"
 
 
-_SECONDS_BETWEEN_REPORTS = 2.0
-
-
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
     """Run a job with Ray Tune; see `Executor`. Meanwhile nothing that prints on ``sys.stdout`` is seen.
 
@@ -263,9 +262,6 @@ def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
         return tune.PlacementGroupFactory([resources])
     elsewhere = {"ray.io/node-id": f"!in({','.join(sorted(avoid))})"}
     return tune.PlacementGroupFactory([resources], bundle_label_selector=[elsewhere])
-
-
-_process: TrialProcess | None = None  # of this worker, which runs many trials
 
 
 def _trainable(config: dict[str, Any], job: Job, root: str) -> None:

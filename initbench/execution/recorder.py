@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.labels import tuned_keys
 from initbench.errors import InitbenchError
@@ -12,7 +12,9 @@ from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, wr
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
 from initbench.suite.planned import Plan
 from initbench.suite.spec import TrialSpec, cell_id
-from initbench.tracking.thread import TrackingThread
+from initbench.tracking import thread
+from initbench.tracking.contents import trial_labels
+from initbench.tracking.level import Level
 
 if TYPE_CHECKING:
     from initbench.execution.checkpoint_folder import CheckpointFolder
@@ -51,8 +53,6 @@ class Labels:
     """
 
     def __init__(self, trials: Iterable[TrialSpec], records: Iterable[TrialRecord] = ()) -> None:
-        from initbench.tracking.contents import trial_labels
-
         specs = {record.id: record.spec for record in records}
         specs |= {trial.id: trial.model_dump(mode="json") for trial in trials}
         self._labels = dict(zip(specs, trial_labels(list(specs.values())), strict=True))
@@ -66,103 +66,84 @@ class Labels:
         return f"{labels['initializer']} · {labels['place']} · seed {spec.seed}"
 
 
-class SuiteFiles(NamedTuple):
-    """What a ledger keeps of a suite, see `Ledger.write_suite`."""
-
-    text: str
-    resolved: Mapping[str, Any]
-
-
-class Round(NamedTuple):
-    """What runs now: `planned` has the trials that are not selected too; so many more are `awaited`."""
-
-    planned: tuple[TrialSpec, ...]
-    missing: tuple[TrialSpec, ...]
-    awaited: int = 0
-
-    @classmethod
-    def of(cls, plan: Plan, missing: tuple[TrialSpec, ...]) -> Self:
-        return cls((*plan.trials, *plan.unselected), missing, plan.awaited)
-
-
 class Recorder:
     """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen."""
 
     def __init__(
         self,
-        files: SuiteFiles,
-        first: Round,
+        plan: Plan,
+        missing: tuple[TrialSpec, ...],
         records: Mapping[str, TrialRecord],
         ledger: Ledger,
+        suite_files: tuple[str, Mapping[str, Any]],
         uri: str,
         progress: Progress,
         asked: Asked | None = None,
-        damaged: Iterable[str] = (),
         checkpoints: CheckpointFolder | None = None,
     ) -> None:
-        self.files = files
-        self.round = first
-        self.records = dict(records)
-        self.labels = Labels(first.planned, records.values())
+        self._take(plan, missing, records)
         self.ledger = ledger
+        self.suite_files = suite_files  # the arguments of `Ledger.write_suite`
         self.uri = uri
         self.progress = progress
-        self.asked = asked
-        self.damaged = tuple(damaged)
-        self.statuses: dict[str, str] = {trial: record.status for trial, record in records.items()}
-        self.failure: InitbenchError | None = None
-        self.tracking: TrackingThread | None = None
-        self.file = ProgressFile(ledger, self.name)
+        self.asked = asked  # None leaves plan.json as it is
+        self.statuses = {trial: record.status for trial, record in records.items()}
+        self.failure: InitbenchError | None = None  # why the ledger could not be written
+        self.tracking: thread.TrackingThread | None = None
+        self.file = ProgressFile(ledger, lambda spec: self.labels.name(spec))  # noqa: PLW0108  # they change
         self.networks: NetworkKeeper | None = None
         self.checkpoints = checkpoints
         self.told: set[str] = set()
+
+    def _take(self, plan: Plan, missing: tuple[TrialSpec, ...], records: Mapping[str, TrialRecord]) -> None:
+        self.plan, self.missing, self.records = plan, missing, dict(records)
+        self.planned = (*plan.trials, *plan.unselected)
+        self.labels = Labels(self.planned, records.values())
 
     def ready(self) -> None:
         """Write the first bytes: nothing can be wrong with the request any more."""
         if self.tracking is None:
             self._begin()
         if self.checkpoints:
-            for note in self.checkpoints.open(self.round.missing, self.records):
+            for note in self.checkpoints.open(self.missing, self.records):
                 self.progress.note(note)
-        if self.round.missing:
-            self.file.begin(self.round.missing)
-            self.progress.begin(self.round.missing, self.round.awaited)
+        if self.missing:
+            self.file.begin(self.missing)
+            self.progress.begin(self.missing, self.plan.awaited)
 
     def _begin(self) -> None:
         """Write what lies beside the records, and pass on to MLflow what a killed driver recorded and did not."""
-        from initbench.tracking.level import Level
-        from initbench.tracking.thread import TrackingThread
-
-        self.ledger.write_suite(*self.files)
+        self.ledger.write_suite(*self.suite_files)
         self._write_plan()
-        for trial in self.damaged:
-            aside = self.ledger.set_aside(trial)
-            self.progress.note(f"what was at {self.ledger.path(trial).name} is kept as {aside.name if aside else None}")
+        for trial in self.missing:
+            path = self.ledger.path(trial.id)
+            if trial.id not in self.records and path.exists():  # it is no record
+                aside = self.ledger.set_aside(trial.id)
+                self.progress.note(f"what was at {path.name} is kept as {aside.name if aside else None}")
         self._label_anew()
-        self.tracking = TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
-        if not Level(self.ledger, self.uri).holds(self._labels_of(self.records.values())):
-            for record in self.records.values():
-                self.tracking.put(record, self.labels.of(record))
+        self.tracking = thread.TrackingThread(self.ledger.folder, self.uri, self.ledger.folder.name)
+        records = self.records.values()
+        if not Level(self.ledger, self.uri).holds({record.id: self.labels.of(record) for record in records}):
+            self._track(records)
 
-    def _labels_of(self, records: Iterable[TrialRecord]) -> dict[str, dict[str, str]]:
-        return {record.id: self.labels.of(record) for record in records}
+    def _track(self, records: Iterable[TrialRecord]) -> None:
+        if self.tracking:
+            for record in records:
+                self.tracking.put(record, self.labels.of(record))
 
     def _write_plan(self) -> None:
         if self.asked is not None:
-            write_plan(self.ledger, self.asked, self.round.planned, self.round.awaited)
+            write_plan(self.ledger, self.asked, self.planned, self.plan.awaited)
 
-    def go_on(self, following: Round, records: Mapping[str, TrialRecord]) -> None:
+    def go_on(self, plan: Plan, missing: tuple[TrialSpec, ...], records: Mapping[str, TrialRecord]) -> None:
         """Take what runs next."""
-        self.round, self.records = following, dict(records)
-        self.labels = Labels(following.planned, records.values())
+        self._take(plan, missing, records)
         self._write_plan()
-        for trial in self._label_anew():
-            if self.tracking:
-                self.tracking.put(self.records[trial], self.labels.of(self.records[trial]))
+        self._track(self._label_anew())
 
-    def _label_anew(self) -> list[str]:
+    def _label_anew(self) -> list[TrialRecord]:
         """Give the records that are there the labels that the suite gives them as it stands now; return the changed."""
-        specs = {spec.id: spec for spec in self.round.planned}
+        specs = {spec.id: spec for spec in self.planned}
         superseded = _superseded(self.records, specs)
         changed = []
         for trial, record in self.records.items():
@@ -175,11 +156,8 @@ class Recorder:
             if labelled != record:
                 self.ledger.write(labelled)
                 self.records[trial] = labelled
-                changed.append(trial)
+                changed.append(labelled)
         return changed
-
-    def name(self, spec: TrialSpec) -> str:
-        return self.labels.name(spec)
 
     def started(self, spec: TrialSpec) -> None:
         self.file.started(spec)
@@ -201,8 +179,7 @@ class Recorder:
             self.networks.finished(record.id, record.timing)
         if self.checkpoints:
             self.checkpoints.ended(record)
-        if self.tracking:
-            self.tracking.put(record, self.labels.of(record))
+        self._track([record])
         self.progress.finished(record)
 
     def note(self, message: str) -> None:
@@ -215,7 +192,7 @@ class Recorder:
         """Check that the ledger has what was recorded, and write again what lies beside the records if it is gone."""
         self.ledger.check_complete(self.statuses)
         if not all((self.ledger.folder / name).exists() for name in (SUITE_FILE, RESOLVED_FILE, PLAN_FILE)):
-            self.ledger.write_suite(*self.files)
+            self.ledger.write_suite(*self.suite_files)
             self._write_plan()
 
     @property
@@ -224,24 +201,20 @@ class Recorder:
 
     def close(self, deadline: float | None = None) -> None:
         """Pass on the report, and wait until MLflow has everything, labelled as the report and `sync` label it."""
-        from initbench.tracking.level import Level
-
         if self.checkpoints:
             self.checkpoints.close()
         self.file.end("finished")
         if self.tracking:
             is_late = deadline is not None and time.monotonic() >= deadline
-            records = [] if is_late else list(self.ledger.records([]) if self.round.missing else self.records.values())
+            records = [] if is_late else list(self.ledger.records([]) if self.missing else self.records.values())
             before, self.labels = self.labels, Labels((), records)
-            for record in records:
-                if self.labels.of(record) != before.of(record):
-                    self.tracking.put(record, self.labels.of(record))
+            self._track(record for record in records if self.labels.of(record) != before.of(record))
             self.tracking.put_suite()
             problems = self.tracking.close() if deadline is None else self.tracking.close_by(deadline)
             for problem in problems:
                 self.progress.note(problem)
             if not problems:
-                Level(self.ledger, self.uri).keep(self._labels_of(records))
+                Level(self.ledger, self.uri).keep({record.id: self.labels.of(record) for record in records})
 
     def abandon(self, error: BaseException) -> None:
         """End at once; the next run passes on what MLflow lacks."""

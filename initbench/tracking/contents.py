@@ -41,6 +41,11 @@ RECORD_FILE = "trial.json"
 _MAX_TEXT = 500
 SATURATED = "saturated"
 """The condition of a probe that is measured, not set, so it is a metric and no parameter."""
+Point = tuple[int, Any]  # a step and its value
+LAYERS_FILE = "layers.csv"
+"""The artifact that `layer_table` is written to; MLflow's UI shows it as a table."""
+_MAX_POINTS = 200
+"""Most points of one measurement, or of what a tuner did. All of them are in the record, an artifact."""
 
 
 def record_text(record: TrialRecord) -> str:
@@ -207,14 +212,6 @@ def _text(value: Any) -> str:
     # A database refuses half characters, which a record may hold, and some refuse the null character.
     text = visible(value, keep="\t\n") if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
-
-
-Point = tuple[int, Any]  # a step and its value
-
-LAYERS_FILE = "layers.csv"
-"""The artifact that `layer_table` is written to; MLflow's UI shows it as a table."""
-_MAX_POINTS = 200
-"""Most points of one measurement, or of what a tuner did. All of them are in the record, an artifact."""
 
 
 def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:

@@ -30,9 +30,11 @@ from initbench.tracking.contents import LAYERS_FILE, layer_table, metrics
 from initbench.tracking.uri import (
     check_regular,
     check_stays,
+    check_tracking_uri,
     default_tracking_uri,
     is_server,
     leads_out,
+    resolve_tracking_uri,
     shown_uri,
     sqlite_path,
     sqlite_uri,
@@ -46,6 +48,15 @@ if TYPE_CHECKING:
 
 
 _RUNS_PER_PAGE = 1000
+Written = Literal["written", "unchanged", "replaced", "relabelled"]
+"""What became of a trial's run."""
+MOST_REFUSED = 3
+"""After so many trials that a store refuses one after another it is taken for one that does not answer."""
+T = TypeVar("T")
+_ARTIFACTS = "mlartifacts"
+# MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
+_METRICS_PER_CALL = 900
+_PARAMETERS_PER_CALL = 100
 
 
 def active_runs(client: MlflowClient, experiment_id: str, query: str = "") -> Iterator[Run]:
@@ -109,17 +120,6 @@ def connect(uri: str) -> MlflowClient:
         MlflowClient(tracking_uri=sqlite_uri(part)).search_experiments(max_results=1)
         part.replace(path)
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
-
-
-Written = Literal["written", "unchanged", "replaced", "relabelled"]
-"""What became of a trial's run."""
-MOST_REFUSED = 3
-"""After so many trials that a store refuses one after another it is taken for one that does not answer."""
-T = TypeVar("T")
-_ARTIFACTS = "mlartifacts"
-# MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
-_METRICS_PER_CALL = 900
-_PARAMETERS_PER_CALL = 100
 
 
 @dataclass
@@ -319,6 +319,27 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
         without = len(records) - counts.total()
         raise InitbenchError(f"{refused[0]}; {without} of {counted(len(records), 'trial')} not written") from refused[0]
     return counts
+
+
+def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
+    """Write to MLflow what a suite's folder has and MLflow lacks; return how many runs were written, replaced, ...
+
+    `skipped` takes a line for each file that is not a record.
+
+    Raises:
+        InitbenchError: the tracking server does not answer, or a run of the suite is at work here.
+    """
+    ledger = Ledger(folder)
+    first = next(ledger.records([]), None)
+    if first is None:
+        raise InitbenchError(f"{folder}: has no trial records; initbench run SUITE makes them")
+    uri = resolve_tracking_uri(folder, tracking_uri)
+    check_tracking_uri(uri)
+    with ledger.lock():
+        tracker = MlflowTracker(folder, uri, first.spec["suite"])
+        counts = sync(ledger, tracker, skipped)
+        tracker.log_suite()
+    return {str(written): number for written, number in counts.items()}
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -20,6 +20,7 @@ _CREDENTIALS = re.compile(r"([^:/?#]*://)(?:(.*)@)?(.*)\Z", re.DOTALL)
 _QUERY_VALUE = re.compile(r"=[^&#]*")
 _SQLITE = "sqlite:///"
 _SQLITE_MAGIC = b"SQLite format 3\0"
+_LARGEST_STORE = 2**60  # SQLite reads of it what it needs
 
 
 def default_tracking_uri(folder: str | Path) -> str:
@@ -195,9 +196,6 @@ def _check_database(uri: str, parts: SplitResult, default_port: int) -> None:
         raise StoreUnreachableError(
             f"tracking URI {shown_uri(uri)}: {host}:{port} does not answer ({error.strerror or error})"
         ) from None
-
-
-_LARGEST_STORE = 2**60  # SQLite reads of it what it needs
 
 
 def leads_out(path: Path) -> bool:

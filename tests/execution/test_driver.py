@@ -14,13 +14,12 @@ from initbench.execution.driver import run_suite
 from initbench.execution.in_process import run_in_process
 from initbench.execution.preflight import check_data
 from initbench.execution.recorder import Progress
-from initbench.execution.sync import sync_folder
 from initbench.ledger import Ledger
 from initbench.reporting.report import Written
 from initbench.reporting.source import read_folder
 from initbench.suite.load import load_suite
 from initbench.tracking.experiment import read_experiment
-from initbench.tracking.mlflow import MlflowTracker, connect
+from initbench.tracking.mlflow import MlflowTracker, connect, sync_folder
 from initbench.tracking.uri import default_tracking_uri
 from initbench.training import precision
 from suites import plan_of
