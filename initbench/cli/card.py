@@ -12,7 +12,7 @@ from initbench import plugins
 from initbench.arguments import show
 from initbench.errors import InitbenchError
 from initbench.inputs import Inputs
-from initbench.registry import Component
+from initbench.registry import STANDARD, Component
 from initbench.training.named_recipes import NamedRecipe
 
 if TYPE_CHECKING:
@@ -221,7 +221,6 @@ def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] 
 
     from initbench.architectures.create import build_model
     from initbench.batches import zero_inputs
-    from initbench.registry import STANDARD
     from initbench.structure.find import find_structure
 
     if component.name.endswith("/*") or any(argument.required for argument in component.arguments):

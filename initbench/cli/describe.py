@@ -53,7 +53,7 @@ def describe(
     if name in RECIPES.names():
         cards.append(recipe_card(RECIPES.get(name)))
     if not cards:
-        names = [own for registry in REGISTRIES for own in registry.names()] + RECIPES.names()
+        names = [known for registry in REGISTRIES for known in registry.names()] + RECIPES.names()
         raise UnknownNameError(f"unknown name {name!r}{nearest(name, names)}")
     if json:
         print_json(cards)
@@ -62,10 +62,10 @@ def describe(
 
     # Text is read best in lines of this length, on a wider terminal too.
     out = VisibleConsole(highlight=False, emoji=False, width=min(_WIDTH, VisibleConsole().width))
-    for index, found in enumerate(cards):
+    for index, entry in enumerate(cards):
         if index:
             out.rule()
-        _print(out, found)
+        _print(out, entry)
 
 
 def _print(out: Console, card: dict[str, Any]) -> None:
@@ -134,8 +134,8 @@ def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
         return [_what_it_does(declared), f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]
     if kind == "architecture":
         taken = [f"Input: {declared['input']}"] if declared["input"] else []
-        own = declared["builds_schemes"]
-        built = [f"Builds {' and '.join(own)} itself; other schemes are put in."] if own else []
+        schemes = declared["builds_schemes"]
+        built = [f"Builds {' and '.join(schemes)} itself; other schemes are put in."] if schemes else []
         return [f"Tasks: {', '.join(declared['tasks'])}.", *built, *taken]
     if kind == "scheme":
         return _where_it_stands(declared)

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from initbench.arguments import type_text
+from initbench.arguments import show, type_text
 from initbench.cli.options import Debug, Json, Plugins, console, load_plugins, print_json
-from initbench.registry import Argument, Component, Registry
+from initbench.registry import REGISTRIES, Argument, Component, Registry
 from initbench.registry.component import as_a_user_writes_it
 
 _PACKAGE = Path(__file__).parents[1]
@@ -139,8 +139,6 @@ def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
 
 def argument_text(name: str, type_name: str, required: bool, default: Any) -> str:
     """Return an argument as ``name: type = default``; a required one has no default to be shown, a field no type."""
-    from initbench.arguments import show
-
     return name + (f": {type_name}" if type_name else "") + ("" if required else f" = {show(default)}")
 
 
@@ -150,7 +148,6 @@ def list_components(
     debug: Debug = False,  # its callback has set it
 ) -> None:
     """List the initializers, architectures, schemes, tasks, datasets, probes and recipes with their arguments."""
-    from initbench.registry import REGISTRIES
     from initbench.training.named_recipes import RECIPES
 
     load_plugins(plugin)
@@ -162,9 +159,6 @@ def list_components(
         return
     from rich.table import Table
     from rich.text import Text
-
-    from initbench.arguments import show
-    from initbench.cli.list import argument_text, listing
 
     out = console()
     sections: dict[str, list[tuple[str, str, str]]] = {}
@@ -178,8 +172,8 @@ def list_components(
             for line in (listing(registry, name) for name in registry.names())
         ]
     sections[f"{RECIPES.kind}s"] = [
-        (own.name, ", ".join(f"{name} = {show(value)}" for name, value in own.fields.items()), own.summary)
-        for own in map(RECIPES.get, RECIPES.names())
+        (recipe.name, ", ".join(f"{name} = {show(value)}" for name, value in recipe.fields.items()), recipe.summary)
+        for recipe in map(RECIPES.get, RECIPES.names())
     ]
     for title, lines in sections.items():
         table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")

@@ -112,13 +112,13 @@ def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
 def suite_folder(given: Path | None) -> Path:
     """Return the folder that a command is about: the one given, else the only one below ./runs."""
     if given is None:
-        found = sorted(path.parent for path in Path("runs").glob("*/trials"))
-        if len(found) != 1:
-            names = ", ".join(str(path) for path in found[:10])
+        folders = sorted(path.parent for path in Path("runs").glob("*/trials"))
+        if len(folders) != 1:
+            names = ", ".join(str(path) for path in folders[:10])
             raise InitbenchError(
-                f"which suite's folder? {f'there are {names}' if found else 'there is none in ./runs'}"
+                f"which suite's folder? {f'there are {names}' if folders else 'there is none in ./runs'}"
             )
-        return found[0]
+        return folders[0]
     if not (given / "trials").is_dir():
         below = sorted(str(path.parent) for path in given.glob("*/trials"))
         hint = f"; did you mean {below[0]}?" if below else "; give a suite's folder, such as runs/quickstart"

@@ -62,7 +62,7 @@ def _recorded_seconds(records: Iterable[TrialRecord], here: dict[str, Any]) -> d
         took = record.timing.get("total_seconds")
         if same and record.status != "failed" and took is not None:
             seconds[cell_id(record.identity)].append(took)
-    return {cell: median(found) for cell, found in seconds.items()}
+    return {cell: median(times) for cell, times in seconds.items()}
 
 
 def _cost(
@@ -166,13 +166,13 @@ def plan_pilot(
     }
 
 
-def pilot_sentences(found: dict[str, Any]) -> list[str]:
+def pilot_sentences(costs: dict[str, Any]) -> list[str]:
     from initbench.cli.progress import duration
 
-    if not found["workloads"]:
+    if not costs["workloads"]:
         return ["pilot: nothing is left to run"]
     lines = []
-    for entry in found["workloads"]:
+    for entry in costs["workloads"]:
         left = counted(entry["trials"], "trial")
         if entry["seconds"] is None:
             lines.append(f"pilot: {entry['workload']}: {left}; not known: a short trial failed ({entry['problem']})")
@@ -180,14 +180,14 @@ def pilot_sentences(found: dict[str, Any]) -> list[str]:
         each, whole = duration(entry["seconds"]), duration(entry["hours"] * 3600)
         line = f"pilot: {entry['workload']}: {left} of {each} each, {whole}{_price(entry['cost'])}; {_rests_on(entry)}"
         lines.append(line)
-    several = f"{found['workers']} trials at a time, which must not slow one another" if found["workers"] > 1 else ""
+    several = f"{costs['workers']} trials at a time, which must not slow one another" if costs["workers"] > 1 else ""
     how = several or "one trial at a time"
-    if found["hours"] is None:
+    if costs["hours"] is None:
         lines.append("pilot: in all: not known")
     else:
-        whole = duration(found["hours"] * 3600)
-        lines.append(f"pilot: in all {whole}{_price(found['cost'])}, {how}, on {found['device']}")
-    tuned = dict.fromkeys(name for entry in found["workloads"] for name in entry["tuned"])
+        whole = duration(costs["hours"] * 3600)
+        lines.append(f"pilot: in all {whole}{_price(costs['cost'])}, {how}, on {costs['device']}")
+    tuned = dict.fromkeys(name for entry in costs["workloads"] for name in entry["tuned"])
     if tuned:
         steps = f"pilot: not in it: the steps that {listed(list(tuned))} {'takes' if len(tuned) == 1 else 'take'}"
         lines.append(f"{steps} before training; a first seed in the ledger tells them")

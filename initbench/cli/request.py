@@ -47,7 +47,6 @@ def read_request(
 ) -> Request:
     if smoke and seeds is not None:
         raise InitbenchError("--seeds is not for --smoke, which runs one seed")
-    from initbench.execution.progress_file import Asked
     from initbench.suite.datasets import describe_datasets
     from initbench.suite.load import load_suite
 

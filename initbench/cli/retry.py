@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from initbench.cli.options import Debug, Json, Only, Plugins, SuiteFolder, TrackingUri, print_json, suite_folder
 from initbench.cli.output import say
-from initbench.cli.request import Request
-from initbench.cli.run import (
-    Address,
-    ExecutorName,
-    ExecutorOption,
-    Workers,
-    chosen_executor,
-    execute,
-)
+from initbench.cli.run import Address, ExecutorName, ExecutorOption, Workers, chosen_executor, execute
 from initbench.errors import InitbenchError
 from initbench.ledger import SUITE_FILE, Ledger
+
+if TYPE_CHECKING:
+    from initbench.cli.request import Request
 
 
 def retry(

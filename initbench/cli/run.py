@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,11 +25,13 @@ from initbench.cli.options import (
     TrackingUri,
     print_json,
 )
-from initbench.cli.request import Request
 from initbench.cli.signals import begin_work, exit_code
 from initbench.errors import InitbenchError
-from initbench.execution.executor import Executor
-from initbench.execution.progress_file import Asked
+
+if TYPE_CHECKING:
+    from initbench.cli.request import Request
+    from initbench.execution.executor import Executor
+    from initbench.execution.progress_file import Asked
 
 
 class ExecutorName(StrEnum):

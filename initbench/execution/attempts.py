@@ -18,10 +18,8 @@ _FAILURES = 3
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at a trial."""
-
     trial: str
-    avoid: frozenset[str] = frozenset()
+    avoid: frozenset[str] = frozenset()  # nodes on which it must not run
 
 
 class Attempts:

@@ -160,11 +160,11 @@ def _first_problem(error: ValidationError) -> str:
 class CheckpointSettings:
     """When trials are kept, and where; it is no part of their identity."""
 
-    folder: str
-    mark: str
+    folder: str  # of all trials of a suite, an absolute path; the driver has made it
+    mark: str  # see `MarkedFolder`
     every_epochs: int | None = None
-    every_seconds: float | None = None
-    keep: Literal["none", "last"] = "none"
+    every_seconds: float | None = None  # where `every_epochs` is None
+    keep: Literal["none", "last"] = "none"  # `last` also keeps the network as it is after the last step
 
 
 class TrialCheckpoints:
@@ -178,8 +178,8 @@ class TrialCheckpoints:
         self.folder = Path(settings.folder) / trial_id
         self.device = device
         self.tell = tell or (lambda _: None)
-        self.before: dict[str, Any] = {}
-        self.state: dict[str, Any] | None = None
+        self.before: dict[str, Any] = {}  # what came before training, as plain data; `save` writes it too
+        self.state: dict[str, Any] | None = None  # of the training run to go on from
         self.reachable = True
         self._begun = self._last = time.monotonic()
         self._cost = 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,23 +43,16 @@ class RunSummary:
     """What a run came to."""
 
     folder: Path
-    statuses: dict[str, int]
+    statuses: dict[str, int]  # how many of the plan's trials stand at each, what ran before included
     ran: int
-    seconds: float
+    seconds: float  # the wall time of the whole run
     report: Path
-    sentences: tuple[str, ...]
-    tracking_uri: str
+    sentences: tuple[str, ...]  # what happened, as the page says it first
+    tracking_uri: str  # without its secrets
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "folder": str(self.folder),
-            "statuses": self.statuses,
-            "ran": self.ran,
-            "seconds": round(self.seconds, 3),
-            "report": str(self.report),
-            "sentences": list(self.sentences),
-            "tracking_uri": self.tracking_uri,
-        }
+        paths = {"folder": str(self.folder), "report": str(self.report)}
+        return asdict(self) | paths | {"seconds": round(self.seconds, 3), "sentences": list(self.sentences)}
 
 
 def run_suite(

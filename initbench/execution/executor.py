@@ -41,14 +41,14 @@ class Observer(Protocol):
 class Job:
     """What an executor is asked to do."""
 
-    trials: Sequence[TrialSpec]
-    cpus: float = 1.0
-    gpus: float = 0.0
+    trials: Sequence[TrialSpec]  # in the order in which they should start
+    cpus: float = 1.0  # of one trial
+    gpus: float = 0.0  # of one trial; a fraction shares one
     plugins: tuple[PluginFile, ...] = ()
-    workers: int | None = None
+    workers: int | None = None  # most trials at a time; None for as many as the resources admit
     networks: SharedNetworks | None = None
     checkpoints: CheckpointSettings | None = None
-    limits: Limits = _NO_LIMITS
+    limits: Limits = _NO_LIMITS  # of each attempt at a trial; the executor for debugging does not enforce them
 
 
 class Executor(Protocol):

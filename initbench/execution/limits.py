@@ -12,8 +12,8 @@ from pathlib import Path
 class Limits:
     """What one attempt at a trial may take; no part of a trial's identity."""
 
-    minutes: float | None = None
-    memory_gb: float | None = None
+    minutes: float | None = None  # of wall time, from the moment at which a worker begins with it
+    memory_gb: float | None = None  # gigabytes (10⁹ bytes) of a machine's memory, that of a GPU not counted
 
     def __bool__(self) -> bool:
         return self.minutes is not None or self.memory_gb is not None

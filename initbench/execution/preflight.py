@@ -40,14 +40,14 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
     """
     from initbench.data.load import load_dataset
 
-    places = {_named(choice.spec): choice.key for choice in suite.datasets}
+    keys = {_named(choice.spec): choice.key for choice in suite.datasets}
     used: dict[str, TrialSpec] = {}
     for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # the last one, one that searches
         used[trial.dataset.model_dump_json()] = trial
     notes = []
     for trial in used.values():
         dataset = trial.dataset
-        key = places.get(_named(dataset), ("dataset",))
+        key = keys.get(_named(dataset), ("dataset",))
         try:
             loaded = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content)
         except ArgumentError as error:
@@ -57,8 +57,8 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
         if trial.phase == "search" and not len(loaded.validation):
             raise suite.document.error(key, "has no validation samples, by which tune chooses")
         if loaded.facts:
-            found = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
-            notes.append(f"{dataset.name}: {found}")
+            facts = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
+            notes.append(f"{dataset.name}: {facts}")
     return notes
 
 
@@ -97,7 +97,7 @@ def _of_what_is_there(plan: Plan, records: Mapping[str, TrialRecord]) -> Iterato
         yield f"{counted(len(plan.incompatible), 'pair')} {are} incompatible: {plan.reasons}"
     # Where the resources are those of a cluster, this process need not have the device that the trials had.
     here = environment("cpu")
-    found = [differences(r.environment, here) for r in records.values() if r.environment.get("device") == "cpu"]
-    changed = sorted({text for texts in found for text in texts})
+    on_cpus = [record.environment for record in records.values() if record.environment.get("device") == "cpu"]
+    changed = sorted({text for where in on_cpus for text in differences(where, here)})
     if changed:
         yield f"finished trials ran elsewhere ({'; '.join(changed)}): numbers need not be bitwise comparable"

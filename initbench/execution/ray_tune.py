@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from initbench.data.load import data_root
@@ -34,7 +35,7 @@ _process: TrialProcess | None = None  # of this worker, which runs many trials
 
 
 @dataclass(frozen=True)
-class Task:
+class TrialConfig:
     """What Tune has for the configuration of a trial. Its text is short, since Tune writes it in several places."""
 
     spec: TrialSpec
@@ -43,7 +44,7 @@ class Task:
     def __repr__(self) -> str:
         return self.spec.id[:12]
 
-    def __deepcopy__(self, _: Any) -> Task:
+    def __deepcopy__(self, _: Any) -> TrialConfig:
         return self  # nothing of it changes, and Tune copies it several times for each trial
 
 
@@ -61,7 +62,7 @@ class Sweep:
         self.named_nodes = named_nodes
         self.specs = {spec.id: spec for spec in job.trials}
         self.attempts = Attempts(self.specs)
-        self.under_way: dict[str, Task] = {}  # by Tune's names of them
+        self.under_way: dict[str, TrialConfig] = {}  # by Tune's names of them
         self.running: set[str] = set()
         self.hosts: dict[str, list[str]] = {}  # of trials that failed and are tried again
         self.reasons: dict[str, str] = {}  # node → what last failed there and was tried again
@@ -69,14 +70,14 @@ class Sweep:
         self.looked = 0.0
         self.stalled_since: float | None = None
 
-    def next(self, attempt: str) -> Task | None:
+    def next(self, attempt: str) -> TrialConfig | None:
         """Return what should start next, under this name; None where nothing should now."""
         if self.job.workers is not None and len(self.under_way) >= self.job.workers:
             return None
         following = self.attempts.next()
         if following is None:
             return None
-        self.under_way[attempt] = Task(self.specs[following.trial], following.avoid)
+        self.under_way[attempt] = TrialConfig(self.specs[following.trial], following.avoid)
         return self.under_way[attempt]
 
     def started(self, attempt: str) -> None:
@@ -126,7 +127,7 @@ class Sweep:
         elif "note" in result:
             self.observer.note(result["note"])
         elif "fraction" in result:
-            self.observer.progressed(trial.config["task"].spec, result["fraction"])
+            self.observer.progressed(trial.config["trial"].spec, result["fraction"])
 
     def lost(self, attempt: str, trace: str) -> None:
         """Take what Ray says of a worker that it lost."""
@@ -160,7 +161,7 @@ class Sweep:
             return
         nodes = self._look_at_nodes()
         fitting = {node.id for node in nodes.values() if node.fits(self.job)}
-        if self.running or not self.under_way or any(fitting - task.avoid for task in self.under_way.values()):
+        if self.running or not self.under_way or any(fitting - trial.avoid for trial in self.under_way.values()):
             self.stalled_since = None
             return
         aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
@@ -220,7 +221,7 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         sweep = Sweep(job, observer, check_ray, named_nodes=address is not None)
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
-        placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["task"].avoid))
+        placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["trial"].avoid))
         while not sweep.attempts.done:  # again where Tune gave up what Ray ended for want of memory
             with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
                 tuner = tune.Tuner(
@@ -278,19 +279,19 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
             reported = time.monotonic()
             tune.report({"fraction": done / epochs})
 
-    task = config.pop("task")  # Tune sends back what is in it, and keeps that
+    trial = config.pop("trial")  # Tune sends back what is in it, and keeps that
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
         _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits)
-    networks = None if job.networks is None else job.networks.of(task.spec)
+    networks = None if job.networks is None else job.networks.of(trial.spec)
     options = {"plugins": job.plugins, "checkpoints": job.checkpoints, "networks": networks}
-    record = _process.run(task.spec, on_epoch, lambda message: tune.report({"note": message}), options)
+    record = _process.run(trial.spec, on_epoch, lambda message: tune.report({"note": message}), options)
     node = ray.get_runtime_context().get_node_id()
     tune.report({"record": json.dumps(record.to_json()), "node": node})
 
 
 def _searcher(base: type[Any], sweep: Sweep) -> Any:
-    """Return a Tune searcher that gives one attempt after another."""
+    """Return a Tune searcher that gives one attempt after another: to Tune the trials of a job are a search."""
 
     class OneByOne(base):  # type: ignore[misc]  # known only once Ray is imported
         def __init__(self, sweep: Sweep) -> None:
@@ -306,8 +307,8 @@ def _searcher(base: type[Any], sweep: Sweep) -> Any:
         def suggest(self, trial_id: str) -> Any:
             if self.sweep.attempts.done:
                 return self.FINISHED
-            task = self.sweep.next(trial_id)
-            return None if task is None else {"task": task}
+            trial = self.sweep.next(trial_id)
+            return None if trial is None else {"trial": trial}
 
         def on_trial_complete(self, *_: Any, **__: Any) -> None:
             pass
@@ -344,16 +345,11 @@ def _callback(base: type[Any], sweep: Sweep) -> Any:
             trial.metric_n_steps.clear()
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            self.sweep.lost(trial.trial_id, _read(trial.error_file))
+            file = Path(trial.error_file or "")
+            trace = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+            self.sweep.lost(trial.trial_id, trace)
 
         def on_step_end(self, iteration: int, trials: list[Any], **_: Any) -> None:
             self.sweep.watch()
 
     return Callback(sweep)
-
-
-def _read(path: str | None) -> str:
-    if not path or not os.path.exists(path):  # noqa: PTH110  # Ray's path, as Ray gives it
-        return ""
-    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # see above
-        return file.read()

@@ -233,17 +233,17 @@ def _superseded(records: Mapping[str, TrialRecord], planned: Mapping[str, TrialS
     nothing is searched any more. Trials of cells that the suite has no more are not meant.
     """
     tuned = {i: tuned_keys(record.spec) for i, record in records.items() if i not in planned}
-    found, places = set[str](), dict[frozenset[str], set[tuple[str, Any]]]()
+    superseded, cells = set[str](), dict[frozenset[str], set[tuple[str, Any]]]()
     for trial, keys in tuned.items():
         if not keys:
             continue
         every = frozenset(keys).union(*{spec.tuned for spec in planned.values()})
-        if every not in places:
-            places[every] = {_place(spec.identity, every) for spec in planned.values()}
-        if _place(records[trial].identity, every) in places[every]:
-            found.add(trial)
-    return found
+        if every not in cells:
+            cells[every] = {_cell_and_seed(spec.identity, every) for spec in planned.values()}
+        if _cell_and_seed(records[trial].identity, every) in cells[every]:
+            superseded.add(trial)
+    return superseded
 
 
-def _place(identity: Mapping[str, Any], tuned: Collection[str]) -> tuple[str, Any]:
+def _cell_and_seed(identity: Mapping[str, Any], tuned: Collection[str]) -> tuple[str, Any]:
     return cell_id({**identity, "phase": "final"}, tuned), identity["seed"]

@@ -38,7 +38,7 @@ _WORTH_KEEPING_SECONDS = 0.1
 
 
 class Initialization(NamedTuple):
-    """What is kept of an initialization beside the network."""
+    """What is kept of an initialization beside the network: its record as plain data, and how long it took."""
 
     record: dict[str, Any]
     seconds: float
@@ -49,8 +49,8 @@ class SharedNetworks:
     """The networks that trials of a suite share, as a worker sees them: one that does not see the folder has none."""
 
     folder: MarkedFolder
-    names: Mapping[str, str] = field(repr=False)
-    most_bytes: float
+    names: Mapping[str, str] = field(repr=False)  # trial id → its network's name, of trials that share one
+    most_bytes: float  # of all networks together
 
     def of(self, spec: TrialSpec) -> SharedNetworks:
         """Return the same for one trial alone, which is less to send to its process."""
@@ -69,14 +69,14 @@ class SharedNetworks:
             kept = torch.load(path, map_location="cpu", weights_only=True)
             known = Initialization(json.loads(kept["record"]), kept["seconds"])
             check_network(known.record, known.seconds)
-            own = _tensors(model)
+            tensors = _tensors(model)
             kinds = {name: kind_of(tensor) for name, tensor in kept["tensors"].items()}
-            if kinds != {name: kind_of(tensor) for name, tensor in own.items()}:
+            if kinds != {name: kind_of(tensor) for name, tensor in tensors.items()}:
                 return None
         except Exception:  # noqa: BLE001  # a file may hold anything; what it should hold is made anew
             return None
         with torch.no_grad():
-            for name, tensor in own.items():
+            for name, tensor in tensors.items():
                 tensor.copy_(kept["tensors"][name])
         return known
 
@@ -144,7 +144,6 @@ class NetworkKeeper:
                 self._remove({name})
 
     def close(self) -> None:
-        """Remove the folder if nothing is in it."""
         self.networks.folder.remove_if_empty()
 
     def _remove(self, names: set[str]) -> None:

@@ -168,11 +168,11 @@ def _initialized(
     The trial is charged the seconds that the initialization took, whoever it was that waited for them.
     """
     begun = time.perf_counter()
-    found = None if networks is None else networks.load(spec, model, device)
-    if found is not None:
-        timing["initialization_saved_seconds"] = found.seconds - (time.perf_counter() - begun)
-        timing["initialization_seconds"] = found.seconds
-        return found.record
+    shared = None if networks is None else networks.load(spec, model, device)
+    if shared is not None:
+        timing["initialization_saved_seconds"] = shared.seconds - (time.perf_counter() - begun)
+        timing["initialization_seconds"] = shared.seconds
+        return shared.record
     with _timed(timing, "initialization"):
         record = _initialize(spec, model, dataset)
     # Seconds stand in `timing`, which need not be reproducible.

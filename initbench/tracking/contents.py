@@ -266,7 +266,6 @@ def layer_table(record: TrialRecord) -> str:
 
 
 def _result(record: TrialRecord) -> dict[str, Any]:
-    """Return what came of training, under names that are the same for every task."""
     if record.status == "failed":
         return {}
     outcome = record.metrics.get(record.task.get("primary", "")) if record.status == "finished" else None
@@ -274,7 +273,6 @@ def _result(record: TrialRecord) -> dict[str, Any]:
 
 
 def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:
-    """Return the points of a measurement's metrics, by name."""
     name, kind = probe["name"], probe["kind"]
     if kind == "per_layer":
         names = _layer_names(probe)
@@ -290,7 +288,6 @@ def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:
 
 
 def _layer_names(probe: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metric of each layer."""
     # `gradient_norm.per_layer` is one of several measurements of its probe; here the prefix says what it is.
     name = f"layers/{probe['name'].removesuffix('.per_layer')}"
     weights = {layer for layer in probe["values"] if layer.endswith("weight")}
@@ -299,13 +296,13 @@ def _layer_names(probe: Mapping[str, Any]) -> dict[str, str]:
 
 def _tuning(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Point]]:
     """Return what a tuner did at each of its steps, by name; a step that it does not number is counted."""
-    found: dict[str, dict[int, Any]] = {}
-    for place, entry in enumerate(history):
+    values: dict[str, dict[int, Any]] = {}
+    for number, entry in enumerate(history):
         step: Any = entry.get("step")
         for key, value in entry.items():
             if key != "step":
-                found.setdefault(key, {})[int(step) if _is_step(step) else place] = value
-    return {key: sorted(points.items()) for key, points in found.items()}
+                values.setdefault(key, {})[int(step) if _is_step(step) else number] = value
+    return {key: sorted(points.items()) for key, points in values.items()}
 
 
 def _series(name: str, points: Sequence[Point]) -> dict[tuple[str, int], float]:

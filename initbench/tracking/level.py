@@ -29,11 +29,10 @@ class Level:
     def holds(self, labels: Mapping[str, Mapping[str, str]]) -> bool:
         """Return whether MLflow has every record, with these labels by trial."""
         try:
-            found = json.loads(read_text(self._path))
+            kept = json.loads(read_text(self._path))
         except (OSError, ValueError, RecursionError):
             return False
-        mark = self._mark(labels)
-        return mark is not None and found == mark
+        return kept is not None and kept == self._mark(labels)
 
     def keep(self, labels: Mapping[str, Mapping[str, str]]) -> None:
         """Say that MLflow has every record, with these labels, and that nothing is being written to it.
@@ -59,5 +58,5 @@ class Level:
 
 
 def _stand(path: Path) -> str:
-    found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
+    stat = path.stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}"

@@ -155,11 +155,11 @@ class MlflowTracker:
     @cached_property
     def _runs(self) -> dict[str, list[_KnownRun]]:
         """The runs of each trial; of thousands it takes seconds to ask for them, so it is done when one is written."""
-        found: dict[str, list[_KnownRun]] = defaultdict(list)
+        runs: dict[str, list[_KnownRun]] = defaultdict(list)
         for run in active_runs(self._client, self._experiment_id):
             if (trial := run.data.tags.get(contents.TRIAL_ID)) is not None:
-                found[trial].append(_KnownRun.of(run))
-        return found
+                runs[trial].append(_KnownRun.of(run))
+        return runs
 
     def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Written:
         """Write a trial as one run, however often this is called.
@@ -201,8 +201,8 @@ class MlflowTracker:
                 file for file in suite if file.is_file() and not leads_out(file) and file.stat().st_size <= MOST_BYTES
             ]
             for file in [*files, *written_files(self._folder / contents.REPORT)]:
-                place = file.parent.relative_to(self._folder).as_posix()
-                self._client.log_artifact(run.info.run_id, str(file), None if place == "." else place)
+                folder = file.parent.relative_to(self._folder).as_posix()
+                self._client.log_artifact(run.info.run_id, str(file), None if folder == "." else folder)
             self._client.set_terminated(run.info.run_id)
 
     def _report_run(self) -> Run:

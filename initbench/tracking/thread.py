@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from initbench.comparing.formatting import counted
-from initbench.ledger import TrialRecord
+from initbench.ledger import Ledger, TrialRecord
 from initbench.plugins import first_line
 from initbench.tracking.mlflow import MlflowTracker
 from initbench.tracking.uri import shown_uri, without_secrets
@@ -57,8 +57,6 @@ class TrackingThread:
 
         Where MLflow falls behind by thousands of trials, what waits is their ids.
         """
-        from initbench.ledger import Ledger
-
         ledger, trial_id = Ledger(self._folder), record.id
         number = self._put[trial_id] = self._put.get(trial_id, 0) + 1
         if ledger.path(trial_id).exists():
