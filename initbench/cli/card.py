@@ -120,10 +120,7 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
         }
     if component.kind == "task":
         task: Any = component.definition
-        return {
-            "metrics": [metric.to_json() for metric in task.metrics],
-            "recipe_fields": sorted(task.recipe_fields),
-        }
+        return {"metrics": [metric.to_json() for metric in task.metrics], "recipe_fields": sorted(task.recipe_fields)}
     if component.kind == "dataset":
         return {"task": traits.task, **_sample(component)}
     return {}

@@ -106,11 +106,7 @@ def _importable(package: str) -> bool:
 
 
 def _write(package: str, folder: Path) -> list[Path]:
-    names = {
-        "package": package,
-        "distribution": package.replace("_", "-"),
-        "version": initbench.__version__,
-    }
+    names = {"package": package, "distribution": package.replace("_", "-"), "version": initbench.__version__}
     templates = files("initbench.cli").joinpath("plugin_template")
     written = []
     try:

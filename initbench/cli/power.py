@@ -30,11 +30,7 @@ def plan_power(
     The ledger of `own_folder` is the pilot where none is given; `seed_deviation`, of the outcome between seeds, is
     stated in place of one. It and `difference` are as outcomes are stored: of errors a fraction.
     """
-    from initbench.statistics.power import (
-        detectable_correlation,
-        detectable_difference,
-        seeds_needed,
-    )
+    from initbench.statistics.power import detectable_correlation, detectable_difference, seeds_needed
 
     metric = _metric(plan)
     for option, value in (("--difference", difference), ("--seed-deviation", seed_deviation)):

@@ -16,11 +16,7 @@ _MOST_NAMED = 5
 
 
 def notes(
-    suite: Suite,
-    plan: Plan,
-    missing: Sequence[TrialSpec],
-    records: Mapping[str, TrialRecord],
-    skipped: Sequence[str],
+    suite: Suite, plan: Plan, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord], skipped: Sequence[str]
 ) -> Iterator[str]:
     """Check the data of a run, and yield what the user should know before it, a line each."""
     if missing:

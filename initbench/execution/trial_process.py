@@ -95,10 +95,7 @@ class TrialProcess:
         return ""
 
     def _watch(
-        self,
-        spec: TrialSpec,
-        on_epoch: Callable[[int, int], None] | None,
-        tell: Callable[[str], None] | None,
+        self, spec: TrialSpec, on_epoch: Callable[[int, int], None] | None, tell: Callable[[str], None] | None
     ) -> TrialRecord:
         """Wait for a trial's record, and end the trial where it exceeds a limit."""
         minutes = self.limits.minutes

@@ -192,10 +192,7 @@ def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -
 
 
 def _with_arguments(
-    component: Mapping[str, Any],
-    identity: Mapping[str, Any],
-    always: Collection[str] = (),
-    never: Collection[str] = (),
+    component: Mapping[str, Any], identity: Mapping[str, Any], always: Collection[str] = (), never: Collection[str] = ()
 ) -> str:
     """Return ``metainit[steps=100](delta_orthogonal[gain=2])``."""
     shown, inner = [], []
