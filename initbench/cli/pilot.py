@@ -1,4 +1,7 @@
-"""`initbench plan SUITE --pilot`: hours and cost of what is left, and what the figures rest on."""
+"""`initbench plan SUITE --pilot`: hours and cost of what is left, and what the figures rest on.
+
+They come from what the ledger knows, and from two short trials of each other workload. Nothing is written.
+"""
 
 from __future__ import annotations
 

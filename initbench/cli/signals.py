@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-from initbench.execution.limits import family
+from initbench.execution.processes import family
 
 _SECONDS_UNTIL_AGAIN = 0.05
 _BEFORE = b"initbench: interrupted before anything was run or written\n"

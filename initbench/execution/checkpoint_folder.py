@@ -1,4 +1,4 @@
-"""The folder of a suite's checkpoints, as the driver keeps it: made, said, and emptied of what has a result."""
+"""The folder of a suite's checkpoints, as the driver keeps it: made, emptied of what has a result; what it takes."""
 
 from __future__ import annotations
 

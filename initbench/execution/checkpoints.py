@@ -99,7 +99,7 @@ class _Content(_Part, extra="allow"):
 
 
 class CheckpointContent(NamedTuple):
-    """A checkpoint whose numbers and texts are such as a record may hold."""
+    """A checkpoint whose numbers and texts are such as a record may hold: a trial copies parts of it into its own."""
 
     before: dict[str, Any]
     seconds: float

@@ -15,8 +15,7 @@ from typing import Any
 from initbench.comparing.formatting import counted
 from initbench.errors import SuiteError
 from initbench.execution.checkpoint_folder import CheckpointFolder
-from initbench.execution.executor import Executor, Job
-from initbench.execution.limits import Limits
+from initbench.execution.executor import Executor, Job, Limits
 from initbench.execution.preflight import notes
 from initbench.execution.progress_file import Asked
 from initbench.execution.recorder import Progress, Recorder

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from initbench.execution.limits import Limits
 from initbench.ledger import TrialRecord
 from initbench.plugins import PluginFile
 from initbench.suite.spec import TrialSpec
@@ -15,7 +14,16 @@ if TYPE_CHECKING:
     from initbench.execution.checkpoints import CheckpointSettings
     from initbench.execution.shared_networks import SharedNetworks
 
-_NO_LIMITS = Limits()
+
+@dataclass(frozen=True)
+class Limits:
+    """What one attempt at a trial may take; no part of a trial's identity."""
+
+    minutes: float | None = None  # of wall time, from the moment at which a worker begins with it
+    memory_gb: float | None = None  # gigabytes (10⁹ bytes) of a machine's memory, that of a GPU not counted
+
+
+NO_LIMITS = Limits()
 
 
 class Observer(Protocol):
@@ -48,7 +56,7 @@ class Job:
     workers: int | None = None  # most trials at a time; None for as many as the resources admit
     networks: SharedNetworks | None = None
     checkpoints: CheckpointSettings | None = None
-    limits: Limits = _NO_LIMITS  # of each attempt at a trial; the executor for debugging does not enforce them
+    limits: Limits = NO_LIMITS  # of each attempt at a trial; the executor for debugging does not enforce them
 
 
 class Executor(Protocol):

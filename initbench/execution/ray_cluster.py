@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.execution.executor import Job
-from initbench.execution.limits import family
+from initbench.execution.processes import family
 from initbench.plugins import first_line
 
 # Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
@@ -207,7 +207,11 @@ class RayEndedError(BaseException):
 
 @dataclass
 class Server:
-    """A server of Ray, which may be away for `patience` seconds."""
+    """One of two servers of Ray that a driver cannot do without; it may be away for `patience` seconds.
+
+    Without it Ray waits a minute, in calls that nothing interrupts, and then ends the process of the driver with exit
+    code 1. So it is looked at before Tune calls it next.
+    """
 
     name: str
     host: str

@@ -1,6 +1,15 @@
 """The process that runs trials for a worker, one after another; started by `initbench.execution.trial_process`.
 
 ``python -m initbench.execution.trial_child CONNECTION LIFELINE DEVICE``, the first two as numbers of file descriptors.
+
+Whatever a trial starts ends with it: children, those in sessions of their own, and those whose parents have ended. It
+runs below two keepers, which run nothing of a user's: they are still there when the trial has crashed.
+
+    worker ── keeper ── keeper ── trial ── what the trial starts
+
+A keeper is given every descendant that loses its parent (PR_SET_CHILD_SUBREAPER of Linux, prctl(2)). It ends them all
+when the trial has ended, and the trial too when the worker has. There are two since Ray kills the children of a worker
+that ends, hence the first; the second is left, and the other way round where somebody kills the second.
 """
 
 from __future__ import annotations
@@ -20,7 +29,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from initbench.execution.limits import family, resident_bytes
+from initbench.execution.processes import family, resident_bytes
 
 if TYPE_CHECKING:
     from initbench.suite.spec import TrialSpec

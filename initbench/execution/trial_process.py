@@ -22,8 +22,9 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
+from initbench.execution.executor import NO_LIMITS, Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, host
-from initbench.execution.limits import Limits, family, memory_of
+from initbench.execution.processes import family, memory_of
 from initbench.ledger import TrialRecord
 from initbench.suite.spec import TrialSpec
 
@@ -36,9 +37,9 @@ _TRACE_BYTES = 20_000
 class TrialProcess:
     """A process that runs trials, and another one in its place after it has ended."""
 
-    def __init__(self, device: str, limits: Limits | None = None) -> None:
+    def __init__(self, device: str, limits: Limits = NO_LIMITS) -> None:
         self.device = device
-        self.limits = limits or Limits()
+        self.limits = limits
         self.environment: dict[str, Any] = {"host": host()}
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False

@@ -1,4 +1,8 @@
-"""Where runs are tracked: which MLflow store, and whether it answers. Imports no mlflow."""
+"""Where runs are tracked: which MLflow store, and whether it answers. Imports no mlflow.
+
+A suite's folder that was received may hold anything in the place of a store's file or of its artifacts; MLflow writes
+through links, and waits for a pipe without end.
+"""
 
 from __future__ import annotations
 

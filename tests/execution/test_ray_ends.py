@@ -13,7 +13,7 @@ from test_executors import PLUGIN, initbench, start
 
 from initbench.errors import InitbenchError
 from initbench.execution import ray_cluster
-from initbench.execution.limits import family
+from initbench.execution.processes import family
 from initbench.execution.ray_cluster import RayEndedError, Server, end_with_ray
 from initbench.ledger import Ledger
 

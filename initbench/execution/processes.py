@@ -1,27 +1,10 @@
-"""What one trial may take, and how much memory its processes take."""
+"""A process and all that it has started: which they are, and how much memory they take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one attempt at a trial may take; no part of a trial's identity."""
-
-    minutes: float | None = None  # of wall time, from the moment at which a worker begins with it
-    memory_gb: float | None = None  # gigabytes (10⁹ bytes) of a machine's memory, that of a GPU not counted
-
-    def __bool__(self) -> bool:
-        return self.minutes is not None or self.memory_gb is not None
-
-
-def can_see_memory() -> bool:
-    """Return whether this system tells how much memory a process takes (Linux does)."""
-    return Path("/proc/self/smaps_rollup").exists()
 
 
 def memory_of(process: int, at_least: float = 0.0) -> int:
