@@ -23,19 +23,10 @@ _BEFORE = b"initbench: interrupted before anything was run or written\n"
 
 
 class _State:
-    """What the handlers know.
-
-    Attributes:
-        received: the first signal; Ray raises an interruption of its own in the place of the one that a handler raises.
-        has_begun: whether a command has been at work.
-        is_at_work: whether one is.
-        is_due: whether the first signal is being delivered again.
-    """
-
-    received: int | None = None
-    has_begun = False
-    is_at_work = False
-    is_due = False
+    received: int | None = None  # the first signal; Ray raises an interruption of its own in place of a handler's
+    has_begun = False  # whether a command has been at work
+    is_at_work = False  # whether one is
+    is_due = False  # whether the first signal is being delivered again
 
 
 _state = _State()

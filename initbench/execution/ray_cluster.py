@@ -308,9 +308,6 @@ def import_in_background(*modules: str) -> None:
     Whoever needs a module imports it as usual, and is told there what is wrong with it. Not for modules of a package
     that the caller imports from meanwhile: of an import that goes in circles through two threads Python gives one of
     them the half of it.
-
-    Args:
-        modules: their names, in order.
     """
 
     def work() -> None:

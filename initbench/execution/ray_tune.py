@@ -203,10 +203,7 @@ def _death(trace: str) -> tuple[str, str]:
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
     """Run a job with Ray Tune; see `Executor`. Meanwhile nothing that prints on ``sys.stdout`` is seen.
 
-    Args:
-        job: what to run.
-        observer: who is told.
-        address: a running cluster, ``auto`` or HOST:PORT of its head; None starts a local one for the job.
+    The address is that of a running cluster, ``auto`` or HOST:PORT of its head; without one a local cluster is started.
 
     Raises:
         InitbenchError: no cluster answers at the address, no node of it has what one trial asks for, none that has it
@@ -229,8 +226,8 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                     tune_config=tune.TuneConfig(
                         search_alg=_searcher(Searcher, sweep),
                         num_samples=-1,  # until the searcher has no more
-                        reuse_actors=True,
-                        trial_dirname_creator=lambda trial: trial.trial_id,
+                        reuse_actors=True,  # starting one takes seconds
+                        trial_dirname_creator=lambda trial: trial.trial_id,  # Tune's own has the configuration in it
                     ),
                     run_config=tune.RunConfig(
                         storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]

@@ -48,12 +48,7 @@ def run_trial(
 ) -> TrialRecord:
     """Run one trial, or the rest of it, and return its record, ``finished`` or ``diverged``.
 
-    Args:
-        spec: what to run.
-        on_epoch: called with (epochs done, epochs in all) after each epoch.
-        device: where the model and the data are.
-        checkpoints: where the trial is kept meanwhile, and from where it goes on; None to keep nothing.
-        networks: those that trials share, for a trial that shares its own; None to share none.
+    `on_epoch` is called with (epochs done, epochs in all) after each epoch. Without `checkpoints` nothing is kept.
 
     Raises:
         InitializationError: the initializer cannot do its work on this architecture.

@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 def read_experiment(name: str, uri: str) -> Source:
     """Return the trial records of an MLflow experiment; a run whose record cannot be read is passed over and named.
 
-    Args:
-        name: the experiment's name: the suite's.
-        uri: the store, as `initbench.tracking.uri.resolve_tracking_uri` returns it.
-
     Raises:
         InitbenchError: the store does not answer, or has no such experiment, or this has no record that can be read.
         LedgerError: the records were written in another format, all of them.

@@ -35,13 +35,8 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
     """Serve MLflow's user interface until Ctrl-C or a signal to terminate; leaves no process behind.
 
     MLflow answers only to names that it knows (localhost and private addresses); for others see its
-    ``MLFLOW_SERVER_ALLOWED_HOSTS``.
-
-    Args:
-        uri: the store. Of a server the address is printed, nothing is started.
-        folder: the suite's folder, ``runs/<suite name>``.
-        port: where to listen; another free port is taken, and told, where it is in use; 0 for any free one.
-        host: the address to listen on.
+    ``MLFLOW_SERVER_ALLOWED_HOSTS``. Of a server as the store the address is printed, nothing is started. Another free
+    port is taken, and told, where the wanted one is in use; 0 stands for any free one.
 
     Raises:
         InitbenchError: there is no store yet, or the server does not start.
