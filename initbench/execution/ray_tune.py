@@ -326,27 +326,25 @@ def _callback(base: type[Any], sweep: Sweep) -> Any:
         def __getstate__(self) -> dict[str, Any]:
             return {}  # Tune pickles its callbacks for a restoration that we do not use; an observer cannot be pickled
 
-        def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        def on_trial_start(self, *, trial: Any, **_: Any) -> None:
             self.sweep.started(trial.trial_id)
 
-        def on_trial_result(
-            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
-        ) -> None:
+        def on_trial_result(self, *, trial: Any, result: dict[str, Any], **_: Any) -> None:
             self.sweep.reported(trial, result)
 
-        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        def on_trial_complete(self, *, trial: Any, **_: Any) -> None:
             # Tune keeps every trial, with what it reported, and statistics of that. Once that is gone, `last_result` is
             # what the worker said of itself, which has the trial's configuration in it.
             trial.last_result.clear()
             trial.metric_analysis.clear()
             trial.metric_n_steps.clear()
 
-        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        def on_trial_error(self, *, trial: Any, **_: Any) -> None:
             file = Path(trial.error_file or "")
             trace = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
             self.sweep.lost(trial.trial_id, trace)
 
-        def on_step_end(self, iteration: int, trials: list[Any], **_: Any) -> None:
+        def on_step_end(self, **_: Any) -> None:
             self.sweep.watch()
 
     return Callback(sweep)
