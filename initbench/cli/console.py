@@ -18,6 +18,5 @@ class VisibleConsole(Console):
     """A console that prints text of any origin, and what moves the cursor or colours the text only if it is rich's."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Return the segments of what is printed, their text without escape sequences."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text, keep="\n"))

@@ -119,7 +119,6 @@ def _whole_trial(trial: TrialSpec, short: TrialRecord, longer: TrialRecord) -> t
 
 
 def _length(trial: TrialSpec) -> tuple[int, int]:
-    """Return how many steps a trial takes and how often it evaluates."""
     from initbench.data.load import load_dataset
 
     recipe: Recipe = trial.recipe

@@ -110,7 +110,6 @@ def _metric(plan: Plan) -> Metric:
 def _spread(
     own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
-    """Return the spread between seeds within what the plan compares, and where it is from."""
     from initbench.comparing.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
     from initbench.reporting.frame import read_records, results_frame
     from initbench.reporting.trials import comparable_trials

@@ -48,7 +48,6 @@ class Display(Progress):
         self.time_left = TimeLeft(())
 
     def _name_by(self, more: tuple[TrialSpec, ...]) -> None:
-        """Tell trials apart from all others that are known, these too."""
         self.known |= {trial.id: trial for trial in more}
         every = list(self.known.values())
         self.labels = Labels(every)

@@ -113,7 +113,6 @@ def largest_checkpoint(trials: Iterable[TrialSpec]) -> int | None:
 
 
 def sentence(asked: Checkpoints, largest: int | None) -> str:
-    """Return when a trial is kept and what that takes, in words."""
     if asked.every_epochs is not None:
         every = "epoch" if asked.every_epochs == 1 else f"{asked.every_epochs} epochs"
     else:

@@ -39,8 +39,6 @@ _MOST_WAITING = 100  # trials that MLflow takes in some seconds
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to."""
-
     folder: Path
     statuses: dict[str, int]  # how many of the plan's trials stand at each, what ran before included
     ran: int

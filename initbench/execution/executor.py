@@ -26,8 +26,8 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-class Observer(Protocol):
-    """Told, in the driver's process, what happens to the trials."""
+class Observer:
+    """Told, in the driver's process, what happens to the trials; every method may be left as it is."""
 
     def ready(self) -> None:
         """What one trial asks for is there; trials start now."""

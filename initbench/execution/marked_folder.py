@@ -53,7 +53,6 @@ class MarkedFolder(NamedTuple):
         return read_mark(self.path) == self.mark
 
     def remove_if_empty(self) -> None:
-        """Remove the folder if nothing but its mark is in it."""
         with suppress(OSError):
             if self.is_there() and [path.name for path in self.path.iterdir()] == [MARK_FILE]:
                 (self.path / MARK_FILE).unlink()

@@ -120,7 +120,6 @@ class Sweep:
             self.observer.finished(record)
 
     def reported(self, trial: Any, result: dict[str, Any]) -> None:
-        """Take what a worker says of an attempt: its record, a note, or how far it is."""
         if "record" in result:
             record = TrialRecord.from_json(json.loads(result.pop("record")))
             self.ended(trial.trial_id, record, result["node"])
@@ -130,7 +129,6 @@ class Sweep:
             self.observer.progressed(trial.config["trial"].spec, result["fraction"])
 
     def lost(self, attempt: str, trace: str) -> None:
-        """Take what Ray says of a worker that it lost."""
         if attempt not in self.under_way:
             return
         spec = self.under_way[attempt].spec

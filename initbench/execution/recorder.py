@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.labels import tuned_keys
 from initbench.errors import InitbenchError
+from initbench.execution.executor import Observer
 from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, write_plan
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
 from initbench.suite.planned import Plan
@@ -21,26 +22,14 @@ if TYPE_CHECKING:
     from initbench.execution.shared_networks import NetworkKeeper
 
 
-class Progress:
-    """What the driver tells of its work; the command line draws it. Every method may be left as it is."""
+class Progress(Observer):
+    """What the driver tells of its work; the command line draws it. The record of what has finished is kept already."""
 
     def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
         """These trials run now; the others of the plan have a result already.
 
         Called again where more trials follow from what came of these; so many of the plan's are not known yet.
         """
-
-    def started(self, spec: TrialSpec) -> None:
-        """A trial was given to a worker."""
-
-    def progressed(self, spec: TrialSpec, fraction: float) -> None:
-        """This fraction of a trial's training is done."""
-
-    def finished(self, record: TrialRecord) -> None:
-        """A trial has ended and its record is in the ledger."""
-
-    def note(self, message: str) -> None:
-        """Something that the user should know, in one line."""
 
     def end(self) -> None:
         """No trial runs any more."""
@@ -61,12 +50,11 @@ class Labels:
         return self._labels[record.id]
 
     def name(self, spec: TrialSpec) -> str:
-        """Return what tells a trial from the others, in one line."""
         labels = self._labels[spec.id]
         return f"{labels['initializer']} · {labels['place']} · seed {spec.seed}"
 
 
-class Recorder:
+class Recorder(Observer):
     """The executor's observer: each record goes to the ledger first, then to MLflow, then to the screen."""
 
     def __init__(
@@ -136,7 +124,6 @@ class Recorder:
             write_plan(self.ledger, self.asked, self.planned, self.plan.awaited)
 
     def go_on(self, plan: Plan, missing: tuple[TrialSpec, ...], records: Mapping[str, TrialRecord]) -> None:
-        """Take what runs next."""
         self._take(plan, missing, records)
         self._write_plan()
         self._track(self._label_anew())

@@ -98,7 +98,6 @@ def _tuned(spec: Mapping[str, Any]) -> str:
 
 
 def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags by which runs are found, grouped and filtered."""
     spec = record.spec
     arguments = spec["architecture"]["arguments"]
     result = {

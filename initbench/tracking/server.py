@@ -98,7 +98,6 @@ def _say(line: str) -> None:
 
 
 def _free_port(host: str, wanted: int) -> int:
-    """Return the wanted port, or any free one where it is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in (wanted, 0):
         with socket.socket(family) as listener:
@@ -153,7 +152,6 @@ def _terminated_cleanly() -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the server's whole process group: kindly, then not."""
     for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, None)):
         try:
             os.killpg(process.pid, number)

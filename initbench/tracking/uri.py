@@ -208,7 +208,6 @@ def leads_out(path: Path) -> bool:
 
 
 def check_stays(path: Path) -> None:
-    """Refuse a link that leads out of its folder."""
     if leads_out(path):
         raise InitbenchError(
             f"{path}: is a link that leads out of its folder, and nothing is written through it; remove the link"
