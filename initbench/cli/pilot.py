@@ -34,10 +34,10 @@ class Cost:
 
     workload: str
     trials: int
-    recorded: int  # of them the ledger has trials of their own cell, on this device
+    recorded: int  # for how many of them the ledger has trials of the same cell, on this device
     seconds: float | None  # of one trial, on average; None if unknown
     seconds_per_step: float | None = None  # of the two short trials; None if none ran
-    tuned: tuple[str, ...] = ()  # initializers not recorded that work before they train, which no short trial has
+    tuned: tuple[str, ...] = ()  # initializers that work before a trial trains, which is in no short trial
     problem: str | None = None  # why a short trial did not come to its end
 
 

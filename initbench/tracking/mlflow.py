@@ -322,7 +322,7 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
 
 
 def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
-    """Write to MLflow what a suite's folder has and MLflow lacks; return how many runs were written, replaced, ...
+    """Write to MLflow what a suite's folder has and MLflow lacks; return what `sync` does.
 
     `skipped` takes a line for each file that is not a record.
 
