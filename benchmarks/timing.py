@@ -152,7 +152,7 @@ def main(measure: Callable[[int, bool], Sequence[Row]], description: str | None,
     """
     import torch
 
-    from initbench.execution.memory import keep_freed_memory
+    from initbench.execution.process_state import keep_freed_memory
 
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help=f"repetitions, by default {runs}")

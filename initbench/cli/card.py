@@ -5,17 +5,19 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from initbench import plugins
 from initbench.arguments import show
-from initbench.cli.docstring import parse
 from initbench.errors import InitbenchError
+from initbench.inputs import Inputs
+from initbench.registry import STANDARD, Component
+from initbench.training.named_recipes import NamedRecipe
 
 if TYPE_CHECKING:
-    from initbench.cli.docstring import Docstring
-    from initbench.registry import Component
-    from initbench.training.named_recipes import NamedRecipe
+    from initbench.structure.find import Structure
+
 
 _SECTIONS = {
     "initializer": "initializers:\n  - {}",
@@ -26,6 +28,11 @@ _SECTIONS = {
 }
 # A plain word that YAML 1.1 or 1.2 reads as something else than a text.
 _NOT_A_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+_HEADER = re.compile(r"(Args|Arguments|Attributes|Example|Examples|Note|Raises|Returns|Yields):$")
+_ENTRY = re.compile(r"(\*{0,2}[\w.]+)(?: \([^)]*\))?:(?:\s+(.*))?$")
+# What is tried, in this order: images of CIFAR's size and of ImageNet's, for what is built for these; bytes of text.
+_INPUTS = (Inputs((3, 32, 32)), Inputs((3, 224, 224)), Inputs((16,), vocabulary=256))
+_CLASSES = 10
 
 
 def card(component: Component[Any]) -> dict[str, Any]:
@@ -113,10 +120,7 @@ def _declared(component: Component[Any], docstring: Docstring) -> dict[str, Any]
         }
     if component.kind == "task":
         task: Any = component.definition
-        return {
-            "metrics": [metric.to_json() for metric in task.metrics],
-            "recipe_fields": sorted(task.recipe_fields),
-        }
+        return {"metrics": [metric.to_json() for metric in task.metrics], "recipe_fields": sorted(task.recipe_fields)}
     if component.kind == "dataset":
         return {"task": traits.task, **_sample(component)}
     return {}
@@ -167,3 +171,62 @@ def _yaml(value: Any) -> str:
         plain = re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value.lower() not in _NOT_A_TEXT
         return value if plain else json.dumps(value, ensure_ascii=False)
     return show(value)
+
+
+@dataclass
+class Docstring:
+    text: list[str] = field(default_factory=list)
+    arguments: dict[str, str] = field(default_factory=dict)
+    raises: dict[str, str] = field(default_factory=dict)
+
+
+def parse(docstring: str) -> Docstring:
+    """Take apart a docstring without indentation, as `inspect.getdoc` returns it."""
+    result = Docstring()
+    sections = {"Args": result.arguments, "Arguments": result.arguments, "Raises": result.raises}
+    # What other sections hold is read past.
+    entries: dict[str, str] | None = None
+    latest: str | None = None
+    paragraph = ""
+    for line in [*docstring.splitlines()[1:], ""]:
+        words = line.strip()
+        header = _HEADER.match(line)
+        if header:
+            entries, latest = sections.get(header[1], {}), None
+        elif entries is not None and words and line.startswith(" "):
+            entry = _ENTRY.match(words) if not line.startswith(" " * 5) else None
+            if entry:
+                latest = entry[1].lstrip("*")
+                entries[latest] = entry[2] or ""
+            elif latest is not None:
+                entries[latest] = f"{entries[latest]} {words}".strip()
+        elif words:
+            entries, paragraph = None, f"{paragraph} {words}".strip()
+        if paragraph and (not words or header):
+            result.text.append(paragraph)
+            paragraph = ""
+    return result
+
+
+def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] | None:
+    """Return the structure of an architecture with its default arguments, and the inputs that it was found with.
+
+    Nothing is computed: the model is on the meta device. Return None for a family of architectures, where an argument
+    has no default, or where none of the inputs is taken.
+    """
+    import torch
+
+    from initbench.architectures.create import build_model
+    from initbench.models.batches import zero_inputs
+    from initbench.structure.find import find_structure
+
+    if component.name.endswith("/*") or any(argument.required for argument in component.arguments):
+        return None
+    for inputs in _INPUTS:
+        try:
+            with torch.device("meta"):
+                model = build_model(component, {}, inputs, inputs.vocabulary or _CLASSES, STANDARD)
+                return inputs, find_structure(model, zero_inputs(inputs, model))
+        except (InitbenchError, ValueError):
+            continue
+    return None

@@ -64,7 +64,6 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run the command line and return its exit code."""
     try:
         return int(app(standalone_mode=False) or 0)
     except Exception as error:

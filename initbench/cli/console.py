@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -9,8 +10,6 @@ from rich.console import Console
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -19,6 +18,5 @@ class VisibleConsole(Console):
     """A console that prints text of any origin, and what moves the cursor or colours the text only if it is rich's."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Return the segments of what is printed, their text without escape sequences."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text, keep="\n"))

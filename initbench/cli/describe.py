@@ -32,8 +32,7 @@ def describe(
 
     Of an architecture with its default arguments also the structure: its layers, residual branches, heads and norms.
     """
-    from initbench.cli.card import card, recipe_card
-    from initbench.cli.structure import structure_of_default
+    from initbench.cli.card import card, recipe_card, structure_of_default
     from initbench.registry import REGISTRIES
     from initbench.training.named_recipes import RECIPES
 
@@ -54,7 +53,7 @@ def describe(
     if name in RECIPES.names():
         cards.append(recipe_card(RECIPES.get(name)))
     if not cards:
-        names = [own for registry in REGISTRIES for own in registry.names()] + RECIPES.names()
+        names = [known for registry in REGISTRIES for known in registry.names()] + RECIPES.names()
         raise UnknownNameError(f"unknown name {name!r}{nearest(name, names)}")
     if json:
         print_json(cards)
@@ -63,14 +62,14 @@ def describe(
 
     # Text is read best in lines of this length, on a wider terminal too.
     out = VisibleConsole(highlight=False, emoji=False, width=min(_WIDTH, VisibleConsole().width))
-    for index, found in enumerate(cards):
+    for index, entry in enumerate(cards):
         if index:
             out.rule()
-        _print(out, found)
+        _print(out, entry)
 
 
 def _print(out: Console, card: dict[str, Any]) -> None:
-    from initbench.cli.listing import argument_text
+    from initbench.cli.list import argument_text
 
     version = "" if card["version"] is None else f", version {card['version']}"
     _say(out, f"{card['name']} ({card['kind']}{version})", style="bold")
@@ -111,12 +110,7 @@ def _lines(out: Console, title: str, lines: list[str]) -> None:
 def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: str = "") -> None:
     """Print a paragraph, or lines of a suite: no word is broken and no line ends in spaces, so that it can be pasted.
 
-    Args:
-        out: its width is that of the lines.
-        text: newlines before and behind it are kept; a no-break space is no place to end a line.
-        indent: spaces before each line.
-        hanging: further spaces before each line but the first.
-        style: of the text.
+    Newlines before and behind the text are kept; a no-break space is no place to end a line.
     """
     from rich.text import Text
 
@@ -135,14 +129,13 @@ def _say(out: Console, text: str, *, indent: int = 0, hanging: int = 0, style: s
 
 
 def _sentences(kind: str, declared: dict[str, Any]) -> list[str]:
-    """Return what a component declares, in sentences."""
     if kind == "initializer":
         scheme = declared["scheme"]
         return [_what_it_does(declared), f"Needs the scheme {scheme}." if scheme else "Runs on any scheme."]
     if kind == "architecture":
         taken = [f"Input: {declared['input']}"] if declared["input"] else []
-        own = declared["builds_schemes"]
-        built = [f"Builds {' and '.join(own)} itself; other schemes are put in."] if own else []
+        schemes = declared["builds_schemes"]
+        built = [f"Builds {' and '.join(schemes)} itself; other schemes are put in."] if schemes else []
         return [f"Tasks: {', '.join(declared['tasks'])}.", *built, *taken]
     if kind == "scheme":
         return _where_it_stands(declared)

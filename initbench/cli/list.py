@@ -1,8 +1,150 @@
-"""`initbench list`: every initializer, architecture, scheme, task, dataset, probe and recipe with its arguments."""
+"""`initbench list`: every initializer, architecture, scheme, task, dataset, probe and recipe with its arguments.
+
+Importing the modules of the library's components imports torch, which takes seconds. Their names, arguments and
+summaries stand in the source, where `ast` finds them in milliseconds. Annotations and defaults are evaluated one by
+one, with the names that they use, so what is shown is what `inspect` would say of the imported factory.
+"""
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from initbench.arguments import show, type_text
 from initbench.cli.options import Debug, Json, Plugins, console, load_plugins, print_json
+from initbench.registry import REGISTRIES, Argument, Component, Registry
+from initbench.registry.component import as_a_user_writes_it
+
+_PACKAGE = Path(__file__).parents[1]
+_REGISTRY = "initbench.registry"
+
+
+@dataclass(frozen=True)
+class Listing:
+    name: str
+    arguments: tuple[Argument, ...]
+    summary: str
+
+
+def listing(registry: Registry[Any], name: str) -> Listing:
+    """Return what is listed of a component; it is imported only where its source alone does not tell."""
+    if name in registry.builtins:
+        with suppress(Exception):  # the source may be written in a way that this reader does not know
+            return read_source(registry, name)
+    return of_component(registry.find(name))
+
+
+def of_component(component: Component[Any]) -> Listing:
+    return Listing(component.name, component.arguments, component.summary)
+
+
+def read_source(registry: Registry[Any], name: str) -> Listing:
+    """Return what is listed of one of the library's components, from its source.
+
+    It raises anything if the source is not as expected: no such decorator, or an expression that only an import tells.
+    """
+    module = _source(registry.builtins[name])
+    definition = module.registered(f"register_{registry.kind}", name)
+    arguments = module.arguments(definition, registry.supplied)
+    if name.endswith("/*"):
+        arguments = arguments[1:]  # of a family, the member's name
+    summary = (ast.get_docstring(definition) or "").partition("\n")[0]
+    return Listing(name, tuple(arguments), summary)
+
+
+@cache
+def _source(module: str) -> _Source:
+    path = _PACKAGE.parent.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            del node.body[1:]  # keeps the docstring: what is alive, each garbage collection visits again
+    return _Source(tree)
+
+
+class _Source(dict[str, Any]):
+    """The names of a module's top level, each evaluated when it is first asked for."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        super().__init__()
+        self.tree = tree
+
+    def registered(self, decorator: str, name: str) -> ast.FunctionDef | ast.ClassDef:
+        for node in self.tree.body:
+            for call in node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else ():
+                if (
+                    isinstance(call, ast.Call)
+                    and ast.unparse(call.func) == decorator
+                    and self.value(call.args[0]) == name
+                ):
+                    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+                    return node
+        raise LookupError(name)
+
+    def arguments(self, definition: ast.FunctionDef | ast.ClassDef, without: Collection[str]) -> list[Argument]:
+        """Return the arguments of a function but those left out; a class of ours, a task, has none."""
+        if isinstance(definition, ast.ClassDef):
+            return []
+        given = definition.args
+        positional = [*given.posonlyargs, *given.args]
+        required = [None] * (len(positional) - len(given.defaults))
+        defaults = [*required, *given.defaults, *given.kw_defaults]
+        return [
+            Argument(
+                node.arg,
+                type_text(inspect.Parameter.empty if node.annotation is None else self.value(node.annotation)),
+                inspect.Parameter.empty if default is None else as_a_user_writes_it(self.value(default)),
+            )
+            for node, default in zip([*positional, *given.kwonlyargs], defaults, strict=True)
+            if node.arg not in without
+        ]
+
+    def value(self, node: ast.expr) -> Any:
+        return eval(compile(ast.Expression(node), "<source>", "eval"), {}, self)  # noqa: S307
+
+    def __missing__(self, name: str) -> Any:
+        """Evaluate a name; one that is not found here may be a builtin."""
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+                self[name] = self.value(node.value)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        self[name] = _imported(node, alias.name)
+        if name in self:
+            return self[name]
+        raise KeyError(name)
+
+
+def _imported(node: ast.Import | ast.ImportFrom, name: str) -> Any:
+    """Return what an import statement gives.
+
+    Of our modules by reading, but for the registry, which is imported already; of others from the standard library
+    alone.
+    """
+    module = name if isinstance(node, ast.Import) else str(node.module)
+    if module == _REGISTRY:
+        return getattr(sys.modules[module], name)
+    if module.partition(".")[0] == _PACKAGE.name:
+        return _source(module)[name]
+    if module.partition(".")[0] not in sys.stdlib_module_names:
+        raise ImportError(module)
+    imported = importlib.import_module(module)
+    return imported if isinstance(node, ast.Import) else getattr(imported, name)
+
+
+def argument_text(name: str, type_name: str, required: bool, default: Any) -> str:
+    """Return an argument as ``name: type = default``; a required one has no default to be shown, a field no type."""
+    return name + (f": {type_name}" if type_name else "") + ("" if required else f" = {show(default)}")
 
 
 def list_components(
@@ -11,7 +153,6 @@ def list_components(
     debug: Debug = False,  # its callback has set it
 ) -> None:
     """List the initializers, architectures, schemes, tasks, datasets, probes and recipes with their arguments."""
-    from initbench.registry import REGISTRIES
     from initbench.training.named_recipes import RECIPES
 
     load_plugins(plugin)
@@ -23,9 +164,6 @@ def list_components(
         return
     from rich.table import Table
     from rich.text import Text
-
-    from initbench.arguments import show
-    from initbench.cli.listing import argument_text, listing
 
     out = console()
     sections: dict[str, list[tuple[str, str, str]]] = {}
@@ -39,8 +177,8 @@ def list_components(
             for line in (listing(registry, name) for name in registry.names())
         ]
     sections[f"{RECIPES.kind}s"] = [
-        (own.name, ", ".join(f"{name} = {show(value)}" for name, value in own.fields.items()), own.summary)
-        for own in map(RECIPES.get, RECIPES.names())
+        (recipe.name, ", ".join(f"{name} = {show(value)}" for name, value in recipe.fields.items()), recipe.summary)
+        for recipe in map(RECIPES.get, RECIPES.names())
     ]
     for title, lines in sections.items():
         table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")

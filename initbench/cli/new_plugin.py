@@ -64,11 +64,6 @@ def new_plugin(
 
 
 def _package_name(name: str) -> str:
-    """Return the name under which the package will be imported.
-
-    Raises:
-        InitbenchError: it cannot be imported under this name, or something else is.
-    """
     package = name.replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", package):
         raise InitbenchError(
@@ -84,7 +79,6 @@ def _package_name(name: str) -> str:
 
 
 def _taken_by(package: str) -> str | None:
-    """Return what has this name already, None where it is free."""
     from initbench.registry import INITIALIZERS
 
     if keyword.iskeyword(package):
@@ -112,16 +106,7 @@ def _importable(package: str) -> bool:
 
 
 def _write(package: str, folder: Path) -> list[Path]:
-    """Write the package and return its files.
-
-    Raises:
-        InitbenchError: there is something in the folder, or it cannot be written.
-    """
-    names = {
-        "package": package,
-        "distribution": package.replace("_", "-"),
-        "version": initbench.__version__,
-    }
+    names = {"package": package, "distribution": package.replace("_", "-"), "version": initbench.__version__}
     templates = files("initbench.cli").joinpath("plugin_template")
     written = []
     try:

@@ -12,11 +12,10 @@ import typer
 from initbench.cli.output import say, say_json
 from initbench.cli.signals import begin_work
 from initbench.errors import InitbenchError
+from initbench.plugins import PluginFile
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from initbench.plugins import PluginFile
 
 _state = {"debug": False}
 _BEGIN_THEMSELVES = ("run", "retry")  # until the driver is at work there is nothing to be ended in order
@@ -28,7 +27,6 @@ def _set_debug(value: bool) -> bool:
 
 
 def debugging() -> bool:
-    """Return whether --debug was given."""
     return _state["debug"]
 
 
@@ -97,16 +95,11 @@ def console() -> Console:
 
 
 def print_json(data: Any) -> None:
-    """Print plain data as JSON on the standard output."""
     say_json(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
 def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
-    """Import the files of ``--plugin`` and the installed plug-ins.
-
-    Raises:
-        InitbenchError: one cannot be read, or importing it raised.
-    """
+    """Import the files of ``--plugin`` and the installed plug-ins."""
     from initbench import plugins
 
     files = tuple(plugins.read_file(path) for path in paths or [])
@@ -117,19 +110,15 @@ def load_plugins(paths: list[str] | None) -> tuple[PluginFile, ...]:
 
 
 def suite_folder(given: Path | None) -> Path:
-    """Return the folder that a command is about: the one given, else the only one below ./runs.
-
-    Raises:
-        InitbenchError: none is given and there is none, or more than one; or it holds no trials.
-    """
+    """Return the folder that a command is about: the one given, else the only one below ./runs."""
     if given is None:
-        found = sorted(path.parent for path in Path("runs").glob("*/trials"))
-        if len(found) != 1:
-            names = ", ".join(str(path) for path in found[:10])
+        folders = sorted(path.parent for path in Path("runs").glob("*/trials"))
+        if len(folders) != 1:
+            names = ", ".join(str(path) for path in folders[:10])
             raise InitbenchError(
-                f"which suite's folder? {f'there are {names}' if found else 'there is none in ./runs'}"
+                f"which suite's folder? {f'there are {names}' if folders else 'there is none in ./runs'}"
             )
-        return found[0]
+        return folders[0]
     if not (given / "trials").is_dir():
         below = sorted(str(path.parent) for path in given.glob("*/trials"))
         hint = f"; did you mean {below[0]}?" if below else "; give a suite's folder, such as runs/quickstart"

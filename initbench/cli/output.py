@@ -6,14 +6,12 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _READER_IS_GONE = {errno.EPIPE, errno.ECONNRESET, errno.EIO}  # a pipe, a socket, a terminal
 
@@ -21,12 +19,8 @@ _READER_IS_GONE = {errno.EPIPE, errno.ECONNRESET, errno.EIO}  # a pipe, a socket
 class OutputStream:
     """A standard stream on which a failed write is no error: from then on nothing more is printed there.
 
-    Args:
-        stream: gives all else; None if it is closed.
-        name: that a person knows it by.
-
-    Attributes:
-        failure: why it could not be written, such as a full disk; None also if its reader has left, who knows.
+    It is None if it is closed. `failure` says why it could not be written, such as a full disk; it stays None if its
+    reader has left, who knows.
     """
 
     def __init__(self, stream: TextIO | None, name: str) -> None:
@@ -40,7 +34,6 @@ class OutputStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text, if it can be written."""
         try:
             return self._stream.write(text)
         except OSError as error:
@@ -48,12 +41,10 @@ class OutputStream:
             return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts, if they can be written."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Flush the stream, if it can be written."""
         try:
             self._stream.flush()
         except OSError as error:
@@ -71,11 +62,7 @@ class OutputStream:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Keep a failed write on a standard stream from ending the block.
-
-    Raises:
-        SystemExit: exit code 2, if all else went well and one of them could not be written.
-    """
+    """Keep a failed write on a standard stream from ending the block; if all else went well, exit with code 2."""
     before = sys.stdout, sys.stderr
     streams = OutputStream(sys.stdout, "the standard output"), OutputStream(sys.stderr, "the standard error")
     sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", streams)
@@ -92,11 +79,7 @@ def standard_streams() -> Iterator[None]:
 def say(line: str, *, to_stderr: bool = False, keep: str = "", end: str = "\n") -> None:
     """Print a line of any origin, such as a record, an exception or the name of a file: it cannot steer a terminal.
 
-    Args:
-        line: characters that are none to look at are escaped.
-        to_stderr: print it on the standard error.
-        keep: characters that are not escaped, such as the newlines of a text.
-        end: is printed behind it.
+    Characters that are none to look at are escaped, but for those in `keep`, such as the newlines of a text.
     """
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(visible(line, keep) + end)

@@ -1,42 +1,143 @@
-"""`initbench plan SUITE --pilot`: hours and cost of what is left, and what the figures rest on."""
+"""`initbench plan SUITE --pilot`: hours and cost of what is left, and what the figures rest on.
+
+They come from what the ledger knows, and from two short trials of each other workload. Nothing is written.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
 
+from initbench.comparing.formatting import counted, listed
+from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError
+from initbench.ledger import Ledger, TrialRecord
+from initbench.registry import INITIALIZERS
+from initbench.suite.load import Suite
+from initbench.suite.planned import Plan
+from initbench.suite.spec import TrialSpec, cell_id
+from initbench.training.recipe import Recipe
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+SHORT, LONGER = 2, 12
+"""Steps of the two short trials; their difference is the training's, what both have in common is paid once."""
 
-    from initbench.ledger import TrialRecord
-    from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import TrialSpec
+
+@dataclass(frozen=True)
+class Cost:
+    """What the trials that are left of one workload take."""
+
+    workload: str
+    trials: int
+    recorded: int  # for how many of them the ledger has trials of the same cell, on this device
+    seconds: float | None  # of one trial, on average; None if unknown
+    seconds_per_step: float | None = None  # of the two short trials; None if none ran
+    tuned: tuple[str, ...] = ()  # initializers that work before a trial trains, which is in no short trial
+    problem: str | None = None  # why a short trial did not come to its end
+
+
+def pilot(
+    missing: Sequence[TrialSpec],
+    records: Iterable[TrialRecord],
+    compare: Sequence[str],
+    run: Callable[[TrialSpec], TrialRecord],
+    here: dict[str, Any],
+) -> list[Cost]:
+    """Return what each workload takes, in the order of the trials; `here` is the environment of this device."""
+    known = _recorded_seconds(records, here)
+    places = {place.trial: place for place in standings([trial.model_dump(mode="json") for trial in missing], compare)}
+    workloads: dict[str, list[TrialSpec]] = defaultdict(list)
+    for index, trial in enumerate(missing):
+        workloads[places[index].workload].append(trial)
+    return [_cost(workload, trials, known, run) for workload, trials in workloads.items()]
+
+
+def _recorded_seconds(records: Iterable[TrialRecord], here: dict[str, Any]) -> dict[str, float]:
+    """Return the median seconds of the trials of each cell that ran on a device such as this."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        same = all(record.environment.get(name) == here.get(name) for name in ("device", "processor"))
+        took = record.timing.get("total_seconds")
+        if same and record.status != "failed" and took is not None:
+            seconds[cell_id(record.identity)].append(took)
+    return {cell: median(times) for cell, times in seconds.items()}
+
+
+def _cost(
+    workload: str, trials: Sequence[TrialSpec], known: dict[str, float], run: Callable[[TrialSpec], TrialRecord]
+) -> Cost:
+    unknown = [trial for trial in trials if trial.cell not in known]
+    recorded = [known[trial.cell] for trial in trials if trial.cell in known]
+    if not unknown:
+        return Cost(workload, len(trials), len(recorded), sum(recorded) / len(trials))
+    tuners = tuple(dict.fromkeys(trial.initializer.name for trial in unknown if is_tuned(trial)))
+    # One that only draws says most of the others: what a tuner does before it trains is its own.
+    first = next((trial for trial in unknown if not is_tuned(trial)), unknown[0])
+    short, longer = (run(_with_steps(first, steps)) for steps in (SHORT, LONGER))
+    for record in (short, longer):
+        if record.status == "failed" or "training_seconds" not in record.timing:
+            error = record.error or {}
+            problem = f"{error.get('type')}: {error.get('message')}"
+            return Cost(workload, len(trials), len(recorded), None, None, tuners, problem)
+    per_step, whole = _whole_trial(first, short, longer)
+    tuned = tuple(name for name in tuners if name != first.initializer.name)
+    return Cost(
+        workload, len(trials), len(recorded), (sum(recorded) + len(unknown) * whole) / len(trials), per_step, tuned
+    )
+
+
+def is_tuned(trial: TrialSpec) -> bool:
+    """Return whether the initializer of a trial works with batches before the trial trains."""
+    return bool(INITIALIZERS.get(trial.initializer.name).initializer_arguments)
+
+
+def _with_steps(trial: TrialSpec, steps: int) -> TrialSpec:
+    """Return a trial that takes so many steps, of the same cost, and evaluates once."""
+    plain: dict[str, Any] = {"epochs": type(trial.recipe)().epochs, "warmup_epochs": 0.0, "warmup_steps": 0}
+    plain |= {"schedule": "constant", "milestones": (), "step_factor": type(trial.recipe)().step_factor}
+    plain |= {"steps": steps, "history_every": None, "evaluate_every": None}
+    return trial.model_copy(update={"recipe": trial.recipe.model_copy(update=plain)})
+
+
+def _whole_trial(trial: TrialSpec, short: TrialRecord, longer: TrialRecord) -> tuple[float, float]:
+    """Return the seconds of one step, and of the whole trial."""
+    taken = longer.metrics["steps"] - short.metrics["steps"]
+    training = [record.timing["training_seconds"] for record in (short, longer)]
+    if taken > 0 and training[1] > training[0]:
+        per_step = (training[1] - training[0]) / taken
+    else:  # it diverged at once, or is too short to be told from the clock's noise
+        per_step = training[1] / max(longer.metrics["steps"], 1)
+    evaluation = max(training[0] - short.metrics["steps"] * per_step, 0.0)
+    before = max(longer.timing["total_seconds"] - training[1], 0.0)
+    steps, evaluations = _length(trial)
+    return per_step, before + steps * per_step + evaluations * evaluation
+
+
+def _length(trial: TrialSpec) -> tuple[int, int]:
+    from initbench.data.load import load_dataset
+
+    recipe: Recipe = trial.recipe
+    if not recipe.trains:
+        return 0, 0
+    dataset = load_dataset(trial.dataset.name, trial.dataset.all_arguments, content=trial.dataset.content)
+    per_epoch = max(math.ceil(len(dataset.train) / recipe.batch_size), 1)
+    steps = recipe.epochs * per_epoch if recipe.steps is None else recipe.steps
+    every = recipe.evaluate_every or recipe.history_every
+    return steps, math.ceil(steps / per_epoch) + (steps // every if every else 0)
 
 
 def plan_pilot(
     suite: Suite, plan: Plan, folder: Path, workers: int | None = None, price: float | None = None
 ) -> dict[str, Any]:
-    """Return what `--pilot` prints.
-
-    Args:
-        suite: gives what it compares and its resources.
-        plan: of the suite.
-        folder: the suite's, whose ledger may know how long trials take.
-        workers: trials at a time; 1 where not given.
-        price: of an hour of the machine, in any currency.
-
-    Raises:
-        InitbenchError: trials ask for a GPU and there is none, files of a dataset are absent, or the price is negative.
-    """
     import torch
 
     from initbench.execution.environment import environment
-    from initbench.execution.pilot import pilot
     from initbench.execution.trial import attempt_trial
-    from initbench.ledger import Ledger
 
     for waiting in plan.undescribed:
         raise suite.document.error(waiting.key, str(waiting.reason)) from waiting.reason
@@ -45,19 +146,15 @@ def plan_pilot(
     device = "cuda" if suite.resources.gpus else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
         raise InitbenchError("--pilot: trials ask for a GPU (resources.gpus), and this machine has none to try them on")
-    records = {record.id: record for record in Ledger(folder).records([])}
-    missing = plan.missing({i: record.status for i, record in records.items()})
-
-    def run(trial: TrialSpec) -> TrialRecord:
-        return attempt_trial(trial, device=device)
-
+    records = list(Ledger(folder).records([]))
+    missing = plan.missing({record.id: record.status for record in records})
     here = environment(device)
-    costs = pilot(missing, records.values(), suite.compare, run, here)
+    costs = pilot(missing, records, suite.compare, partial(attempt_trial, device=device), here)
     at_a_time = workers or 1
     each: list[dict[str, Any]] = []
     for cost in costs:
         hours = None if cost.seconds is None else cost.trials * cost.seconds / at_a_time / 3600
-        each.append(cost.to_json() | {"hours": hours, "cost": _times(hours, price)})
+        each.append(asdict(cost) | {"hours": hours, "cost": _times(hours, price)})
     known = [entry["hours"] for entry in each if entry["hours"] is not None]
     hours = sum(known) if len(known) == len(each) else None
     return {
@@ -71,15 +168,13 @@ def plan_pilot(
     }
 
 
-def pilot_sentences(found: dict[str, Any]) -> list[str]:
-    """Return the sentences that `--pilot` prints."""
+def pilot_sentences(costs: dict[str, Any]) -> list[str]:
     from initbench.cli.progress import duration
-    from initbench.comparing.formatting import counted
 
-    if not found["workloads"]:
+    if not costs["workloads"]:
         return ["pilot: nothing is left to run"]
     lines = []
-    for entry in found["workloads"]:
+    for entry in costs["workloads"]:
         left = counted(entry["trials"], "trial")
         if entry["seconds"] is None:
             lines.append(f"pilot: {entry['workload']}: {left}; not known: a short trial failed ({entry['problem']})")
@@ -87,16 +182,16 @@ def pilot_sentences(found: dict[str, Any]) -> list[str]:
         each, whole = duration(entry["seconds"]), duration(entry["hours"] * 3600)
         line = f"pilot: {entry['workload']}: {left} of {each} each, {whole}{_price(entry['cost'])}; {_rests_on(entry)}"
         lines.append(line)
-    several = f"{found['workers']} trials at a time, which must not slow one another" if found["workers"] > 1 else ""
+    several = f"{costs['workers']} trials at a time, which must not slow one another" if costs["workers"] > 1 else ""
     how = several or "one trial at a time"
-    if found["hours"] is None:
+    if costs["hours"] is None:
         lines.append("pilot: in all: not known")
     else:
-        whole = duration(found["hours"] * 3600)
-        lines.append(f"pilot: in all {whole}{_price(found['cost'])}, {how}, on {found['device']}")
-    tuned = dict.fromkeys(name for entry in found["workloads"] for name in entry["tuned"])
+        whole = duration(costs["hours"] * 3600)
+        lines.append(f"pilot: in all {whole}{_price(costs['cost'])}, {how}, on {costs['device']}")
+    tuned = dict.fromkeys(name for entry in costs["workloads"] for name in entry["tuned"])
     if tuned:
-        steps = f"pilot: not in it: the steps that {_and(list(tuned))} {'takes' if len(tuned) == 1 else 'take'}"
+        steps = f"pilot: not in it: the steps that {listed(list(tuned))} {'takes' if len(tuned) == 1 else 'take'}"
         lines.append(f"{steps} before training; a first seed in the ledger tells them")
     return lines
 
@@ -116,7 +211,3 @@ def _times(hours: float | None, price: float | None) -> float | None:
 
 def _price(cost: float | None) -> str:
     return "" if cost is None else f", a cost of {cost:.2f}"
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

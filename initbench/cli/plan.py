@@ -188,7 +188,7 @@ def _tuned(tune: Mapping[str, Any]) -> str:
 
 def _checkpoints(asked: Checkpoints, missing: tuple[TrialSpec, ...]) -> dict[str, Any]:
     """Return when trials are kept, and what the largest checkpoint takes."""
-    from initbench.execution.checkpoint_size import largest_checkpoint, sentence
+    from initbench.execution.checkpoint_folder import largest_checkpoint, sentence
 
     largest = largest_checkpoint(missing)
     return {**asked.model_dump(), "largest_bytes": largest, "text": sentence(asked, largest)}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.treatments import DEFAULT_COMPARE, standings, treatment_word
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
+from initbench.suite.planned import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from initbench.statistics.power import SeedSpread
-    from initbench.suite.planned import Plan
 
 
 def plan_power(
@@ -28,24 +27,10 @@ def plan_power(
 ) -> dict[str, Any]:
     """Return what `--power` prints: the spread, where it is from, and what can be detected with it.
 
-    Args:
-        plan: of the suite.
-        own_folder: the suite's; its ledger is the pilot where none is given.
-        pilot: another suite's folder.
-        seed_deviation: stated in place of a pilot: standard deviation of the outcome between seeds, as it is stored
-            (of errors a fraction).
-        difference: of two outcomes, as they are stored, whose seeds are asked for.
-        compare: the factors that make the treatment.
-
-    Raises:
-        InitbenchError: there is neither pilot nor stated deviation or there are both, the pilot has no trials or is too
-            small, there are several metrics, or a number is not positive or larger than a difference can be.
+    The ledger of `own_folder` is the pilot where none is given; `seed_deviation`, of the outcome between seeds, is
+    stated in place of one. It and `difference` are as outcomes are stored: of errors a fraction.
     """
-    from initbench.statistics.power import (
-        detectable_correlation,
-        detectable_difference,
-        seeds_needed,
-    )
+    from initbench.statistics.power import detectable_correlation, detectable_difference, seeds_needed
 
     metric = _metric(plan)
     for option, value in (("--difference", difference), ("--seed-deviation", seed_deviation)):
@@ -82,7 +67,6 @@ def plan_power(
 
 
 def power_sentences(power: dict[str, Any]) -> list[str]:
-    """Return the sentences that `--power` prints."""
     points = Metric.from_json(power["metric"]).difference
 
     def seeds(number: int | None) -> str:
@@ -114,11 +98,6 @@ def power_sentences(power: dict[str, Any]) -> list[str]:
 
 
 def _metric(plan: Plan) -> Metric:
-    """Return the outcome of a plan's trials.
-
-    Raises:
-        InitbenchError: they have several.
-    """
     from initbench.tasks import find_task
 
     metrics = {find_task(name).primary.on("test") for name in sorted({t.dataset.task for t in plan.trials})}
@@ -131,7 +110,6 @@ def _metric(plan: Plan) -> Metric:
 def _spread(
     own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
-    """Return the spread between seeds within what the plan compares, and where it is from."""
     from initbench.comparing.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
     from initbench.reporting.frame import read_records, results_frame
     from initbench.reporting.trials import comparable_trials

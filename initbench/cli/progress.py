@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.live import Live
@@ -17,28 +18,21 @@ from initbench.cli.console import VisibleConsole
 from initbench.comparing.formatting import counted
 from initbench.execution.recorder import Labels, Progress
 from initbench.execution.time_left import TimeLeft
+from initbench.ledger import TrialRecord
 from initbench.metric import Metric
+from initbench.suite.planned import Plan
+from initbench.suite.spec import TrialSpec
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from initbench.execution.driver import RunSummary
-    from initbench.ledger import TrialRecord
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import TrialSpec
 
 _STYLES = {"finished": "green", "diverged": "yellow", "failed": "red"}
 _COUNTS = ("finished", "diverged", "failed")
 
 
 class Display(Progress):
-    """Draws a run's progress.
-
-    Args:
-        plan: what the suite comes to; its labels name the trials.
-        to_stderr: leave the standard output to JSON.
-    """
+    """Draws a run's progress; to the standard error where the standard output is for JSON."""
 
     def __init__(self, plan: Plan, *, to_stderr: bool = False) -> None:
         self.console = VisibleConsole(
@@ -54,7 +48,6 @@ class Display(Progress):
         self.time_left = TimeLeft(())
 
     def _name_by(self, more: tuple[TrialSpec, ...]) -> None:
-        """Tell trials apart from all others that are known, these too."""
         self.known |= {trial.id: trial for trial in more}
         every = list(self.known.values())
         self.labels = Labels(every)
@@ -62,7 +55,6 @@ class Display(Progress):
         self.crossed = crossed_fields(every)
 
     def begin(self, missing: tuple[TrialSpec, ...], awaited: int = 0) -> None:
-        """Start to draw, or go on with trials that follow from the first."""
         self.time_left = TimeLeft(missing)
         if self.known.keys() < {trial.id for trial in missing} | self.known.keys():
             self._name_by(missing)
@@ -95,15 +87,12 @@ class Display(Progress):
         self.live.start()
 
     def started(self, spec: TrialSpec) -> None:
-        """Count a running trial."""
         self.time_left.started(spec.id)
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
-        """Take the fraction into the time that is left."""
         self.time_left.fractions[spec.id] = fraction
 
     def finished(self, record: TrialRecord) -> None:
-        """Print the trial's line."""
         seconds = self.time_left.finished(record.id)
         self.counts[record.status] += 1
         done = self._done()
@@ -114,22 +103,14 @@ class Display(Progress):
         self._say(f"{line}  {duration(seconds)}{ending}", _STYLES[record.status])
 
     def note(self, message: str) -> None:
-        """Print a note."""
         self._say(f"note: {message}", "yellow")
 
     def end(self) -> None:
-        """Stop to draw."""
         if self.live:
             self.live.stop()
             self.live = None
 
     def interrupted(self, folder: Path, command: str) -> None:
-        """Say what is kept, what is lost, and what goes on from here.
-
-        Args:
-            folder: the suite's.
-            command: that was interrupted.
-        """
         self.end()
         if self.have is None:
             self._say("interrupted before the first trial")
@@ -144,7 +125,6 @@ class Display(Progress):
         self._say(f"to go on from here: {command}")
 
     def summary(self, result: RunSummary) -> None:
-        """Say what the run came to and where to look."""
         counts = ", ".join(f"{result.statuses[s]} {s}" for s in _COUNTS if result.statuses.get(s))
         total = sum(result.statuses.values())
         if result.ran:
@@ -175,7 +155,6 @@ class Display(Progress):
         return self.bar.get_renderable()
 
     def _name(self, record: TrialRecord) -> str:
-        """Return what tells a trial from the others."""
         labels, recipe = self.labels.of(record), record.spec["recipe"]
         parts = [labels["architecture"], labels["initializer"], *[labels["dataset"]] * self.several_datasets]
         parts += [f"{name}={show(recipe[name])}" for name in self.crossed]
@@ -184,7 +163,6 @@ class Display(Progress):
 
 
 def outcome(record: TrialRecord) -> str:
-    """Return the trial's result in a few words."""
     if record.status == "failed" and record.error:
         return f"{record.error['type']}: {record.error['message']}"
     if record.status == "diverged":

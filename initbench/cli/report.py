@@ -21,8 +21,6 @@ _MLFLOW = "mlflow:"
 
 
 class Format(StrEnum):
-    """What a report is written as."""
-
     html = "html"
     md = "md"
     latex = "latex"
@@ -123,11 +121,6 @@ def _write_text(results: Results, out: Path | None, form: Format) -> None:
 
 
 def _experiment(text: str) -> str:
-    """Return the name in ``mlflow:NAME``.
-
-    Raises:
-        InitbenchError: it has another form.
-    """
     name = text.removeprefix(_MLFLOW)
     if name in {text, ""}:
         raise InitbenchError(f"--from {text}: write {_MLFLOW}EXPERIMENT, such as {_MLFLOW}quickstart")

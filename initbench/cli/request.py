@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.cli.options import load_plugins
 from initbench.errors import InitbenchError
+from initbench.execution.progress_file import Asked
+from initbench.plugins import PluginFile
+from initbench.suite.choice import Searched
+from initbench.suite.datasets import Described
+from initbench.suite.load import Suite
+from initbench.suite.planned import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from initbench.execution.driver import Replan
-    from initbench.execution.progress_file import Asked
-    from initbench.plugins import PluginFile
-    from initbench.suite.choice import Searched
-    from initbench.suite.datasets import Described
-    from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
 
 _SMOKE = "a smoke run: a few trials of two steps each on random data; its results mean nothing"
 
@@ -46,14 +45,8 @@ def read_request(
     *,
     smoke: bool,
 ) -> Request:
-    """Return what the command line asks for.
-
-    Raises:
-        InitbenchError: a plug-in, the suite or an override is wrong.
-    """
     if smoke and seeds is not None:
         raise InitbenchError("--seeds is not for --smoke, which runs one seed")
-    from initbench.execution.progress_file import Asked
     from initbench.suite.datasets import describe_datasets
     from initbench.suite.load import load_suite
 

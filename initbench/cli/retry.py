@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from initbench.cli.options import Debug, Json, Only, Plugins, SuiteFolder, TrackingUri, print_json, suite_folder
 from initbench.cli.output import say
-from initbench.cli.run import (
-    Address,
-    ExecutorName,
-    ExecutorOption,
-    Workers,
-    chosen_executor,
-    execute,
-)
+from initbench.cli.run import Address, ExecutorName, ExecutorOption, Workers, chosen_executor, execute
 from initbench.errors import InitbenchError
 from initbench.ledger import SUITE_FILE, Ledger
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from initbench.cli.request import Request
 
 
@@ -66,11 +58,6 @@ def retry(
 
 
 def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *, failed: bool) -> Request:
-    """Return what the folder's suite comes to.
-
-    Raises:
-        InitbenchError: the folder does not say how it was run, or was run with plug-ins that are not given.
-    """
     from initbench.cli.request import read_request
     from initbench.execution.progress_file import read_plan
 

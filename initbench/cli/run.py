@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 class ExecutorName(StrEnum):
-    """Where trials run."""
-
     ray = "ray"
     in_process = "in-process"
 
@@ -92,20 +90,7 @@ def execute(
     workers: int | None,
     json: bool,
 ) -> None:
-    """Run what a request comes to, show it, and end the process with the exit code of `initbench run`.
-
-    Args:
-        request: of the command line.
-        folder: the suite's.
-        executor: from `chosen_executor`.
-        asked: as for `run_suite`.
-        tracking_uri: of the command line.
-        workers: most trials at a time.
-        json: print the summary as JSON.
-
-    Raises:
-        InitbenchError: see `run_suite`; or files of a dataset are absent.
-    """
+    """Run what a request comes to, show it, and end the process with the exit code of `initbench run`."""
     from initbench.cli.progress import Display
     from initbench.execution.driver import run_suite
     from initbench.tracking.uri import default_tracking_uri
@@ -163,12 +148,6 @@ def _command() -> str:
 
 
 def chosen_executor(name: ExecutorName, address: str | None) -> Executor:
-    """Return the executor of this name.
-
-    Args:
-        name: of the command line.
-        address: of a cluster, for Ray.
-    """
     if name is ExecutorName.in_process:
         from initbench.execution.in_process import run_in_process
 

@@ -13,31 +13,20 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from types import FrameType
+from typing import NoReturn
 
-from initbench.execution.limits import family
-
-if TYPE_CHECKING:
-    from types import FrameType
+from initbench.execution.processes import family
 
 _SECONDS_UNTIL_AGAIN = 0.05
 _BEFORE = b"initbench: interrupted before anything was run or written\n"
 
 
 class _State:
-    """What the handlers know.
-
-    Attributes:
-        received: the first signal; Ray raises an interruption of its own in the place of the one that a handler raises.
-        has_begun: whether a command has been at work.
-        is_at_work: whether one is.
-        is_due: whether the first signal is being delivered again.
-    """
-
-    received: int | None = None
-    has_begun = False
-    is_at_work = False
-    is_due = False
+    received: int | None = None  # the first signal; Ray raises an interruption of its own in place of a handler's
+    has_begun = False  # whether a command has been at work
+    is_at_work = False  # whether one is
+    is_due = False  # whether the first signal is being delivered again
 
 
 _state = _State()
@@ -65,7 +54,6 @@ def end_work() -> None:
 
 
 def interrupted() -> bool:
-    """Return whether one of the signals has come."""
     return _state.received is not None
 
 

@@ -18,7 +18,7 @@ def sync(
 
     A record that cannot be read is named and left out, and the exit code is then 1.
     """
-    from initbench.execution.sync import sync_folder
+    from initbench.tracking.mlflow import sync_folder
 
     skipped: list[str] = []
     counts = sync_folder(suite_folder(folder), tracking_uri, skipped)

@@ -8,12 +8,9 @@ different trials have failed in a row, while another one finishes some, is set a
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from collections.abc import Set as AbstractSet
 
 _NODES_PER_TRIAL = 3
 _FAILURES = 3
@@ -21,23 +18,12 @@ _FAILURES = 3
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at a trial.
-
-    Attributes:
-        trial: its id.
-        avoid: nodes on which it must not run.
-    """
-
     trial: str
-    avoid: frozenset[str] = frozenset()
+    avoid: frozenset[str] = frozenset()  # nodes on which it must not run
 
 
 class Attempts:
-    """Keeps account of trials and nodes; knows nothing of Ray.
-
-    Args:
-        trials: their ids, in the order in which they should start.
-    """
+    """Keeps account of trials, in the order in which they should start, and of nodes; knows nothing of Ray."""
 
     def __init__(self, trials: Iterable[str]) -> None:
         self._waiting = deque(trials)
@@ -50,7 +36,6 @@ class Attempts:
 
     @property
     def done(self) -> bool:
-        """Whether every trial has ended for good."""
         return self._left == 0
 
     def next(self) -> Attempt | None:
@@ -69,19 +54,15 @@ class Attempts:
         self._again.appendleft(trial)
 
     def succeeded(self, trial: str, node: str) -> None:
-        """A trial came to a result on a node."""
         self._good.add(node)
         self._in_a_row[node].clear()
         self._end(trial)
 
     def failed(self, trial: str, node: str, nodes: AbstractSet[str], *, own_fault: bool) -> bool:
-        """A trial failed on a node; return whether it ends with that, and else try it again.
+        """Return whether a trial that failed on a node ends with that; else it is tried again.
 
-        Args:
-            trial: which.
-            node: where; empty where that is not known.
-            nodes: all that could run it.
-            own_fault: it exceeded a limit, which it would do elsewhere, too.
+        The name of a node that is not known is empty; `nodes` are all that could run the trial. With `own_fault` it
+        exceeded a limit, which it would do elsewhere, too.
         """
         tried = self._failed_on[trial]
         tried.append(node)

@@ -1,38 +1,32 @@
-"""The folder of a suite's checkpoints, as the driver keeps it: made, said, and emptied of what has a result."""
+"""The folder of a suite's checkpoints, as the driver keeps it: made, emptied of what has a result; what it takes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted
-from initbench.execution.checkpoint_size import largest_checkpoint, sentence
 from initbench.execution.checkpoints import CHECKPOINT, PART, CheckpointSettings
 from initbench.execution.marked_folder import MarkedFolder, files_named
 from initbench.files import remove
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
-    from initbench.suite.load import Suite
-    from initbench.suite.schema import Checkpoints
-    from initbench.suite.spec import TrialSpec
+from initbench.ledger import TrialRecord
+from initbench.registry import ARCHITECTURES
+from initbench.suite.load import Suite
+from initbench.suite.schema import Checkpoints
+from initbench.suite.spec import TrialSpec
 
 _RESULTS = {"finished", "diverged"}
 # Bytes of a checkpoint from which on a run says what they take.
 _LARGE = 100_000_000
+# Moments of each optimizer, as large as the parameters; of `sgd` without momentum none.
+_MOMENTS = {"sgd": 1, "signsgd": 1, "adam": 2, "adamw": 2}
+_FLOAT_BYTES = 4
 
 
 class CheckpointFolder:
-    """A folder with one folder for each trial under way.
-
-    Args:
-        asked: what the suite asks for.
-        settings: what workers are told.
-    """
+    """A folder with one folder for each trial under way."""
 
     def __init__(self, asked: Checkpoints, settings: CheckpointSettings) -> None:
         self.asked = asked
@@ -42,12 +36,7 @@ class CheckpointFolder:
 
     @classmethod
     def of(cls, suite: Suite, ledger: Path) -> CheckpointFolder | None:
-        """Return the folder that a suite asks for, None if it asks for none. Nothing is written yet.
-
-        Args:
-            suite: whose trials run.
-            ledger: the suite's folder, where checkpoints are if the suite does not say.
-        """
+        """Return the folder that a suite asks for, None if it asks for none. Nothing is written yet."""
         asked = suite.checkpoints
         if asked is None:
             return None
@@ -64,12 +53,7 @@ class CheckpointFolder:
         return cls(asked, settings)
 
     def open(self, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord]) -> list[str]:
-        """Make the folder, remove what is left of trials that have a result, and return what the user should know.
-
-        Args:
-            missing: the trials that run now.
-            records: of the ledger, by trial.
-        """
+        """Make the folder, remove what is left of trials that have a result, and return what the user should know."""
         try:
             self.marked.make(parents=self.asked.folder is not None)
         except OSError as error:
@@ -98,5 +82,48 @@ class CheckpointFolder:
                 folder.rmdir()
 
     def close(self) -> None:
-        """Remove the folder if nothing is in it."""
         self.marked.remove_if_empty()
+
+
+def checkpoint_bytes(trial: TrialSpec) -> int | None:
+    """Return about how large a checkpoint of a trial is: parameters, buffers and moments; None where it is not known.
+
+    What a scheme adds is left out, and so are the random streams and the history, some tens of kilobytes.
+    """
+    from initbench.architectures.size import model_size
+
+    component = ARCHITECTURES.get(trial.architecture.name)
+    try:
+        arguments = component.resolve(trial.architecture.arguments)
+        size = model_size(component, arguments, inputs=trial.dataset.inputs, outputs=trial.dataset.outputs)
+    except Exception:  # noqa: BLE001  # an architecture may not be made for the meta device; the trial runs all the same
+        return None
+    recipe = trial.recipe
+    moments = 0 if recipe.optimizer == "sgd" and not recipe.momentum else _MOMENTS[recipe.optimizer]
+    return size.bytes + moments * _FLOAT_BYTES * size.parameters
+
+
+def largest_checkpoint(trials: Iterable[TrialSpec]) -> int | None:
+    kinds = {
+        (t.architecture.model_dump_json(), t.dataset.model_dump_json(), t.recipe.optimizer, t.recipe.momentum > 0): t
+        for t in trials
+    }
+    known = [size for trial in kinds.values() if (size := checkpoint_bytes(trial)) is not None]
+    return max(known, default=None)
+
+
+def sentence(asked: Checkpoints, largest: int | None) -> str:
+    if asked.every_epochs is not None:
+        every = "epoch" if asked.every_epochs == 1 else f"{asked.every_epochs} epochs"
+    else:
+        minutes = (asked.every_seconds or 0) / 60
+        every = "minute" if minutes == 1 else f"{minutes:g} minutes"
+    takes = "" if largest is None else f", up to {_size(largest)} each"
+    return f"a checkpoint every {every} of a trial{takes}; a trial under way has one, while it is written two"
+
+
+def _size(number: int) -> str:
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if number >= factor:
+            return f"{number / factor:.3g} {unit}"
+    return f"{number} bytes"

@@ -13,27 +13,31 @@ import platform
 import re
 import sys
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from initbench.execution.checkpoint_content import CheckpointContent
+from initbench.arguments import explain
 from initbench.execution.environment import differences, environment
 from initbench.execution.marked_folder import files_named, read_mark
 from initbench.files import check_readable
 from initbench.plugins import first_line
+from initbench.record_schema import Probe, check_history, check_initialization, check_nesting, check_probe
 from initbench.training.checkpoint import CheckpointError, training_state
+from initbench.training.run import TrainingRun
 from initbench.visible_text import cut, visible
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from initbench.training.run import TrainingRun
-
+# Sums of what is below it are finite.
+_MOST_SECONDS = 1e12
+_Seconds = Annotated[float, Field(ge=-_MOST_SECONDS, le=_MOST_SECONDS)]
+_MOST_SAMPLES_PER_SECOND = 1e15
+_Count = Annotated[int, Field(ge=0)]
 FORMAT = 1
 """Raised when a checkpoint's content changes; one of another format is not gone on from."""
 CHECKPOINT = re.compile(r"step-([0-9]{9,})-([0-9a-f]{64})\.pt")
@@ -46,38 +50,125 @@ _LONGEST_REASON = 500
 _WRITING_SHARE = 20
 
 
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _Initialization(_Part, extra="allow"):
+    learning_rate_multipliers: dict[str, Annotated[float, Field(ge=0)]]
+
+
+class _Timing(_Part, extra="allow"):
+    __pydantic_extra__: dict[str, _Seconds]
+    data_seconds: _Seconds
+    initialization_seconds: _Seconds
+    probes_seconds: _Seconds
+
+
+class _Before(_Part):
+    initialization: _Initialization
+    probes: list[Probe]
+    timing: _Timing
+
+
+class _Network(_Part):
+    record: _Initialization
+    seconds: _Seconds
+
+
+class _Progress(_Part, allow_inf_nan=True):
+    steps: _Count
+    samples: _Count
+    seconds: Annotated[float, Field(ge=0, le=_MOST_SECONDS)]
+    history: list[dict[str, Any]]
+    evaluations: list[dict[str, float]]
+    first: dict[str, float] | None
+    names: list[str]
+    sums: dict[str, float]
+    epoch_samples: _Count
+
+
+class _Training(_Part, extra="allow"):
+    progress: str
+
+
+class _Content(_Part, extra="allow"):
+    before: str
+    seconds: _Seconds
+    training: _Training
+
+
+class CheckpointContent(NamedTuple):
+    """A checkpoint whose numbers and texts are such as a record may hold: a trial copies parts of it into its own."""
+
+    before: dict[str, Any]
+    seconds: float
+    training: dict[str, Any]
+    steps: int
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Self:
+        """Check what was loaded: a `CheckpointError` says what is missing, of another type, or no number."""
+        try:
+            _Content.model_validate(content)
+            before = json.loads(content["before"])
+            _check_before(before)
+            progress = json.loads(content["training"]["progress"], parse_int=_integer)
+            _check_progress(progress)
+        except ValidationError as error:
+            raise CheckpointError(f"it is no checkpoint: {_first_problem(error)}") from None
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise CheckpointError(f"it is no checkpoint: {error}") from None
+        return cls(before, content["seconds"], content["training"], progress["steps"])
+
+
+def check_network(record: Any, seconds: Any) -> None:
+    """Check the record of an initialization that is kept beside its network: a ValueError says what is wrong."""
+    _Network.model_validate({"record": record, "seconds": seconds})
+    check_nesting(record)
+    check_initialization(record)
+
+
+def _check_before(before: Any) -> None:
+    _Before.model_validate(before)
+    check_nesting(before)
+    check_initialization(before["initialization"])
+    for probe in before["probes"]:
+        check_probe(probe)
+
+
+def _check_progress(progress: Any) -> None:
+    _Progress.model_validate(progress)
+    check_history(progress["history"], {"epochs": 1})
+    if progress["samples"] > _MOST_SAMPLES_PER_SECOND * progress["seconds"]:
+        raise ValueError("so many samples cannot be trained on in so little time")
+
+
+def _integer(text: str) -> int:
+    value = int(text)
+    if abs(value) >= 2**63:
+        raise ValueError("an integer has more than 64 bits")
+    return value
+
+
+def _first_problem(error: ValidationError) -> str:
+    details = error.errors(include_url=False)[0]
+    return f"{'.'.join(str(part) for part in details['loc'])} {explain(details)}"
+
+
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """When trials are kept, and where; it is no part of their identity.
+    """When trials are kept, and where; it is no part of their identity."""
 
-    Attributes:
-        folder: of all trials of a suite, an absolute path; the driver has made it.
-        mark: what its mark says, see `MarkedFolder`.
-        every_epochs: epochs between checkpoints; None to go by time.
-        every_seconds: seconds between them; None to go by epochs.
-        keep: ``last`` also keeps the network as it is after the last step.
-    """
-
-    folder: str
-    mark: str
+    folder: str  # of all trials of a suite, an absolute path; the driver has made it
+    mark: str  # see `MarkedFolder`
     every_epochs: int | None = None
-    every_seconds: float | None = None
-    keep: Literal["none", "last"] = "none"
+    every_seconds: float | None = None  # where `every_epochs` is None
+    keep: Literal["none", "last"] = "none"  # `last` also keeps the network as it is after the last step
 
 
 class TrialCheckpoints:
-    """The checkpoints of one trial; its clock starts here.
-
-    Args:
-        settings: when and where.
-        trial_id: the trial's.
-        device: where it runs.
-        tell: is told, in one line, what a user should know of the trial's checkpoints; None to tell nobody.
-
-    Attributes:
-        before: what came before training, as plain data; `load` reads it, and `save` writes what is put here.
-        state: the state of the training run to go on from; None to start at the beginning.
-    """
+    """The checkpoints of one trial; its clock starts here. `tell` is told, in one line, what a user should know."""
 
     def __init__(
         self, settings: CheckpointSettings, trial_id: str, device: str, tell: Callable[[str], None] | None = None
@@ -87,8 +178,8 @@ class TrialCheckpoints:
         self.folder = Path(settings.folder) / trial_id
         self.device = device
         self.tell = tell or (lambda _: None)
-        self.before: dict[str, Any] = {}
-        self.state: dict[str, Any] | None = None
+        self.before: dict[str, Any] = {}  # what came before training, as plain data; `save` writes it too
+        self.state: dict[str, Any] | None = None  # of the training run to go on from
         self.reachable = True
         self._begun = self._last = time.monotonic()
         self._cost = 0.0
@@ -167,12 +258,7 @@ class TrialCheckpoints:
     def whole_timing(self, timing: dict[str, float]) -> dict[str, float]:
         """Return a trial's seconds with those of the attempts before, as far as they came to something.
 
-        Args:
-            timing: of this attempt, by stage (see `TrialRecord`).
-
-        Returns:
-            The seconds of the whole trial, and as ``resumed_at_step`` the step that this attempt went on from; `timing`
-            itself where it began at the beginning.
+        ``resumed_at_step`` is the step that this attempt went on from; there is none if it began at the beginning.
         """
         if self.state is None:
             return timing
@@ -210,12 +296,7 @@ class TrialCheckpoints:
         return None if os.access(folder, os.W_OK | os.X_OK) else f"may not write to {folder}"
 
     def _read(self, path: Path) -> CheckpointContent:
-        """Return what a file of this trial in this environment has.
-
-        Raises:
-            CheckpointError: it is damaged, none that was written here, or not of this trial in this environment.
-            Exception: it cannot be read.
-        """
+        """Return what a file of this trial in this environment has."""
         check_readable(path, sys.maxsize)
         with path.open("rb") as file:
             if file_digest(file, "sha256").hexdigest() != _digest_in(path):

@@ -7,34 +7,29 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from initbench.comparing.formatting import counted
 from initbench.errors import SuiteError
 from initbench.execution.checkpoint_folder import CheckpointFolder
-from initbench.execution.executor import Executor, Job
-from initbench.execution.limits import Limits
+from initbench.execution.executor import Executor, Job, Limits
 from initbench.execution.preflight import notes
-from initbench.execution.recorder import Progress, Recorder, Round, SuiteFiles
+from initbench.execution.progress_file import Asked
+from initbench.execution.recorder import Progress, Recorder
 from initbench.execution.searched import searched
 from initbench.execution.shared_networks import NetworkKeeper
 from initbench.ledger import Ledger
+from initbench.plugins import PluginFile
 from initbench.reporting.resolved import incompatible_entries
+from initbench.suite.choice import Searched
+from initbench.suite.load import Suite
+from initbench.suite.planned import Plan
+from initbench.tracking.uri import StoreUnreachableError, check_tracking_uri, resolve_tracking_uri, shown_uri
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from initbench.execution.progress_file import Asked
-    from initbench.ledger import TrialRecord
-    from initbench.plugins import PluginFile
-    from initbench.suite.choice import Searched
-    from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import TrialSpec
-
-    Replan = Callable[[Mapping[str, Searched]], Plan]
+Replan = Callable[[Mapping[str, Searched]], Plan]
 
 _GB = 1e9
 # Of the report and MLflow. SLURM kills 30 seconds after SIGTERM (KillWait), spot markets 30 to 120; Ray takes up to 6.
@@ -44,37 +39,17 @@ _MOST_WAITING = 100  # trials that MLflow takes in some seconds
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to.
-
-    Attributes:
-        folder: the suite's folder.
-        statuses: how many of the plan's trials stand at each status, what ran before included.
-        ran: how many trials ran now.
-        seconds: the wall time of the whole run.
-        report: the report's page.
-        sentences: what happened, as the page says it first.
-        tracking_uri: where MLflow has the runs, without its secrets.
-    """
-
     folder: Path
-    statuses: dict[str, int]
+    statuses: dict[str, int]  # how many of the plan's trials stand at each, what ran before included
     ran: int
-    seconds: float
+    seconds: float  # the wall time of the whole run
     report: Path
-    sentences: tuple[str, ...]
-    tracking_uri: str
+    sentences: tuple[str, ...]  # what happened, as the page says it first
+    tracking_uri: str  # without its secrets
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as plain data."""
-        return {
-            "folder": str(self.folder),
-            "statuses": self.statuses,
-            "ran": self.ran,
-            "seconds": round(self.seconds, 3),
-            "report": str(self.report),
-            "sentences": list(self.sentences),
-            "tracking_uri": self.tracking_uri,
-        }
+        paths = {"folder": str(self.folder), "report": str(self.report)}
+        return asdict(self) | paths | {"seconds": round(self.seconds, 3), "sentences": list(self.sentences)}
 
 
 def run_suite(
@@ -112,8 +87,6 @@ def run_suite(
         LedgerError: the folder has records of another version's schema alone.
         KeyboardInterrupt: as it comes; what has finished is kept.
     """
-    from initbench.tracking.uri import StoreUnreachableError, check_tracking_uri, resolve_tracking_uri, shown_uri
-
     begun = time.monotonic()
     progress = progress or Progress()
     ledger = Ledger(folder)
@@ -129,18 +102,23 @@ def run_suite(
         records = {record.id: record for record in ledger.records(skipped)}
         if replan is not None:
             plan = replan(searched(records.values()))
-        missing = plan.missing(_statuses(records))
+        missing = plan.missing({i: record.status for i, record in records.items()})
         for note in notes(suite, plan, missing, records, skipped):
             progress.note(note)
-        damaged = [trial.id for trial in missing if trial.id not in records and ledger.path(trial.id).exists()]
-        resolved = suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
-        files = SuiteFiles(_text(suite), resolved)
+        files = _text(suite), suite.resolved() | {"incompatible": incompatible_entries(plan.refused)}
         checkpoints = CheckpointFolder.of(suite, folder)
-        first = Round.of(plan, missing)
-        recorder = Recorder(files, first, records, ledger, uri, progress, asked, damaged, checkpoints)
-        runner = _Runner(suite, execute, recorder, Job(missing, plugins=plugins, workers=workers), replan)
+        recorder = Recorder(plan, missing, records, ledger, files, uri, progress, asked, checkpoints)
+        job = Job(
+            missing,
+            gpus=suite.resources.gpus,
+            plugins=plugins,
+            workers=workers,
+            checkpoints=None if checkpoints is None else checkpoints.settings,
+            limits=Limits(suite.resources.minutes, suite.resources.memory_gb),
+        )
         try:
-            plan = runner.run(plan)
+            ran = _run(suite, execute, recorder, job, replan)
+            plan = recorder.plan
             recorder.check()
             from initbench.reporting.report import write_report
 
@@ -160,67 +138,41 @@ def run_suite(
         progress.note(f"{trials}; to try these again: initbench retry {folder} --failed")
     sentences = tuple(str(sentence) for sentence in written.sentences)
     seconds = time.monotonic() - begun
-    return RunSummary(folder, dict(statuses), len(runner.ran), seconds, written.page, sentences, shown_uri(uri))
+    return RunSummary(folder, dict(statuses), ran, seconds, written.page, sentences, shown_uri(uri))
 
 
-class _Runner:
-    """Runs what is missing; of a suite that tunes the searches first, and then what follows from them.
+def _run(suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: Replan | None) -> int:
+    """Run what is missing, of a suite that tunes the searches first, and then what follows; return how many ran."""
+    ran: set[str] = set()
+    if not recorder.missing:
+        recorder.ready()
+    while missing := recorder.missing:
+        _run_round(suite, execute, recorder, replace(job, trials=missing))
+        ran |= {trial.id for trial in missing}
+        if replan is None:
+            break
+        records = {record.id: record for record in recorder.ledger.records([])}
+        plan = replan(searched(records.values()))
+        # One that has failed now is tried again by the next run.
+        left = tuple(trial for trial in plan.missing(recorder.statuses) if trial.id not in ran)
+        recorder.go_on(plan, left, records)
+    return len(ran)
 
-    Attributes:
-        ran: the ids of what has run.
 
-    Args:
-        suite: gives the resources.
-        execute: the executor.
-        recorder: is told, and knows what runs first.
-        job: what all rounds have in common.
-        replan: see `run_suite`.
-    """
-
-    def __init__(self, suite: Suite, execute: Executor, recorder: Recorder, job: Job, replan: Replan | None) -> None:
-        self.suite, self.execute, self.recorder, self.job, self.replan = suite, execute, recorder, job, replan
-        self.ran: set[str] = set()
-
-    def run(self, plan: Plan) -> Plan:
-        """Run what is missing of a plan; return the plan, of a suite that tunes as it is then."""
-        recorder = self.recorder
-        if not recorder.round.missing:
-            recorder.ready()
-        while missing := recorder.round.missing:
-            self._run_round(missing)
-            if self.replan is None:
-                break
-            records = {record.id: record for record in recorder.ledger.records([])}
-            plan = self.replan(searched(records.values()))
-            # One that has failed now is tried again by the next run.
-            left = tuple(trial for trial in plan.missing(recorder.statuses) if trial.id not in self.ran)
-            recorder.go_on(Round.of(plan, left), records)
-        return plan
-
-    def _run_round(self, missing: tuple[TrialSpec, ...]) -> None:
-        resources, recorder = self.suite.resources, self.recorder
-        keeper = NetworkKeeper(recorder.ledger.folder, missing, resources.shared_networks_gb * _GB)
-        recorder.networks = keeper
-        if keeper.problem is not None:
-            recorder.note(keeper.problem)
-        job = replace(
-            self.job,
-            trials=missing,
-            cpus=_cpus(self.suite, missing),
-            gpus=resources.gpus,
-            limits=Limits(resources.minutes, resources.memory_gb),
-            networks=keeper.networks,
-            checkpoints=None if recorder.checkpoints is None else recorder.checkpoints.settings,
-        )
-        try:
-            self.execute(job, recorder)
-        finally:
-            recorder.progress.end()
-            keeper.close()
-        self.ran |= {trial.id for trial in missing}
-        if keeper.saved_seconds >= 1:
-            trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
-            recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
+def _run_round(suite: Suite, execute: Executor, recorder: Recorder, job: Job) -> None:
+    keeper = NetworkKeeper(recorder.ledger.folder, job.trials, suite.resources.shared_networks_gb * _GB)
+    recorder.networks = keeper
+    if keeper.problem is not None:
+        recorder.note(keeper.problem)
+    cpus = max(suite.resources.cpus, *(trial.recipe.threads for trial in job.trials))
+    try:
+        execute(replace(job, cpus=cpus, networks=keeper.networks), recorder)
+    finally:
+        recorder.progress.end()
+        keeper.close()
+    if keeper.saved_seconds >= 1:
+        trials, seconds = counted(keeper.saved, "trial"), keeper.saved_seconds
+        recorder.progress.note(f"{trials} began with a network that was initialized before: {seconds:.0f} s saved")
 
 
 def _wind_up(recorder: Recorder, folder: Path) -> None:
@@ -236,15 +188,6 @@ def _wind_up(recorder: Recorder, folder: Path) -> None:
             return
         write_report(folder)
         recorder.close(max(begun + _SECONDS_TO_WIND_UP, time.monotonic() + 1))
-
-
-def _statuses(records: Mapping[str, TrialRecord]) -> dict[str, str]:
-    return {i: record.status for i, record in records.items()}
-
-
-def _cpus(suite: Suite, trials: Iterable[TrialSpec]) -> float:
-    """Return the cores of a trial: what the suite says, and no fewer than a trial has threads."""
-    return max(suite.resources.cpus, *(trial.recipe.threads for trial in trials))
 
 
 def _text(suite: Suite) -> str:

@@ -19,11 +19,7 @@ DECISIVE = ("processor", "device", "torch", "torchvision", "timm", "numpy")
 
 @cache
 def environment(device: str) -> dict[str, Any]:
-    """Return the versions, the machine, its processor and the device of this process.
-
-    Args:
-        device: as torch names it, ``cpu`` or ``cuda``.
-    """
+    """Return the versions, the machine, its processor and the device of this process."""
     import torch
 
     from initbench.training.precision import bf16_is_emulated

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from initbench.execution.limits import Limits
+from initbench.ledger import TrialRecord
+from initbench.plugins import PluginFile
+from initbench.suite.spec import TrialSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from initbench.execution.checkpoints import CheckpointSettings
     from initbench.execution.shared_networks import SharedNetworks
-    from initbench.ledger import TrialRecord
-    from initbench.plugins import PluginFile
-    from initbench.suite.spec import TrialSpec
-
-_NO_LIMITS = Limits()
 
 
-class Observer(Protocol):
-    """Told, in the driver's process, what happens to the trials."""
+@dataclass(frozen=True)
+class Limits:
+    """What one attempt at a trial may take; no part of a trial's identity."""
+
+    minutes: float | None = None  # of wall time, from the moment at which a worker begins with it
+    memory_gb: float | None = None  # gigabytes (10⁹ bytes) of a machine's memory, that of a GPU not counted
+
+
+NO_LIMITS = Limits()
+
+
+class Observer:
+    """Told, in the driver's process, what happens to the trials; every method may be left as it is."""
 
     def ready(self) -> None:
         """What one trial asks for is there; trials start now."""
@@ -40,27 +47,16 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """What an executor is asked to do.
+    """What an executor is asked to do."""
 
-    Attributes:
-        trials: in the order in which they should start.
-        cpus: cores that one trial takes.
-        gpus: GPUs that one trial takes; a fraction shares one.
-        plugins: files to import before a trial runs.
-        workers: most trials at a time; None for as many as the resources admit.
-        networks: those that trials share; None where they share none.
-        checkpoints: when trials under way are kept, and where; None for never.
-        limits: of each attempt at a trial; the executor for debugging does not enforce them.
-    """
-
-    trials: Sequence[TrialSpec]
-    cpus: float = 1.0
-    gpus: float = 0.0
+    trials: Sequence[TrialSpec]  # in the order in which they should start
+    cpus: float = 1.0  # of one trial
+    gpus: float = 0.0  # of one trial; a fraction shares one
     plugins: tuple[PluginFile, ...] = ()
-    workers: int | None = None
+    workers: int | None = None  # most trials at a time; None for as many as the resources admit
     networks: SharedNetworks | None = None
     checkpoints: CheckpointSettings | None = None
-    limits: Limits = _NO_LIMITS
+    limits: Limits = NO_LIMITS  # of each attempt at a trial; the executor for debugging does not enforce them
 
 
 class Executor(Protocol):

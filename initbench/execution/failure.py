@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import platform
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from initbench.ledger import TrialRecord
+from initbench.suite.spec import TrialSpec
 from initbench.visible_text import cut, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from initbench.suite.spec import TrialSpec
 
 # Limits that the suite sets: a trial that exceeds one is to blame itself, wherever it ran.
 TIME_LIMIT, MEMORY_LIMIT = "TimeLimit", "MemoryLimit"
@@ -26,12 +23,7 @@ def failed_record(
 ) -> TrialRecord:
     """Return the record of a trial that did not come to a result.
 
-    Args:
-        spec: what was to run.
-        kind: the exception's type, or ``WorkerLost``, ``TimeLimit``, ``MemoryLimit``.
-        message: its message, one line. Whatever it holds is made visible, and what is too long is cut.
-        trace: its traceback, likewise.
-        environment: where it was to run, as far as that is known.
+    Its message is one line. What message and traceback hold is made visible, and what is too long is cut.
     """
     error = {
         "type": visible(kind),
@@ -50,5 +42,4 @@ def failed_record(
 
 
 def host() -> str:
-    """Return the name of this machine."""
     return platform.node()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from initbench.errors import InitbenchError
+from initbench.execution.executor import Job, Observer
 from initbench.execution.trial import attempt_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from initbench.execution.executor import Job, Observer
-    from initbench.suite.spec import TrialSpec
+from initbench.suite.spec import TrialSpec
 
 
 def run_in_process(job: Job, observer: Observer) -> None:

@@ -6,12 +6,10 @@ import errno
 import re
 import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Self
+from pathlib import Path
+from typing import NamedTuple, Self
 
 from initbench.files import read_text, write_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MARK_FILE = ".folder"
 """Says which folder it is, so that a worker elsewhere can tell whether the same path is the same folder."""
@@ -20,11 +18,9 @@ _MOST_BYTES = 1_000
 
 
 class MarkedFolder(NamedTuple):
-    """A folder that the library made, or will make.
+    """A folder that the library made, or will make, and what its file `MARK_FILE` says.
 
-    Attributes:
-        path: absolute. A link in its place is not followed, though the path may lead through links to it.
-        mark: what its file `MARK_FILE` says.
+    The path is absolute. A link in its place is not followed, though the path may lead through links to it.
     """
 
     path: Path
@@ -37,16 +33,10 @@ class MarkedFolder(NamedTuple):
         return cls(path, known if known is not None and _MARK.fullmatch(known) else secrets.token_hex(16))
 
     def make(self, *, parents: bool = False) -> None:
-        """Make the folder and mark it, unless that was done before.
+        """Make the folder and mark it, unless that was done before. An OSError's `strerror` says why it cannot be made.
 
         A folder that holds files and no mark is somebody else's. So is one with the networks of an interrupted run of
         version 0.2, which did not mark it: to leave them alone is simplest, as they only save time.
-
-        Args:
-            parents: whether to make the folders above it, too.
-
-        Raises:
-            OSError: it cannot be made, or is somebody else's; `strerror` says which.
         """
         if self.path.is_symlink():
             raise OSError(errno.EEXIST, "is a link, which is not followed", str(self.path))
@@ -63,7 +53,6 @@ class MarkedFolder(NamedTuple):
         return read_mark(self.path) == self.mark
 
     def remove_if_empty(self) -> None:
-        """Remove the folder if nothing but its mark is in it."""
         with suppress(OSError):
             if self.is_there() and [path.name for path in self.path.iterdir()] == [MARK_FILE]:
                 (self.path / MARK_FILE).unlink()

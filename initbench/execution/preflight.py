@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from initbench.comparing.formatting import counted
-from initbench.errors import DataError
+from initbench.errors import ArgumentError, DataError
 from initbench.execution.environment import differences, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
-    from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
-    from initbench.suite.spec import ComponentSpec, TrialSpec
+from initbench.ledger import TrialRecord
+from initbench.suite.load import Suite
+from initbench.suite.planned import Plan
+from initbench.suite.spec import ComponentSpec, TrialSpec
 
 _MOST_NAMED = 5
 
 
 def notes(
-    suite: Suite,
-    plan: Plan,
-    missing: Sequence[TrialSpec],
-    records: Mapping[str, TrialRecord],
-    skipped: Sequence[str],
+    suite: Suite, plan: Plan, missing: Sequence[TrialSpec], records: Mapping[str, TrialRecord], skipped: Sequence[str]
 ) -> Iterator[str]:
-    """Check the data of a run, and yield what the user should know before it, a line each.
-
-    Args:
-        suite: that runs.
-        plan: of it.
-        missing: the trials that run now.
-        records: of the ledger, by id.
-        skipped: a line for each file of the ledger that is no record.
-
-    Raises:
-        SuiteError: see `check_data`.
-    """
+    """Check the data of a run, and yield what the user should know before it, a line each."""
     if missing:
         yield from check_data(suite, missing)
         yield from _of_emulation(suite, missing)
@@ -48,25 +29,21 @@ def notes(
 
 
 def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
-    """Read every dataset once, downloading what is missing, before anything is written.
-
-    Returns:
-        What the user should know of the files, a line for each dataset of which there is something.
+    """Read every dataset once, downloading what is missing; return what the user should know of the files.
 
     Raises:
         SuiteError: an argument that the dataset refuses, or data that cannot be had; the cause says which.
     """
     from initbench.data.load import load_dataset
-    from initbench.errors import ArgumentError
 
-    places = {_named(choice.spec): choice.key for choice in suite.datasets}
+    keys = {_named(choice.spec): choice.key for choice in suite.datasets}
     used: dict[str, TrialSpec] = {}
     for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # the last one, one that searches
         used[trial.dataset.model_dump_json()] = trial
     notes = []
     for trial in used.values():
         dataset = trial.dataset
-        key = places.get(_named(dataset), ("dataset",))
+        key = keys.get(_named(dataset), ("dataset",))
         try:
             loaded = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content)
         except ArgumentError as error:
@@ -76,8 +53,8 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
         if trial.phase == "search" and not len(loaded.validation):
             raise suite.document.error(key, "has no validation samples, by which tune chooses")
         if loaded.facts:
-            found = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
-            notes.append(f"{dataset.name}: {found}")
+            facts = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
+            notes.append(f"{dataset.name}: {facts}")
     return notes
 
 
@@ -116,7 +93,7 @@ def _of_what_is_there(plan: Plan, records: Mapping[str, TrialRecord]) -> Iterato
         yield f"{counted(len(plan.incompatible), 'pair')} {are} incompatible: {plan.reasons}"
     # Where the resources are those of a cluster, this process need not have the device that the trials had.
     here = environment("cpu")
-    found = [differences(r.environment, here) for r in records.values() if r.environment.get("device") == "cpu"]
-    changed = sorted({text for texts in found for text in texts})
+    on_cpus = [record.environment for record in records.values() if record.environment.get("device") == "cpu"]
+    changed = sorted({text for where in on_cpus for text in differences(where, here)})
     if changed:
         yield f"finished trials ran elsewhere ({'; '.join(changed)}): numbers need not be bitwise comparable"

@@ -8,20 +8,20 @@ import logging
 import os
 import signal
 import socket
+import struct
 import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
-from initbench.execution.background import import_in_background
-from initbench.execution.limits import family
+from initbench.execution.executor import Job
+from initbench.execution.processes import family
 from initbench.plugins import first_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from initbench.execution.executor import Job
 
 # Read by Ray when it is imported: no output but ours, no loggers of its own, and Ctrl-C comes to us.
 _SETTINGS = {
@@ -35,18 +35,15 @@ _SETTINGS = {
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "TUNE_MAX_PENDING_TRIALS_PG": "16",
 }
+_SECONDS_TO_ANSWER = 5.0
+_SECONDS_OF_A_CONNECTION = 5.0
+_SECONDS_TO_COME_BACK = 2.0
+_SECONDS_OF_A_HEAD = 30.0  # that is restarted, or cut off for a moment; Ray gives up after 60
+_END_AT_ONCE = struct.pack("ii", 1, 0)  # of SO_LINGER: no closed connection waits in the kernel
 
 
 class Node(NamedTuple):
-    """A machine of a cluster, or one of several nodes on it.
-
-    Attributes:
-        id: Ray's.
-        name: what a person calls it.
-        address: of its network interface.
-        cpus: cores that it gives to Ray.
-        gpus: GPUs that it gives to Ray.
-    """
+    """A machine of a cluster, or one of several nodes on it, with the cores and GPUs that it gives to Ray."""
 
     id: str
     name: str
@@ -55,12 +52,10 @@ class Node(NamedTuple):
     gpus: float
 
     def fits(self, job: Job) -> bool:
-        """Return whether one trial could ever run on it."""
         return job.cpus <= self.cpus and job.gpus <= self.gpus
 
 
 def alive_nodes() -> list[Node]:
-    """Return the nodes of the cluster that this process has joined."""
     import ray
 
     nodes = [node for node in ray.nodes() if node["Alive"]]
@@ -78,11 +73,7 @@ def alive_nodes() -> list[Node]:
 
 
 def check_resources(job: Job, nodes: Sequence[Node]) -> None:
-    """Refuse a trial that would wait for ever: it runs on one node, however many there are.
-
-    Raises:
-        InitbenchError: no node has what one trial asks for.
-    """
+    """Refuse a trial that would wait for ever: it runs on one node, however many there are."""
     if any(node.fits(job) for node in nodes):
         return
     for key, name, wanted, has in (
@@ -103,14 +94,7 @@ def check_resources(job: Job, nodes: Sequence[Node]) -> None:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Join a cluster, or start a local one, and leave it in the end; Ray says nothing meanwhile.
-
-    Args:
-        address: ``auto`` or HOST:PORT of its head; None starts a local one.
-
-    Raises:
-        InitbenchError: no cluster answers at the address.
-    """
+    """Join a cluster, or start a local one if there is no address; leave it in the end. Ray says nothing meanwhile."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     import ray
@@ -176,11 +160,8 @@ def _shut_down(
     Tune leaves cycles with such references behind, which Python collects in whichever thread comes next, such as the
     one that writes to MLflow. So they go first, and none is looked for while Ray shuts down.
 
-    Args:
-        shutdown: Ray's function.
-        started: processes of the local cluster. Ray asks each by SIGTERM to end, which they do not hear, and waits a
-            second for it; they are ended as soon as this process has left them.
-        connected: whether it has not.
+    Ray asks each process of a local cluster by SIGTERM to end, which they do not hear, and waits a second for it. So
+    those in `started` are ended as soon as this process has left them.
     """
     gc.collect()
     was_enabled = gc.isenabled()
@@ -218,3 +199,120 @@ def _check_address(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, ValueError) as error:
         raise InitbenchError(f"--address {address}: no Ray cluster answers: {first_line(error)}") from error
+
+
+class RayEndedError(BaseException):
+    """Ray has ended. It is no `Exception`: Tune would catch it and call Ray to clear up, which waits for a minute."""
+
+
+@dataclass
+class Server:
+    """One of two servers of Ray that a driver cannot do without; it may be away for `patience` seconds.
+
+    Without it Ray waits a minute, in calls that nothing interrupts, and then ends the process of the driver with exit
+    code 1. So it is looked at before Tune calls it next.
+    """
+
+    name: str
+    host: str
+    port: int
+    patience: float
+
+    def __post_init__(self) -> None:
+        self._connection: socket.socket | None = None
+        self._connected_at = 0.0
+
+    def check(self) -> None:
+        """Wait until it answers. It takes microseconds as long as a connection of the last seconds is open."""
+        if self._is_connected():
+            return
+        deadline = time.monotonic() + self.patience
+        while not self._answers():
+            if time.monotonic() >= deadline:
+                raise RayEndedError(f"Ray has ended: its {self.name} at {self.host}:{self.port} answers no more")
+            time.sleep(0.2)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _is_connected(self) -> bool:
+        # A machine that is cut off closes no connection.
+        if self._connection is None or time.monotonic() - self._connected_at > _SECONDS_OF_A_CONNECTION:
+            return False
+        try:
+            while self._connection.recv(4096):  # what it says to whoever connects
+                pass
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def _answers(self) -> bool:
+        self.close()
+        try:
+            connection = socket.create_connection((self.host, self.port), timeout=_SECONDS_TO_ANSWER)
+        except OSError:
+            return False
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _END_AT_ONCE)
+        connection.setblocking(False)
+        self._connection, self._connected_at = connection, time.monotonic()
+        return True
+
+
+@contextmanager
+def end_with_ray(*, is_local: bool) -> Iterator[Callable[[], None]]:
+    """Say in one line that Ray has ended, rather than with what fails then; yield a function that looks.
+
+    A local Ray was started here for one job, so that nobody starts it again.
+    """
+    servers = _servers(is_local=is_local)
+
+    def check() -> None:
+        for server in servers:
+            server.check()
+
+    try:
+        try:
+            yield check
+        except InitbenchError:
+            raise
+        except Exception:
+            check()
+            raise
+    except RayEndedError as end:
+        raise InitbenchError(f"{end}; what has finished is kept, and the same command goes on from here") from end
+    finally:
+        for server in servers:
+            server.close()
+
+
+def _servers(*, is_local: bool) -> Sequence[Server]:
+    """Return the raylet of this process's node, and the GCS server of the head."""
+    import ray
+
+    context = ray.get_runtime_context()
+    host, _, port = context.gcs_address.rpartition(":")
+    here = next(node for node in ray.nodes() if node["NodeID"] == context.get_node_id())
+    return (
+        Server("raylet", here["NodeManagerAddress"], here["NodeManagerPort"], _SECONDS_TO_COME_BACK),
+        Server("GCS server", host.strip("[]"), int(port), _SECONDS_TO_COME_BACK if is_local else _SECONDS_OF_A_HEAD),
+    )
+
+
+def import_in_background(*modules: str) -> None:
+    """Import modules in a thread: one core is idle while Ray starts its processes, and each of these takes seconds.
+
+    Whoever needs a module imports it as usual, and is told there what is wrong with it. Not for modules of a package
+    that the caller imports from meanwhile: of an import that goes in circles through two threads Python gives one of
+    them the half of it.
+    """
+
+    def work() -> None:
+        for module in modules:
+            with suppress(Exception):
+                import_module(module)
+
+    threading.Thread(target=work, name="initbench-imports", daemon=True).start()

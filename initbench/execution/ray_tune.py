@@ -2,37 +2,206 @@
 
 What Tune calls a trial is one attempt at one of ours, which a searcher gives it one by one: what to try next, and on
 which nodes not, is known to `Attempts`. Workers are reused from trial to trial (starting one takes seconds), and run
-each in a process that they watch, see `TrialProcess`. What becomes of the trials is decided in `ray_sweep`.
+each in a process that they watch, see `TrialProcess`. What becomes of the trials is
+decided in `Sweep`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from initbench.data.load import data_root
-from initbench.execution.ray_cluster import alive_nodes, check_resources, cluster
-from initbench.execution.ray_servers import end_with_ray
-from initbench.execution.ray_sweep import Sweep
+from initbench.errors import InitbenchError
+from initbench.execution.attempts import Attempts
+from initbench.execution.executor import Job, Observer
+from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record
+from initbench.execution.ray_cluster import Node, alive_nodes, check_resources, cluster, end_with_ray
 from initbench.execution.trial_process import TrialProcess
+from initbench.ledger import TrialRecord
+from initbench.suite.spec import TrialSpec
 
-if TYPE_CHECKING:
-    from initbench.execution.executor import Job, Observer
-
+_SECONDS_BETWEEN_LOOKS = 5.0  # at the cluster's nodes
+_SECONDS_WITHOUT_A_NODE = 600.0
 _SECONDS_BETWEEN_REPORTS = 2.0
+_process: TrialProcess | None = None  # of this worker, which runs many trials
+
+
+@dataclass(frozen=True)
+class TrialConfig:
+    """What Tune has for the configuration of a trial. Its text is short, since Tune writes it in several places."""
+
+    spec: TrialSpec
+    avoid: frozenset[str]
+
+    def __repr__(self) -> str:
+        return self.spec.id[:12]
+
+    def __deepcopy__(self, _: Any) -> TrialConfig:
+        return self  # nothing of it changes, and Tune copies it several times for each trial
+
+
+class Sweep:
+    """The trials of a job while they run.
+
+    `check_ray` raises an error that nothing of Ray catches where Ray has ended. With `named_nodes` records say on which
+    node of a cluster they ran.
+    """
+
+    def __init__(self, job: Job, observer: Observer, check_ray: Callable[[], None], *, named_nodes: bool) -> None:
+        self.job = job
+        self.observer = observer
+        self.check_ray = check_ray
+        self.named_nodes = named_nodes
+        self.specs = {spec.id: spec for spec in job.trials}
+        self.attempts = Attempts(self.specs)
+        self.under_way: dict[str, TrialConfig] = {}  # by Tune's names of them
+        self.running: set[str] = set()
+        self.hosts: dict[str, list[str]] = {}  # of trials that failed and are tried again
+        self.reasons: dict[str, str] = {}  # node → what last failed there and was tried again
+        self.nodes: dict[str, Node] = {}
+        self.looked = 0.0
+        self.stalled_since: float | None = None
+
+    def next(self, attempt: str) -> TrialConfig | None:
+        """Return what should start next, under this name; None where nothing should now."""
+        if self.job.workers is not None and len(self.under_way) >= self.job.workers:
+            return None
+        following = self.attempts.next()
+        if following is None:
+            return None
+        self.under_way[attempt] = TrialConfig(self.specs[following.trial], following.avoid)
+        return self.under_way[attempt]
+
+    def started(self, attempt: str) -> None:
+        self.running.add(attempt)
+        self.observer.started(self.under_way[attempt].spec)
+
+    def ended(self, attempt: str, record: TrialRecord, node: str) -> None:
+        """Take an attempt's record: it is the trial's, or the trial is tried again elsewhere."""
+        if attempt not in self.under_way:
+            return
+        del self.under_way[attempt]
+        self.running.discard(attempt)
+        nodes = self._look_at_nodes()
+        if len(nodes) == 1:
+            [node] = nodes
+        name = self._name(node)
+        if self.named_nodes and name:
+            record = replace(record, environment={"host": name} | record.environment | {"node": name})
+        before = self.attempts.set_aside
+        if record.error is None:
+            self.attempts.succeeded(record.id, node)
+            ends = True
+        else:
+            hosts = [*self.hosts.pop(record.id, []), name or "an unknown node"]
+            fitting = {n.id for n in nodes.values() if n.fits(self.job)}
+            own_fault = record.error["type"] in (TIME_LIMIT, MEMORY_LIMIT)
+            ends = self.attempts.failed(record.id, node, fitting, own_fault=own_fault)
+            if not ends:
+                self.hosts[record.id] = hosts
+                self.reasons[node] = f"{record.error['type']}: {record.error['message']}"
+            elif len(hosts) > 1:
+                error = record.error | {"message": f"{record.error['message']} (failed on {', '.join(hosts)})"}
+                record = replace(record, error=error)
+        for aside in sorted(self.attempts.set_aside - before):
+            why = self.reasons[aside]
+            self.observer.note(f"node {self._name(aside)} is set aside, since trials fail there in a row: {why}")
+        for back in sorted(before - self.attempts.set_aside):
+            self.observer.note(f"node {self._name(back)} takes trials again: what failed there fails elsewhere, too")
+        if ends:
+            self.observer.finished(record)
+
+    def reported(self, trial: Any, result: dict[str, Any]) -> None:
+        if "record" in result:
+            record = TrialRecord.from_json(json.loads(result.pop("record")))
+            self.ended(trial.trial_id, record, result["node"])
+        elif "note" in result:
+            self.observer.note(result["note"])
+        elif "fraction" in result:
+            self.observer.progressed(trial.config["trial"].spec, result["fraction"])
+
+    def lost(self, attempt: str, trace: str) -> None:
+        if attempt not in self.under_way:
+            return
+        spec = self.under_way[attempt].spec
+        kind, message = _death(trace)
+        address = re.search(r"^\s*ip: (\S+)$", trace, re.MULTILINE) or re.search(r"\(IP: (\S+), ID: ", trace)
+        nodes = self._look_at_nodes() | self.nodes
+        there = [node for node in nodes.values() if address and node.address == address.group(1)]
+        node = there[0].id if len(there) == 1 else ""
+        where = {"host": there[0].name} if node else {}
+        self.ended(attempt, failed_record(spec, kind, message, trace, where), node)
+
+    def cut_off(self, trace: str) -> None:
+        """Take in that Ray ended all that was under way: what ran is lost, what waited for a worker starts again.
+
+        The node that the trace names is taken to be that of all.
+        """
+        for attempt in list(self.under_way):
+            if attempt in self.running:
+                self.lost(attempt, trace)
+            else:
+                self.attempts.returned(self.under_way.pop(attempt).spec.id)
+
+    def watch(self) -> None:
+        """Say where nothing can start, and give up where that stays so for ten minutes."""
+        self.check_ray()  # Tune calls this after each step, and Ray in the next one
+        now = time.monotonic()
+        if now - self.looked < _SECONDS_BETWEEN_LOOKS:
+            return
+        nodes = self._look_at_nodes()
+        fitting = {node.id for node in nodes.values() if node.fits(self.job)}
+        if self.running or not self.under_way or any(fitting - trial.avoid for trial in self.under_way.values()):
+            self.stalled_since = None
+            return
+        aside = ", ".join(self._name(node) for node in sorted(self.attempts.set_aside))
+        what = "no node of the cluster can take the trials that are left" + (f" (set aside: {aside})" if aside else "")
+        if self.stalled_since is None:
+            self.stalled_since = now
+            self.observer.note(f"{what}; waiting for one")
+        elif now - self.stalled_since > _SECONDS_WITHOUT_A_NODE:
+            raise InitbenchError(f"{what}; what has finished is kept, and the same command goes on from here")
+
+    def _look_at_nodes(self) -> dict[str, Node]:
+        """Return the nodes that are alive; seen once in a while, and remembered by name when they are gone."""
+        self.check_ray()
+        now = time.monotonic()
+        if not self.nodes or now - self.looked >= _SECONDS_BETWEEN_LOOKS:
+            self.looked = now
+            self.alive = {node.id: node for node in alive_nodes()}
+            self.nodes |= self.alive
+        return self.alive
+
+    def _name(self, node: str) -> str:
+        return self.nodes[node].name if node in self.nodes else node
+
+
+def _death(trace: str) -> tuple[str, str]:
+    """Return what ended a worker's trial, a kind and one line, from Ray's account of it."""
+    memory = re.search(r"running low on memory.* was (\S+) used / (\S+) limit", trace)
+    if memory:
+        return WORKER_LOST, (
+            f"its machine ran low on memory ({memory.group(1)} of {memory.group(2)} were taken), so that Ray ended it; "
+            "--workers lets fewer trials run at a time"
+        )
+    detail = re.search(r"Worker exit detail: (.*?)(?: Some common causes|$)", trace, re.MULTILINE)
+    if detail:
+        return WORKER_LOST, f"the worker process died (killed, out of memory, or it left by itself): {detail.group(1)}"
+    return "WorkerError", trace.strip().rpartition("\n")[2] or "Ray ended the trial and does not say why"
 
 
 def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) -> None:
     """Run a job with Ray Tune; see `Executor`. Meanwhile nothing that prints on ``sys.stdout`` is seen.
 
-    Args:
-        job: what to run.
-        observer: who is told.
-        address: a running cluster, ``auto`` or HOST:PORT of its head; None starts a local one for the job.
+    The address is that of a running cluster, ``auto`` or HOST:PORT of its head; without one a local cluster is started.
 
     Raises:
         InitbenchError: no cluster answers at the address, no node of it has what one trial asks for, none that has it
@@ -47,7 +216,7 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
         sweep = Sweep(job, observer, check_ray, named_nodes=address is not None)
         cpus, gpus = job.cpus, job.gpus
         trainable = tune.with_parameters(_trainable, job=replace(job, trials=()), root=str(data_root()))
-        placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["task"].avoid))
+        placed = tune.with_resources(trainable, lambda config: _placement(cpus, gpus, config["trial"].avoid))
         while not sweep.attempts.done:  # again where Tune gave up what Ray ended for want of memory
             with tempfile.TemporaryDirectory(prefix="initbench-ray-", ignore_cleanup_errors=True) as storage:
                 tuner = tune.Tuner(
@@ -55,8 +224,8 @@ def run_with_ray_tune(job: Job, observer: Observer, address: str | None = None) 
                     tune_config=tune.TuneConfig(
                         search_alg=_searcher(Searcher, sweep),
                         num_samples=-1,  # until the searcher has no more
-                        reuse_actors=True,
-                        trial_dirname_creator=lambda trial: trial.trial_id,
+                        reuse_actors=True,  # starting one takes seconds
+                        trial_dirname_creator=lambda trial: trial.trial_id,  # Tune's own has the configuration in it
                     ),
                     run_config=tune.RunConfig(
                         storage_path=storage, verbose=0, callbacks=[_callback(tune.Callback, sweep)]
@@ -91,9 +260,6 @@ def _placement(cpus: float, gpus: float, avoid: frozenset[str]) -> Any:
     return tune.PlacementGroupFactory([resources], bundle_label_selector=[elsewhere])
 
 
-_process: TrialProcess | None = None  # of this worker, which runs many trials
-
-
 def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
     """Run one trial in a worker and report its record; `root` is the driver's data root, an absolute path."""
     global _process  # noqa: PLW0603  # Tune calls a function anew for each trial
@@ -108,19 +274,19 @@ def _trainable(config: dict[str, Any], job: Job, root: str) -> None:
             reported = time.monotonic()
             tune.report({"fraction": done / epochs})
 
-    task = config.pop("task")  # Tune sends back what is in it, and keeps that
+    trial = config.pop("trial")  # Tune sends back what is in it, and keeps that
     os.environ["INITBENCH_DATA"] = root
     if _process is None:
         _process = TrialProcess("cuda" if job.gpus else "cpu", job.limits)
-    networks = None if job.networks is None else job.networks.of(task.spec)
+    networks = None if job.networks is None else job.networks.of(trial.spec)
     options = {"plugins": job.plugins, "checkpoints": job.checkpoints, "networks": networks}
-    record = _process.run(task.spec, on_epoch, lambda message: tune.report({"note": message}), options)
+    record = _process.run(trial.spec, on_epoch, lambda message: tune.report({"note": message}), options)
     node = ray.get_runtime_context().get_node_id()
     tune.report({"record": json.dumps(record.to_json()), "node": node})
 
 
 def _searcher(base: type[Any], sweep: Sweep) -> Any:
-    """Return a Tune searcher that gives one attempt after another."""
+    """Return a Tune searcher that gives one attempt after another: to Tune the trials of a job are a search."""
 
     class OneByOne(base):  # type: ignore[misc]  # known only once Ray is imported
         def __init__(self, sweep: Sweep) -> None:
@@ -136,8 +302,8 @@ def _searcher(base: type[Any], sweep: Sweep) -> Any:
         def suggest(self, trial_id: str) -> Any:
             if self.sweep.attempts.done:
                 return self.FINISHED
-            task = self.sweep.next(trial_id)
-            return None if task is None else {"task": task}
+            trial = self.sweep.next(trial_id)
+            return None if trial is None else {"trial": trial}
 
         def on_trial_complete(self, *_: Any, **__: Any) -> None:
             pass
@@ -158,32 +324,25 @@ def _callback(base: type[Any], sweep: Sweep) -> Any:
         def __getstate__(self) -> dict[str, Any]:
             return {}  # Tune pickles its callbacks for a restoration that we do not use; an observer cannot be pickled
 
-        def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        def on_trial_start(self, *, trial: Any, **_: Any) -> None:
             self.sweep.started(trial.trial_id)
 
-        def on_trial_result(
-            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
-        ) -> None:
+        def on_trial_result(self, *, trial: Any, result: dict[str, Any], **_: Any) -> None:
             self.sweep.reported(trial, result)
 
-        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        def on_trial_complete(self, *, trial: Any, **_: Any) -> None:
             # Tune keeps every trial, with what it reported, and statistics of that. Once that is gone, `last_result` is
             # what the worker said of itself, which has the trial's configuration in it.
             trial.last_result.clear()
             trial.metric_analysis.clear()
             trial.metric_n_steps.clear()
 
-        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-            self.sweep.lost(trial.trial_id, _read(trial.error_file))
+        def on_trial_error(self, *, trial: Any, **_: Any) -> None:
+            file = Path(trial.error_file or "")
+            trace = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+            self.sweep.lost(trial.trial_id, trace)
 
-        def on_step_end(self, iteration: int, trials: list[Any], **_: Any) -> None:
+        def on_step_end(self, **_: Any) -> None:
             self.sweep.watch()
 
     return Callback(sweep)
-
-
-def _read(path: str | None) -> str:
-    if not path or not os.path.exists(path):  # noqa: PTH110  # Ray's path, as Ray gives it
-        return ""
-    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # see above
-        return file.read()

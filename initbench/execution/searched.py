@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from initbench.comparing.chance import is_trained
+from initbench.ledger import TrialRecord
 from initbench.metric import Metric
 from initbench.suite.choice import Searched
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from initbench.ledger import TrialRecord
-
 
 def searched(records: Iterable[TrialRecord]) -> dict[str, Searched]:
-    """Return what each search trial that has a result came to, by its id; failed ones are tried again.
-
-    Args:
-        records: of a ledger.
-    """
+    """Return what each search trial that has a result came to, by its id; failed ones are tried again."""
     with_result = (r for r in records if r.spec["phase"] == "search" and r.status in {"finished", "diverged"})
     return {record.id: _searched(record) for record in with_result}
 

@@ -13,27 +13,22 @@ import os
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
-from initbench.execution.checkpoint_content import check_network
+from initbench.execution.checkpoints import check_network
 from initbench.execution.environment import DECISIVE, environment
 from initbench.execution.marked_folder import MarkedFolder, files_named
 from initbench.files import check_readable
 from initbench.registry import reads_optimizer
-from initbench.suite.spec import digest
+from initbench.suite.spec import TrialSpec, digest
 from initbench.training.checkpoint import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from torch import nn
-
-    from initbench.suite.spec import TrialSpec
 
 FOLDER = "networks"
 # The network's name, the environment's hash, and of one that is being written its writer's process id.
@@ -43,12 +38,7 @@ _WORTH_KEEPING_SECONDS = 0.1
 
 
 class Initialization(NamedTuple):
-    """What is kept of an initialization beside the network.
-
-    Attributes:
-        record: as a trial's record has it, plain data.
-        seconds: that it took.
-    """
+    """What is kept of an initialization beside the network: its record as plain data, and how long it took."""
 
     record: dict[str, Any]
     seconds: float
@@ -56,33 +46,20 @@ class Initialization(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedNetworks:
-    """The networks that trials of a suite share, as a worker sees them.
-
-    Attributes:
-        folder: where they are; a worker that does not see it shares none.
-        names: trial id → its network's name, of trials that share one.
-        most_bytes: what all networks together may take.
-    """
+    """The networks that trials of a suite share, as a worker sees them: one that does not see the folder has none."""
 
     folder: MarkedFolder
-    names: Mapping[str, str] = field(repr=False)
-    most_bytes: float
+    names: Mapping[str, str] = field(repr=False)  # trial id → its network's name, of trials that share one
+    most_bytes: float  # of all networks together
 
     def of(self, spec: TrialSpec) -> SharedNetworks:
         """Return the same for one trial alone, which is less to send to its process."""
         return replace(self, names={spec.id: self.names[spec.id]} if spec.id in self.names else {})
 
     def load(self, spec: TrialSpec, model: nn.Module, device: torch.device) -> Initialization | None:
-        """Give a model the parameters and buffers of a trial's network.
+        """Give a model the parameters and buffers of a trial's network, and return what is known of it.
 
-        Args:
-            spec: the trial.
-            model: as it was built.
-            device: that the network is initialized on.
-
-        Returns:
-            What is known of it; None if the network is not there or is not that of this model, which is then left as
-            it is.
+        Return None, and leave the model as it is, if the network is not there or is not that of this model.
         """
         path = self._path(spec, device)
         if path is None:
@@ -92,26 +69,19 @@ class SharedNetworks:
             kept = torch.load(path, map_location="cpu", weights_only=True)
             known = Initialization(json.loads(kept["record"]), kept["seconds"])
             check_network(known.record, known.seconds)
-            own = _tensors(model)
+            tensors = _tensors(model)
             kinds = {name: kind_of(tensor) for name, tensor in kept["tensors"].items()}
-            if kinds != {name: kind_of(tensor) for name, tensor in own.items()}:
+            if kinds != {name: kind_of(tensor) for name, tensor in tensors.items()}:
                 return None
         except Exception:  # noqa: BLE001  # a file may hold anything; what it should hold is made anew
             return None
         with torch.no_grad():
-            for name, tensor in own.items():
+            for name, tensor in tensors.items():
                 tensor.copy_(kept["tensors"][name])
         return known
 
     def keep(self, spec: TrialSpec, model: nn.Module, device: torch.device, done: Initialization) -> None:
-        """Keep a trial's network for the others that share it, if there is room; that there is none is no failure.
-
-        Args:
-            spec: the trial.
-            model: just initialized.
-            device: that it is on.
-            done: what is known of the initialization.
-        """
+        """Keep a trial's network for the others that share it, if there is room; that there is none is no failure."""
         path = self._path(spec, device)
         if path is None or done.seconds < _WORTH_KEEPING_SECONDS:
             return
@@ -142,13 +112,7 @@ class SharedNetworks:
 class NetworkKeeper:
     """The driver's side: which trials share a network, and which networks nobody needs any more.
 
-    Args:
-        folder: the suite's folder.
-        trials: that run.
-        most_bytes: what all networks together may take.
-
-    Attributes:
-        problem: why no networks are shared although trials could, in one line; None if they are.
+    `problem` says in one line why no networks are shared although trials could; it is None if they are.
     """
 
     def __init__(self, folder: Path, trials: Iterable[TrialSpec], most_bytes: float) -> None:
@@ -180,7 +144,6 @@ class NetworkKeeper:
                 self._remove({name})
 
     def close(self) -> None:
-        """Remove the folder if nothing is in it."""
         self.networks.folder.remove_if_empty()
 
     def _remove(self, names: set[str]) -> None:

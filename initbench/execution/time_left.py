@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from statistics import mean
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from initbench.suite.spec import TrialSpec
+from initbench.suite.spec import TrialSpec
 
 
 class TimeLeft:
@@ -27,12 +25,11 @@ class TimeLeft:
         self.at_a_time = 1
 
     def started(self, trial_id: str) -> None:
-        """A trial begins now."""
         self.running[trial_id] = time.monotonic()
         self.at_a_time = max(self.at_a_time, len(self.running))
 
     def finished(self, trial_id: str) -> float:
-        """A trial has ended; return the seconds that it took."""
+        """Take in that a trial has ended; return the seconds that it took."""
         seconds = time.monotonic() - self.running.pop(trial_id, time.monotonic())
         for key in self.left.pop(trial_id):
             self.lasted[key].append(seconds)

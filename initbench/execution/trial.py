@@ -4,43 +4,38 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import nn
 
 from initbench.architectures.create import create_model
 from initbench.data.batches import endless_batches
+from initbench.data.dataset import Dataset
 from initbench.data.load import load_dataset
 from initbench.execution.checkpoints import CheckpointSettings, TrialCheckpoints
 from initbench.execution.environment import environment, known_environment
 from initbench.execution.failure import failed_record
 from initbench.execution.process_state import process_state
-from initbench.execution.shared_networks import Initialization
+from initbench.execution.shared_networks import Initialization, SharedNetworks
 from initbench.initializers.initialize import initialize
+from initbench.initializers.record import InitializationRecord
 from initbench.json_values import with_visible_text
 from initbench.ledger import TrialRecord
+from initbench.models.batches import Batch
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext, label, measure
 from initbench.randomness import generator
+from initbench.suite.spec import TrialSpec
 from initbench.tasks import find_task
 from initbench.tasks.describe import describe_task
 from initbench.training.checkpoint import CheckpointError
 from initbench.training.loop import train
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torch import nn
-
-    from initbench.data.dataset import Dataset
-    from initbench.execution.shared_networks import SharedNetworks
-    from initbench.initializers.record import InitializationRecord
-    from initbench.models.batches import Batch
-    from initbench.suite.spec import TrialSpec
-    from initbench.training.run import EvaluatedSplit
+from initbench.training.run import EvaluatedSplit
 
 
 def run_trial(
@@ -52,12 +47,7 @@ def run_trial(
 ) -> TrialRecord:
     """Run one trial, or the rest of it, and return its record, ``finished`` or ``diverged``.
 
-    Args:
-        spec: what to run.
-        on_epoch: called with (epochs done, epochs in all) after each epoch.
-        device: where the model and the data are.
-        checkpoints: where the trial is kept meanwhile, and from where it goes on; None to keep nothing.
-        networks: those that trials share, for a trial that shares its own; None to share none.
+    `on_epoch` is called with (epochs done, epochs in all) after each epoch. Without `checkpoints` nothing is kept.
 
     Raises:
         InitializationError: the initializer cannot do its work on this architecture.
@@ -133,17 +123,7 @@ def attempt_trial(
     tell: Callable[[str], None] | None = None,
     networks: SharedNetworks | None = None,
 ) -> TrialRecord:
-    """Run one trial; an exception becomes a ``failed`` record.
-
-    Args:
-        spec: as for `run_trial`, like the two that follow.
-        on_epoch: see there.
-        device: see there.
-        plugins: the plug-in files.
-        checkpoints: when the trial is kept, and where; None to keep nothing.
-        tell: is told, in one line, what a user should know of the checkpoints.
-        networks: those that trials share; None to share none.
-    """
+    """Run one trial; an exception becomes a ``failed`` record."""
     try:
         for plugin in plugins:
             load_file(plugin)
@@ -182,11 +162,11 @@ def _initialized(
     The trial is charged the seconds that the initialization took, whoever it was that waited for them.
     """
     begun = time.perf_counter()
-    found = None if networks is None else networks.load(spec, model, device)
-    if found is not None:
-        timing["initialization_saved_seconds"] = found.seconds - (time.perf_counter() - begun)
-        timing["initialization_seconds"] = found.seconds
-        return found.record
+    shared = None if networks is None else networks.load(spec, model, device)
+    if shared is not None:
+        timing["initialization_saved_seconds"] = shared.seconds - (time.perf_counter() - begun)
+        timing["initialization_seconds"] = shared.seconds
+        return shared.record
     with _timed(timing, "initialization"):
         record = _initialize(spec, model, dataset)
     # Seconds stand in `timing`, which need not be reproducible.

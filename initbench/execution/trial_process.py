@@ -2,7 +2,7 @@
 
 A crash (a segmentation fault, the kernel's end of a process for want of memory, ``os._exit``), a hang and a trial that
 takes more memory than it may end this process and no more, and the record says which. What a trial has started ends
-with it, see `initbench.execution.keeper`. Starting a process takes seconds, so it runs trial after trial and is
+with it, see `initbench.execution.trial_child`. Starting a process takes seconds, so it runs trial after trial and is
 replaced only when it has ended, or when a trial has left something running beside it.
 """
 
@@ -16,19 +16,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection
+from typing import Any
 
+from initbench.execution.executor import NO_LIMITS, Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST, failed_record, host
-from initbench.execution.limits import Limits, family, memory_of
+from initbench.execution.processes import family, memory_of
 from initbench.ledger import TrialRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.connection import Connection
-
-    from initbench.suite.spec import TrialSpec
+from initbench.suite.spec import TrialSpec
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_TO_START = 600.0  # libraries may come from a slow disk that a hundred workers share
@@ -37,16 +35,11 @@ _TRACE_BYTES = 20_000
 
 
 class TrialProcess:
-    """A process that runs trials, and another one in its place after it has ended.
+    """A process that runs trials, and another one in its place after it has ended."""
 
-    Args:
-        device: ``cpu`` or ``cuda``.
-        limits: of each trial.
-    """
-
-    def __init__(self, device: str, limits: Limits | None = None) -> None:
+    def __init__(self, device: str, limits: Limits = NO_LIMITS) -> None:
         self.device = device
-        self.limits = limits or Limits()
+        self.limits = limits
         self.environment: dict[str, Any] = {"host": host()}
         self._process: subprocess.Popen[bytes] | None = None
         self._used = False
@@ -58,14 +51,7 @@ class TrialProcess:
         tell: Callable[[str], None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> TrialRecord:
-        """Run one trial and return its record, a ``failed`` one where the process ended or exceeded a limit.
-
-        Args:
-            spec: what to run.
-            on_epoch: called with (epochs done, epochs in all).
-            tell: called with what a user should know of the trial, in one line.
-            options: further arguments of `initbench.execution.trial.attempt_trial`.
-        """
+        """Run one trial and return its record, a ``failed`` one where the process ended or exceeded a limit."""
         if self._process is None:
             failure = self._start()
             if failure:
@@ -82,7 +68,6 @@ class TrialProcess:
         return record
 
     def close(self) -> None:
-        """End the process, and all that the trials have started."""
         if self._process is not None:
             self._end()
 
@@ -111,10 +96,7 @@ class TrialProcess:
         return ""
 
     def _watch(
-        self,
-        spec: TrialSpec,
-        on_epoch: Callable[[int, int], None] | None,
-        tell: Callable[[str], None] | None,
+        self, spec: TrialSpec, on_epoch: Callable[[int, int], None] | None, tell: Callable[[str], None] | None
     ) -> TrialRecord:
         """Wait for a trial's record, and end the trial where it exceeds a limit."""
         minutes = self.limits.minutes

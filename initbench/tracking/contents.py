@@ -1,14 +1,20 @@
-"""What MLflow says of a trial: its run's name, tags and parameters. Pure functions of the record.
+"""What MLflow says of a trial: its run's name, tags, parameters and metrics. Pure functions of the record.
 
-What it draws of it, the metrics, is in `initbench.tracking.metrics`.
+MLflow's UI makes one chart section per prefix before a ``/``: ``curves/``, ``layers/``, ``probe/``, ``timing/`` and
+``tuning/``. Final numbers have none and share one section. A metric with several steps is a line, one with a single
+step a bar.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
+import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from initbench.comparing.labels import (
     ALWAYS,
@@ -20,12 +26,8 @@ from initbench.comparing.labels import (
     value_text,
     with_scheme,
 )
+from initbench.ledger import TrialRecord
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from initbench.ledger import TrialRecord
 
 TRIAL_ID = "initbench.trial_id"
 RECORD_DIGEST = "initbench.record"
@@ -39,6 +41,11 @@ RECORD_FILE = "trial.json"
 _MAX_TEXT = 500
 SATURATED = "saturated"
 """The condition of a probe that is measured, not set, so it is a metric and no parameter."""
+Point = tuple[int, Any]  # a step and its value
+LAYERS_FILE = "layers.csv"
+"""The artifact that `layer_table` is written to; MLflow's UI shows it as a table."""
+_MAX_POINTS = 200
+"""Most points of one measurement, or of what a tuner did. All of them are in the record, an artifact."""
 
 
 def record_text(record: TrialRecord) -> str:
@@ -58,10 +65,8 @@ def record_digest(record: TrialRecord) -> str:
 def trial_labels(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return the labels of each trial among the others: ``architecture``, ``initializer``, ``dataset`` and ``place``.
 
-    The place is what runs are named by: the architecture, and the dataset where there are several.
-
-    Args:
-        specs: every `TrialSpec` of the suite, as plain data; a label shows the arguments that vary among them.
+    The place is what runs are named by: the architecture, and the dataset where there are several. The specs are plain
+    data; a label shows the arguments that vary among them.
     """
     datasets = component_labels([spec["dataset"] for spec in specs])
     labels = zip(architecture_labels(specs), initializer_labels(specs), datasets, strict=True)
@@ -93,12 +98,6 @@ def _tuned(spec: Mapping[str, Any]) -> str:
 
 
 def tags(record: TrialRecord, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags by which runs are found, grouped and filtered.
-
-    Args:
-        record: the trial.
-        labels: as from `trial_labels`.
-    """
     spec = record.spec
     arguments = spec["architecture"]["arguments"]
     result = {
@@ -192,10 +191,7 @@ def _stable_name(record: TrialRecord, kind: str, always: Collection[str] = ()) -
 
 
 def _with_arguments(
-    component: Mapping[str, Any],
-    identity: Mapping[str, Any],
-    always: Collection[str] = (),
-    never: Collection[str] = (),
+    component: Mapping[str, Any], identity: Mapping[str, Any], always: Collection[str] = (), never: Collection[str] = ()
 ) -> str:
     """Return ``metainit[steps=100](delta_orthogonal[gain=2])``."""
     shown, inner = [], []
@@ -212,3 +208,115 @@ def _text(value: Any) -> str:
     # A database refuses half characters, which a record may hold, and some refuse the null character.
     text = visible(value, keep="\t\n") if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
+
+
+def metrics(record: TrialRecord) -> dict[tuple[str, int], float]:
+    """Return every finite number as (name, step) → value, in the order of the steps, one value per step.
+
+    Final metrics, scalars of probes and timing have step 0. What else has steps:
+
+    - ``curves/<name>``: the number of the training step.
+    - ``tuning/<name>``: the step of the initializer that tunes.
+    - ``layers/<probe>``: the place of the layer in the model's order, from 0, so that one chart shows the profile of a
+      network and lays it over another's; `layer_table` says which layer that is. Where there are weights, what is none
+      (biases and other scalars, whose values are of another size) is ``layers/<probe>.others``.
+    - ``probe/<name>`` of a curve: its place, where the places are integers, else the number of its point.
+
+    Three numbers have one name in every suite, so that MLflow's columns and plots can use them whatever the task:
+    ``outcome``, the value of the primary metric of a trial that was trained to its end; ``diverged``, 0 or 1, of one
+    that did not fail; and ``probe/<name>.saturated``, 0 or 1, of each probe that can saturate.
+    """
+    values = {(clean_name(key), 0): value for key, value in _finite(record.metrics)}
+    values |= {(key, 0): value for key, value in _finite(_result(record))}
+    for probe in record.probes:
+        for name, points in _measurement(probe).items():
+            values |= _series(name, points)
+        if SATURATED in probe["conditions"]:
+            values[clean_name(f"probe/{probe['name']}.{SATURATED}"), 0] = float(probe["conditions"][SATURATED])
+    values |= {(clean_name(f"timing/{key}"), 0): value for key, value in _finite(record.timing) if key != "ended_at"}
+    for name, points in _tuning(record.initialization.get("history", [])).items():
+        values |= _series(f"tuning/{name}", points)
+    for entry in sorted(record.history, key=lambda entry: int(entry["step"])):
+        for key, value in _finite(entry):
+            if key not in {"step", "epoch"}:
+                values[clean_name(f"curves/{key}"), int(entry["step"])] = value
+    return values
+
+
+def layer_table(record: TrialRecord) -> str:
+    """Return which layer each step of ``layers/<probe>`` is, as CSV; empty where no probe measures layers.
+
+    The columns are ``metric, step, layer, value, unit``; there is a row for every layer, whatever is drawn of them.
+    """
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["metric", "step", "layer", "value", "unit"])
+    measured = [probe for probe in record.probes if probe["kind"] == "per_layer"]
+    for probe in measured:
+        names = _layer_names(probe)
+        for step, (layer, value) in enumerate(probe["values"].items()):
+            rows.writerow(
+                [clean_name(names[layer]), step, layer, "" if value is None else value, probe.get("unit", "")]
+            )
+    return visible(text.getvalue(), keep="\t\n") if measured else ""
+
+
+def _result(record: TrialRecord) -> dict[str, Any]:
+    if record.status == "failed":
+        return {}
+    outcome = record.metrics.get(record.task.get("primary", "")) if record.status == "finished" else None
+    return {"outcome": outcome, "diverged": int(record.status == "diverged")}
+
+
+def _measurement(probe: Mapping[str, Any]) -> dict[str, list[Point]]:
+    name, kind = probe["name"], probe["kind"]
+    if kind == "per_layer":
+        names = _layer_names(probe)
+        points: dict[str, list[Point]] = {}
+        for place, (layer, value) in enumerate(probe["values"].items()):
+            points.setdefault(names[layer], []).append((place, value))
+        return points
+    if kind == "curve":
+        places = probe["x"]
+        steps = places if all(_is_step(x) for x in places) and len(set(places)) == len(places) else range(len(places))
+        return {f"probe/{name}": sorted((int(step), y) for step, y in zip(steps, probe["y"], strict=True))}
+    return {f"probe/{name}": [(0, probe["value"])]}
+
+
+def _layer_names(probe: Mapping[str, Any]) -> dict[str, str]:
+    # `gradient_norm.per_layer` is one of several measurements of its probe; here the prefix says what it is.
+    name = f"layers/{probe['name'].removesuffix('.per_layer')}"
+    weights = {layer for layer in probe["values"] if layer.endswith("weight")}
+    return {layer: name if layer in weights or not weights else f"{name}.others" for layer in probe["values"]}
+
+
+def _tuning(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Point]]:
+    """Return what a tuner did at each of its steps, by name; a step that it does not number is counted."""
+    values: dict[str, dict[int, Any]] = {}
+    for number, entry in enumerate(history):
+        step: Any = entry.get("step")
+        for key, value in entry.items():
+            if key != "step":
+                values.setdefault(key, {})[int(step) if _is_step(step) else number] = value
+    return {key: sorted(points.items()) for key, points in values.items()}
+
+
+def _series(name: str, points: Sequence[Point]) -> dict[tuple[str, int], float]:
+    """Return the finite points of a metric; of very many some, evenly spread, with the first and the last."""
+    last = len(points) - 1
+    if last >= _MAX_POINTS:
+        points = [points[i * last // (_MAX_POINTS - 1)] for i in range(_MAX_POINTS)]
+    return {(clean_name(name), step): float(value) for step, value in points if _is_finite(value)}
+
+
+def _finite(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    return ((key, float(value)) for key, value in values.items() if _is_finite(value))
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_step(value: Any) -> bool:
+    """Return whether MLflow can take a place as a step, an integer of 64 bits."""
+    return _is_finite(value) and value == int(value) and abs(value) < 2**63

@@ -6,6 +6,7 @@ Every run holds its whole record as the artifact ``trial.json``, so a report fro
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,22 +19,16 @@ from initbench.reporting.frame import slim
 from initbench.reporting.resolved import read_compare, read_incompatible, read_tune
 from initbench.reporting.source import Source, descriptions_of
 from initbench.tracking import contents
-from initbench.tracking.client import active_runs, connect, errors_of_one_line
+from initbench.tracking.mlflow import active_runs, connect, errors_of_one_line
 from initbench.tracking.uri import check_tracking_uri, shown_uri, sqlite_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
 
 def read_experiment(name: str, uri: str) -> Source:
     """Return the trial records of an MLflow experiment; a run whose record cannot be read is passed over and named.
-
-    Args:
-        name: the experiment's name: the suite's.
-        uri: the store, as `initbench.tracking.uri.resolve_tracking_uri` returns it.
 
     Raises:
         InitbenchError: the store does not answer, or has no such experiment, or this has no record that can be read.
@@ -84,12 +79,7 @@ def read_experiment(name: str, uri: str) -> Source:
 
 
 def _record(client: MlflowClient, run: Run, folder: str) -> TrialRecord:
-    """Return a run's record.
-
-    Raises:
-        OSError: it has no such artifact.
-        ValueError: it is not whole: a driver was killed while it wrote this run, or the artifact is not its record.
-    """
+    """Return a run's record; a ValueError says that it is not whole, or that the artifact is not its record."""
     digest = run.data.tags.get(contents.RECORD_DIGEST)
     if digest is None:
         raise ValueError("half written; initbench sync writes it anew")

@@ -9,46 +9,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from initbench.files import read_text, write_text
+from initbench.ledger import Ledger
 from initbench.tracking.uri import sqlite_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from initbench.ledger import Ledger
 
 LEVEL_FILE = ".mlflow_level.json"
 
 
 class Level:
-    """The mark of one ledger and one store.
-
-    Args:
-        ledger: of the suite.
-        uri: of MLflow.
-    """
-
     def __init__(self, ledger: Ledger, uri: str) -> None:
         self._ledger = ledger
         self._store = sqlite_path(uri)
         self._path = ledger.folder / LEVEL_FILE
 
     def holds(self, labels: Mapping[str, Mapping[str, str]]) -> bool:
-        """Return whether MLflow has every record, with these labels by trial.
-
-        Args:
-            labels: as from `initbench.tracking.contents.trial_labels`.
-        """
+        """Return whether MLflow has every record, with these labels by trial."""
         try:
-            found = json.loads(read_text(self._path))
+            kept = json.loads(read_text(self._path))
         except (OSError, ValueError, RecursionError):
             return False
-        mark = self._mark(labels)
-        return mark is not None and found == mark
+        return kept is not None and kept == self._mark(labels)
 
     def keep(self, labels: Mapping[str, Mapping[str, str]]) -> None:
         """Say that MLflow has every record, with these labels, and that nothing is being written to it.
@@ -74,5 +58,5 @@ class Level:
 
 
 def _stand(path: Path) -> str:
-    found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
+    stat = path.stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}"

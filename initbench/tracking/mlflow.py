@@ -7,8 +7,13 @@ is missing, half written or out of date here is written anew from it.
 
 from __future__ import annotations
 
+import logging
+import os
 import time
+import traceback
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -19,21 +24,30 @@ from urllib.parse import unquote, urlsplit
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
 from initbench.files import MOST_BYTES, is_within
-from initbench.ledger import RESOLVED_FILE, SUITE_FILE
+from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
 from initbench.tracking import contents
-from initbench.tracking.client import active_runs, connect, errors_of_one_line
-from initbench.tracking.metrics import LAYERS_FILE, layer_table, metrics
-from initbench.tracking.store_file import check_stays, leads_out
-from initbench.tracking.uri import default_tracking_uri, is_server
+from initbench.tracking.contents import LAYERS_FILE, layer_table, metrics
+from initbench.tracking.uri import (
+    check_regular,
+    check_stays,
+    check_tracking_uri,
+    default_tracking_uri,
+    is_server,
+    leads_out,
+    resolve_tracking_uri,
+    shown_uri,
+    sqlite_path,
+    sqlite_uri,
+    without_secrets,
+)
 from initbench.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
+    from mlflow import MlflowClient
     from mlflow.entities import Experiment, Run
 
-    from initbench.ledger import Ledger, TrialRecord
 
+_RUNS_PER_PAGE = 1000
 Written = Literal["written", "unchanged", "replaced", "relabelled"]
 """What became of a trial's run."""
 MOST_REFUSED = 3
@@ -43,6 +57,69 @@ _ARTIFACTS = "mlartifacts"
 # MLflow takes at most 1000 entities in one call, of which at most 100 are parameters.
 _METRICS_PER_CALL = 900
 _PARAMETERS_PER_CALL = 100
+
+
+def active_runs(client: MlflowClient, experiment_id: str, query: str = "") -> Iterator[Run]:
+    """Yield the runs of an experiment that are not deleted, one page of MLflow's after another."""
+    from mlflow.entities import ViewType
+
+    token: str | None = None
+    while True:
+        page = client.search_runs(
+            [experiment_id], query, run_view_type=ViewType.ACTIVE_ONLY, max_results=_RUNS_PER_PAGE, page_token=token
+        )
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+@contextmanager
+def errors_of_one_line(uri: str) -> Iterator[None]:
+    """Raise what MLflow raises as an `InitbenchError` of one line that names the store."""
+    try:
+        yield
+    except InitbenchError:
+        raise
+    except Exception as error:  # noqa: BLE001  # raised again, in one line and without secrets
+        message = f"MLflow at {shown_uri(uri)}: {without_secrets(_reason(error), uri)}"
+        whole = "".join(traceback.format_exception(error))
+        # What --debug prints would hold them too.
+        raise InitbenchError(message) from (error if without_secrets(whole, uri) == whole else None)
+
+
+def _reason(error: Exception) -> str:
+    first, *more = str(error).strip().splitlines() or [""]
+    # What SQLAlchemy says first if a query had to write before it could read.
+    return more[0] if more and first.startswith("(raised as a result of ") else first
+
+
+def connect(uri: str) -> MlflowClient:
+    """Import MLflow (1.5 s) so that it stays silent, and return a client; nothing else of the process is changed."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    # By default MLflow tries for minutes; a store that comes back is made level by `initbench sync`.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
+    # Tracebacks with SQL, of errors that are raised as well, and "Retrying" for each request that a server does not
+    # answer.
+    for name, level in (("mlflow.store", logging.CRITICAL), ("urllib3.connectionpool", logging.ERROR)):
+        if logging.getLogger(name).level == logging.NOTSET:
+            logging.getLogger(name).setLevel(level)
+    from mlflow import MlflowClient
+
+    path = sqlite_path(uri)
+    if path is not None and path.exists():
+        check_stays(path)
+        check_regular(path)
+    elif path is not None:
+        # MLflow makes its tables one migration after another, and cannot go on from where it was killed.
+        part = path.with_name(path.name + ".part")
+        part.unlink(missing_ok=True)
+        MlflowClient(tracking_uri=sqlite_uri(part)).search_experiments(max_results=1)
+        part.replace(path)
+    return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
 @dataclass
@@ -55,20 +132,14 @@ class _KnownRun:
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Return what MLflow says of a run."""
         return cls(run.info.run_id, run.info.run_name or "", dict(run.data.tags))
 
 
 class MlflowTracker:
     """Writes one suite's trials to one MLflow experiment, named after the suite.
 
-    Args:
-        folder: the suite's folder, ``runs/<suite name>``; artifacts go to ``mlartifacts`` in it, or to the server.
-        uri: the store, as `initbench.tracking.uri.resolve_tracking_uri` returns it.
-        suite_name: the experiment's name.
-
-    Raises:
-        InitbenchError: MLflow refuses; the message is of one line.
+    Artifacts go to ``mlartifacts`` in the suite's folder, or to the server. What MLflow refuses is an `InitbenchError`
+    with a message of one line.
     """
 
     def __init__(self, folder: str | Path, uri: str, suite_name: str) -> None:
@@ -84,26 +155,18 @@ class MlflowTracker:
     @cached_property
     def _runs(self) -> dict[str, list[_KnownRun]]:
         """The runs of each trial; of thousands it takes seconds to ask for them, so it is done when one is written."""
-        found: dict[str, list[_KnownRun]] = defaultdict(list)
+        runs: dict[str, list[_KnownRun]] = defaultdict(list)
         for run in active_runs(self._client, self._experiment_id):
             if (trial := run.data.tags.get(contents.TRIAL_ID)) is not None:
-                found[trial].append(_KnownRun.of(run))
-        return found
+                runs[trial].append(_KnownRun.of(run))
+        return runs
 
     def log(self, record: TrialRecord, labels: Mapping[str, str]) -> Written:
         """Write a trial as one run, however often this is called.
 
-        Args:
-            record: the trial.
-            labels: its labels among the suite's trials, from `initbench.tracking.contents.trial_labels`.
-
-        Returns:
-            ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
-            ``replaced`` where the run of an earlier attempt, one half written, or one that another version wrote with
-            other names, has made way.
-
-        Raises:
-            InitbenchError: MLflow refuses.
+        Return ``written``; ``unchanged`` where the run is there; ``relabelled`` where only its labels were out of date;
+        ``replaced`` where the run of an earlier attempt, one half written, or one that another version wrote with other
+        names, has made way.
         """
         with errors_of_one_line(self._uri):
             runs = self._runs[record.id]
@@ -127,9 +190,6 @@ class MlflowTracker:
 
         That is the suite file, as written and resolved, and the report, whose ``index.html`` MLflow renders, with its
         CSVs. What else lies in the folder, or what a link there leads to, is not passed on.
-
-        Raises:
-            InitbenchError: MLflow refuses.
         """
         from initbench.reporting.manifest import written_files
 
@@ -141,8 +201,8 @@ class MlflowTracker:
                 file for file in suite if file.is_file() and not leads_out(file) and file.stat().st_size <= MOST_BYTES
             ]
             for file in [*files, *written_files(self._folder / contents.REPORT)]:
-                place = file.parent.relative_to(self._folder).as_posix()
-                self._client.log_artifact(run.info.run_id, str(file), None if place == "." else place)
+                folder = file.parent.relative_to(self._folder).as_posix()
+                self._client.log_artifact(run.info.run_id, str(file), None if folder == "." else folder)
             self._client.set_terminated(run.info.run_id)
 
     def _report_run(self) -> Run:
@@ -238,18 +298,8 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
     """Bring MLflow up to date with a ledger: what is missing, half written, changed or labelled otherwise.
 
     Labels show what varies in the suite, so they change when it grows. A trial that MLflow refuses does not stop the
-    others, several one after another do: it does not answer then.
-
-    Args:
-        ledger: the truth.
-        tracker: of its suite.
-        skipped: takes a line for each file that is not a record.
-
-    Returns:
-        How many trials were ``written``, ``unchanged``, ``replaced`` and ``relabelled``.
-
-    Raises:
-        InitbenchError: MLflow refuses a trial; the message says how many.
+    others, several one after another do: it does not answer then. The error says how many trials are missing; `skipped`
+    takes a line for each file that is not a record.
     """
     records = list(ledger.records([] if skipped is None else skipped))
     labels = contents.trial_labels([record.spec for record in records])
@@ -269,6 +319,27 @@ def sync(ledger: Ledger, tracker: MlflowTracker, skipped: list[str] | None = Non
         without = len(records) - counts.total()
         raise InitbenchError(f"{refused[0]}; {without} of {counted(len(records), 'trial')} not written") from refused[0]
     return counts
+
+
+def sync_folder(folder: Path, tracking_uri: str | None = None, skipped: list[str] | None = None) -> dict[str, int]:
+    """Write to MLflow what a suite's folder has and MLflow lacks; return what `sync` does.
+
+    `skipped` takes a line for each file that is not a record.
+
+    Raises:
+        InitbenchError: the tracking server does not answer, or a run of the suite is at work here.
+    """
+    ledger = Ledger(folder)
+    first = next(ledger.records([]), None)
+    if first is None:
+        raise InitbenchError(f"{folder}: has no trial records; initbench run SUITE makes them")
+    uri = resolve_tracking_uri(folder, tracking_uri)
+    check_tracking_uri(uri)
+    with ledger.lock():
+        tracker = MlflowTracker(folder, uri, first.spec["suite"])
+        counts = sync(ledger, tracker, skipped)
+        tracker.log_suite()
+    return {str(written): number for written, number in counts.items()}
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -11,17 +11,14 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, NoReturn
 from urllib.parse import urlencode
 
 from initbench.errors import InitbenchError
-from initbench.tracking.store_file import check_regular, check_stays
-from initbench.tracking.uri import is_server, shown_uri, sqlite_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from initbench.tracking.uri import check_regular, check_stays, is_server, shown_uri, sqlite_path
 
 # A proxy from the environment is not for a server on this machine.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -38,13 +35,8 @@ def serve(uri: str, folder: str | Path, port: int = 5000, host: str = "127.0.0.1
     """Serve MLflow's user interface until Ctrl-C or a signal to terminate; leaves no process behind.
 
     MLflow answers only to names that it knows (localhost and private addresses); for others see its
-    ``MLFLOW_SERVER_ALLOWED_HOSTS``.
-
-    Args:
-        uri: the store. Of a server the address is printed, nothing is started.
-        folder: the suite's folder, ``runs/<suite name>``.
-        port: where to listen; another free port is taken, and told, where it is in use; 0 for any free one.
-        host: the address to listen on.
+    ``MLFLOW_SERVER_ALLOWED_HOSTS``. Of a server as the store the address is printed, nothing is started. Another free
+    port is taken, and told, where the wanted one is in use; 0 stands for any free one.
 
     Raises:
         InitbenchError: there is no store yet, or the server does not start.
@@ -106,7 +98,6 @@ def _say(line: str) -> None:
 
 
 def _free_port(host: str, wanted: int) -> int:
-    """Return the wanted port, or any free one where it is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for port in (wanted, 0):
         with socket.socket(family) as listener:
@@ -161,7 +152,6 @@ def _terminated_cleanly() -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the server's whole process group: kindly, then not."""
     for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, None)):
         try:
             os.killpg(process.pid, number)

@@ -6,19 +6,16 @@ import math
 import queue
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from initbench.comparing.formatting import counted
+from initbench.ledger import Ledger, TrialRecord
 from initbench.plugins import first_line
+from initbench.tracking.mlflow import MlflowTracker
 from initbench.tracking.uri import shown_uri, without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from initbench.ledger import TrialRecord
-    from initbench.tracking.mlflow import MlflowTracker
 
 _SECONDS_UNTIL_ASKED_AGAIN = 30.0
 
@@ -37,9 +34,6 @@ class TrackingThread:
     Importing MLflow and creating the store, some seconds, happen in the thread. Nothing that fails here stops a suite:
     the ledger is the truth, errors are kept for `close` and `close_by`, and ``initbench sync`` repairs. A store that
     does not answer is asked again only after a while; what was to be written meanwhile is left to ``initbench sync``.
-
-    Args:
-        folder, uri, suite_name: as for `MlflowTracker`.
     """
 
     def __init__(self, folder: str | Path, uri: str, suite_name: str) -> None:
@@ -63,8 +57,6 @@ class TrackingThread:
 
         Where MLflow falls behind by thousands of trials, what waits is their ids.
         """
-        from initbench.ledger import Ledger
-
         ledger, trial_id = Ledger(self._folder), record.id
         number = self._put[trial_id] = self._put.get(trial_id, 0) + 1
         if ledger.path(trial_id).exists():
@@ -73,18 +65,13 @@ class TrackingThread:
             self._writes.put(_Write(lambda tracker: tracker.log(record, labels), number, trial_id))
 
     def put_suite(self) -> None:
-        """Have the suite file and the report written: `MlflowTracker.log_suite`."""
         self._writes.put(_Write(lambda tracker: tracker.log_suite()))
 
     def close(self, timeout: float = 60.0) -> list[str]:
-        """Wait until everything is written, as long as that goes on.
+        """Wait until everything is written, as long as that goes on; give up once nothing was for `timeout` seconds.
 
-        Args:
-            timeout: give up once nothing was written for so many seconds.
-
-        Returns:
-            One line that says what went wrong and how to repair it; none if everything is written. It says that the
-            ledger is complete, which is for the caller to know.
+        Return one line that says what went wrong and how to repair it, or none. It says that the ledger is complete,
+        which is for the caller to know.
         """
         self._writes.put(None)
         before = -1
@@ -98,17 +85,11 @@ class TrackingThread:
             return []
         return [f"{_first(problems)}; the ledger is complete, MLflow is not; {self._repair()}"]
 
-    def close_by(self, deadline: float) -> list[str]:
+    def close_by(self, deadline: float) -> list[str]:  # of time.monotonic
         """Wait until everything is written or the time is up: then nothing more is, whatever waits.
 
         What is being written at that moment is not waited for. A process that ends then leaves a trial half written,
-        which ``initbench sync`` and the next run write anew.
-
-        Args:
-            deadline: a time of `time.monotonic`.
-
-        Returns:
-            One line that says what is missing and how to repair it; none if everything is written.
+        which ``initbench sync`` and the next run write anew. Return one line that says what is missing, or none.
         """
         self._deadline = deadline
         self._writes.put(None)
@@ -122,7 +103,6 @@ class TrackingThread:
 
     @property
     def waiting(self) -> int:
-        """How many writes wait."""
         return self._writes.qsize()
 
     def abandon(self) -> None:

@@ -1,4 +1,8 @@
-"""Where runs are tracked: which MLflow store, and whether it answers. Imports no mlflow."""
+"""Where runs are tracked: which MLflow store, and whether it answers. Imports no mlflow.
+
+A suite's folder that was received may hold anything in the place of a store's file or of its artifacts; MLflow writes
+through links, and waits for a pipe without end.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, quote, quote_plus, unquote, urlsplit
 
 from initbench.errors import InitbenchError
-from initbench.tracking.store_file import check_regular, leads_out
+from initbench.files import check_readable, is_within
 
 TIMEOUT_SECONDS = 5.0
 _DATABASE_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
@@ -20,15 +24,14 @@ _CREDENTIALS = re.compile(r"([^:/?#]*://)(?:(.*)@)?(.*)\Z", re.DOTALL)
 _QUERY_VALUE = re.compile(r"=[^&#]*")
 _SQLITE = "sqlite:///"
 _SQLITE_MAGIC = b"SQLite format 3\0"
+_LARGEST_STORE = 2**60  # SQLite reads of it what it needs
 
 
 def default_tracking_uri(folder: str | Path) -> str:
-    """Return the URI of the SQLite store beside the ledger in `folder`."""
     return sqlite_uri(Path(folder).resolve() / "mlflow.db")
 
 
 def sqlite_uri(path: Path) -> str:
-    """Return the URI of a SQLite file."""
     text = str(path)
     # SQLAlchemy decodes ``%41``, and to it ``?`` ends the path. MLflow decodes nothing where it makes the folder that
     # the path names, so the slashes are encoded too: it then sees no folder.
@@ -36,12 +39,7 @@ def sqlite_uri(path: Path) -> str:
 
 
 def resolve_tracking_uri(folder: str | Path, option: str | None = None) -> str:
-    """Return the tracking URI: the option, else ``MLFLOW_TRACKING_URI``, else the SQLite store beside the ledger.
-
-    Args:
-        folder: the suite's folder, ``runs/<suite name>``; need not exist.
-        option: what the user gave as ``--tracking-uri``.
-    """
+    """Return the tracking URI: the option, else ``MLFLOW_TRACKING_URI``, else the SQLite store beside the ledger."""
     return option or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(folder)
 
 
@@ -80,12 +78,7 @@ def shown_uri(uri: str) -> str:
 
 
 def without_secrets(text: str, uri: str) -> str:
-    """Return what another library says, without the secrets of a URI, however it quotes them.
-
-    Args:
-        text: a message.
-        uri: the tracking URI that it may name.
-    """
+    """Return what another library says, without the secrets of a URI, however it quotes them."""
     text = text.replace(uri, shown_uri(uri))
     for secret in _secrets(uri):
         for form in {secret, unquote(secret), quote(secret, safe=""), quote_plus(secret)}:
@@ -108,9 +101,6 @@ def _secrets(uri: str) -> list[str]:
 
 def check_tracking_uri(uri: str) -> None:
     """Check that a store answers, within seconds and without writing anything.
-
-    Args:
-        uri: ``sqlite:///PATH``, ``http(s)://HOST[:PORT]`` or a database, ``postgresql://...``.
 
     Raises:
         StoreUnreachableError: a server or a database does not answer.
@@ -210,3 +200,23 @@ def _check_database(uri: str, parts: SplitResult, default_port: int) -> None:
         raise StoreUnreachableError(
             f"tracking URI {shown_uri(uri)}: {host}:{port} does not answer ({error.strerror or error})"
         ) from None
+
+
+def leads_out(path: Path) -> bool:
+    """Return whether a path is a link to something that is not in the path's folder."""
+    return not is_within(path, path.parent)
+
+
+def check_stays(path: Path) -> None:
+    if leads_out(path):
+        raise InitbenchError(
+            f"{path}: is a link that leads out of its folder, and nothing is written through it; remove the link"
+        )
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a store that is a pipe, a device or a folder."""
+    try:
+        check_readable(path, _LARGEST_STORE)
+    except OSError as error:
+        raise InitbenchError(f"{path}: {error.strerror}") from None

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from initbench.cli import main
-from initbench.cli.card import card
-from initbench.cli.docstring import Docstring, parse
+from initbench.cli.card import Docstring, card, parse
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, REGISTRIES, SCHEMES
 from initbench.suite.load import load_suite
 from initbench.training.named_recipes import RECIPES

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import initbench
-from initbench.cli import listing, main
+from initbench.cli import list as listing
+from initbench.cli import main
 from initbench.registry import ARCHITECTURES, INITIALIZERS, PROBES, REGISTRIES
 from initbench.training.named_recipes import RECIPES
 

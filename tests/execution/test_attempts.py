@@ -3,11 +3,11 @@
 from ledgers import make_record
 from operations import LOST, SUITE, Told
 
-from initbench.execution import ray_sweep
+from initbench.execution import ray_tune
 from initbench.execution.attempts import Attempt, Attempts
 from initbench.execution.executor import Job
 from initbench.execution.ray_cluster import Node
-from initbench.execution.ray_sweep import Sweep
+from initbench.execution.ray_tune import Sweep
 from initbench.suite.load import load_suite
 from suites import plan_of
 
@@ -112,7 +112,7 @@ def test_what_was_to_start_and_did_not_is_next_and_nobody_is_blamed():
 
 def test_a_node_that_a_success_elsewhere_sets_aside_is_named_with_what_failed_there(monkeypatch, tmp_path):
     monkeypatch.setattr(
-        ray_sweep, "alive_nodes", lambda: [Node(name, name, name, 1.0, 0.0) for name in ("broken", "sound")]
+        ray_tune, "alive_nodes", lambda: [Node(name, name, name, 1.0, 0.0) for name in ("broken", "sound")]
     )
     (tmp_path / "suite.yaml").write_text(SUITE)
     trials, told = plan_of(load_suite(tmp_path / "suite.yaml")).trials, Told()

@@ -12,7 +12,7 @@ from operations import NoTracking
 from initbench.cli import main
 from initbench.errors import SuiteError
 from initbench.execution import trial
-from initbench.execution.checkpoint_size import checkpoint_bytes, largest_checkpoint, sentence
+from initbench.execution.checkpoint_folder import checkpoint_bytes, largest_checkpoint, sentence
 from initbench.execution.driver import run_suite
 from initbench.execution.in_process import run_in_process
 from initbench.execution.recorder import Progress

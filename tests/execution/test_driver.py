@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from operations import Told
 
 from initbench.cli import main
 from initbench.errors import DataError, LedgerError, SuiteError
@@ -13,15 +14,12 @@ from initbench.execution import preflight
 from initbench.execution.driver import run_suite
 from initbench.execution.in_process import run_in_process
 from initbench.execution.preflight import check_data
-from initbench.execution.recorder import Progress
-from initbench.execution.sync import sync_folder
 from initbench.ledger import Ledger
 from initbench.reporting.report import Written
 from initbench.reporting.source import read_folder
 from initbench.suite.load import load_suite
-from initbench.tracking.client import connect
 from initbench.tracking.experiment import read_experiment
-from initbench.tracking.mlflow import MlflowTracker
+from initbench.tracking.mlflow import MlflowTracker, connect, sync_folder
 from initbench.tracking.uri import default_tracking_uri
 from initbench.training import precision
 from suites import plan_of
@@ -38,21 +36,11 @@ probes: [parameter_norm]
 RULE = "rules: [{when: {architecture.depth: 2}, recipe: {lr: 0.05}}]\n"
 
 
-class Notes(Progress):
-    """Keeps what the user is told."""
-
-    def __init__(self):
-        self.notes = []
-
-    def note(self, message):
-        self.notes.append(message)
-
-
 def run(folder, text=SUITE, *, execute=run_in_process, assignments=()):
     """Run a suite in its folder; return the summary and what the user was told."""
     path = folder / "suite.yaml"
     path.write_text(text, encoding="utf-8")
-    suite, notes = load_suite(path, assignments), Notes()
+    suite, notes = load_suite(path, assignments), Told()
     summary = run_suite(suite, plan_of(suite), folder / "runs" / suite.name, execute, progress=notes)
     return summary, notes.notes
 

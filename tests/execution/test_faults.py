@@ -14,8 +14,9 @@ import pytest
 from test_executors import FAULTS, PLUGIN, SUITE, initbench, start
 
 from initbench import plugins
+from initbench.execution.executor import Limits
 from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST
-from initbench.execution.limits import Limits, family, memory_of
+from initbench.execution.processes import family, memory_of
 from initbench.execution.trial_process import TrialProcess
 from initbench.ledger import Ledger
 from initbench.suite.datasets import describe_datasets

@@ -10,7 +10,7 @@ COUNT = """
 import resource
 import sys
 import torch
-from initbench.execution.memory import keep_freed_memory
+from initbench.execution.process_state import keep_freed_memory
 
 if sys.argv[1] == "keep":
     keep_freed_memory()

@@ -8,9 +8,8 @@ import pytest
 from ledgers import make_record, write_ledger
 
 from initbench.cli import main
-from initbench.cli.pilot import pilot_sentences, plan_pilot
+from initbench.cli.pilot import LONGER, SHORT, pilot, pilot_sentences, plan_pilot
 from initbench.errors import InitbenchError
-from initbench.execution.pilot import LONGER, SHORT, pilot
 from initbench.ledger import Ledger
 from initbench.suite.load import load_suite
 from suites import plan_of, planned

@@ -12,9 +12,9 @@ import pytest
 from test_executors import PLUGIN, initbench, start
 
 from initbench.errors import InitbenchError
-from initbench.execution import ray_servers
-from initbench.execution.limits import family
-from initbench.execution.ray_servers import RayEndedError, Server, end_with_ray
+from initbench.execution import ray_cluster
+from initbench.execution.processes import family
+from initbench.execution.ray_cluster import RayEndedError, Server, end_with_ray
 from initbench.ledger import Ledger
 
 SUITE = """
@@ -52,7 +52,7 @@ def test_a_server_that_is_there_or_comes_back_is_waited_for_and_one_that_does_no
 
 def test_what_fails_once_ray_has_ended_is_not_told_and_what_failed_before_is(listening, monkeypatch):
     host, port = listening.getsockname()
-    monkeypatch.setattr(ray_servers, "_servers", lambda **_: [Server("GCS server", host, port, 0.0)])
+    monkeypatch.setattr(ray_cluster, "_servers", lambda **_: [Server("GCS server", host, port, 0.0)])
     with pytest.raises(KeyError), end_with_ray(is_local=True):
         raise KeyError("a mistake")
     ended = (

@@ -9,12 +9,12 @@ import shutil
 import pytest
 import torch
 from interrupted import contents, precious, seconds
+from operations import NoTracking, Told
 
 import initbench
 from initbench.execution import shared_networks
 from initbench.execution.driver import run_suite
 from initbench.execution.in_process import run_in_process
-from initbench.execution.recorder import Progress
 from initbench.execution.shared_networks import FOLDER, NetworkKeeper, network_name
 from initbench.ledger import Ledger
 from initbench.reporting.report import Written
@@ -68,29 +68,14 @@ def made(scratch_registry, monkeypatch):
 
     monkeypatch.setattr(shared_networks, "_WORTH_KEEPING_SECONDS", 0.0)
     monkeypatch.setattr("initbench.reporting.report.write_report", lambda folder: Written(folder, [], []))
-    monkeypatch.setattr("initbench.tracking.thread.TrackingThread", _NoTracking)
+    monkeypatch.setattr("initbench.tracking.thread.TrackingThread", NoTracking)
     return calls
-
-
-class _NoTracking:
-    def __init__(self, *_):
-        self.put = self.put_suite = self.abandon = lambda *_: None
-        self.close = self.close_by = lambda *_: []
-        self.waiting = 0
-
-
-class _Notes(Progress):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, message):
-        self.notes.append(message)
 
 
 def run(folder, text=SUITE, execute=run_in_process):
     folder.mkdir(exist_ok=True)
     (folder / "suite.yaml").write_text(text, encoding="utf-8")
-    suite, progress = load_suite(folder / "suite.yaml"), _Notes()
+    suite, progress = load_suite(folder / "suite.yaml"), Told()
     run_suite(suite, plan_of(suite), folder / "runs", execute, progress=progress)
     return progress.notes
 

@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 from mlflow.entities import ViewType
 
 from initbench.tracking import contents
-from initbench.tracking.metrics import layer_table, metrics
+from initbench.tracking.contents import layer_table, metrics
 from initbench.tracking.mlflow import MlflowTracker
 
 

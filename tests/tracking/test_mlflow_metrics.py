@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from trials import EPOCHS, STEPS_PER_EPOCH, make_record, metainit, scalar
 
-from initbench.tracking.metrics import layer_table, metrics
+from initbench.tracking.contents import layer_table, metrics
 
 
 def test_final_metrics_have_their_contract_names_and_the_rest_a_prefix():

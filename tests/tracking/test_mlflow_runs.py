@@ -13,8 +13,8 @@ from trials import EPOCHS, STEPS_PER_EPOCH, make_record, metainit
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger
 from initbench.reporting.manifest import recorded
-from initbench.tracking import client, contents
-from initbench.tracking.metrics import metrics
+from initbench.tracking import contents, mlflow
+from initbench.tracking.contents import metrics
 from initbench.tracking.mlflow import MlflowTracker, sync
 from initbench.tracking.uri import default_tracking_uri
 
@@ -136,7 +136,7 @@ def test_of_two_runs_of_one_trial_one_is_kept(store):
 
 
 def test_existing_runs_are_read_page_by_page(store, monkeypatch):
-    monkeypatch.setattr(client, "_RUNS_PER_PAGE", 2)
+    monkeypatch.setattr(mlflow, "_RUNS_PER_PAGE", 2)
     records = [make_record(seed=seed) for seed in range(5)]
     tracker = store.tracker()
     for record in records:

@@ -11,12 +11,10 @@ from stores import Store, log_trial, unread_pipe
 from trials import make_record
 
 from initbench.errors import InitbenchError
-from initbench.execution.sync import sync_folder
 from initbench.ledger import Ledger
 from initbench.reporting.manifest import recorded
-from initbench.tracking.client import connect
 from initbench.tracking.experiment import read_experiment
-from initbench.tracking.mlflow import MlflowTracker
+from initbench.tracking.mlflow import MlflowTracker, connect, sync_folder
 from initbench.tracking.server import serve
 from initbench.tracking.thread import TrackingThread
 from initbench.tracking.uri import check_tracking_uri, default_tracking_uri

@@ -1,46 +1,17 @@
-"""What one trial may take, and how much memory its processes take."""
+"""A process and all that it has started: which they are, and how much memory they take."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one attempt at a trial may take; no part of a trial's identity.
-
-    Attributes:
-        minutes: of wall time, from the moment at which a worker begins with it; None for any.
-        memory_gb: gigabytes (10⁹ bytes) of a machine's memory, that of a GPU not counted; None for any.
-    """
-
-    minutes: float | None = None
-    memory_gb: float | None = None
-
-    def __bool__(self) -> bool:
-        return self.minutes is not None or self.memory_gb is not None
-
-
-def can_see_memory() -> bool:
-    """Return whether this system tells how much memory a process takes (Linux does)."""
-    return Path("/proc/self/smaps_rollup").exists()
 
 
 def memory_of(process: int, at_least: float = 0.0) -> int:
-    """Return the bytes of memory that a process and those it started take; 0 where it is no more.
+    """Return the bytes of memory that a process and those it started take; 0 if it has ended.
 
-    Pages that several processes share are counted once, in shares (proportional set size, proc_pid_smaps(5)); finding
-    out takes milliseconds.
-
-    Args:
-        process: its number.
-        at_least: where the resident sets, quickly had, add up to no more than this, they are returned instead.
+    Pages that several processes share are counted once, in shares (proportional set size, proc_pid_smaps(5)). Finding
+    out takes milliseconds: resident sets, quickly had, that add up to no more than `at_least` are returned instead.
     """
     members = list(family(process))
     resident = sum(map(resident_bytes, members))
