@@ -10,22 +10,20 @@ from scipy import stats
 
 from initbench.statistics.association import aligned
 from initbench.statistics.decisions import is_rejected
-from initbench.statistics.exchange import units
-from initbench.statistics.intervals import Estimate, wilson_estimate
-from initbench.statistics.jackknife import jackknife
+from initbench.statistics.intervals import Estimate, jackknife, wilson_estimate
 from initbench.statistics.permutation import (
     PERMUTATIONS,
     TESTABLE,
+    Parts,
     label_permutations,
     permuted_statistics,
     share_as_extreme,
+    units,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
-
-    from initbench.statistics.exchange import Parts
 
 
 class DivergenceRate(NamedTuple):

@@ -11,16 +11,14 @@ from scipy import stats
 
 from initbench.statistics.association import aligned
 from initbench.statistics.decisions import is_rejected
-from initbench.statistics.exchange import units
 from initbench.statistics.intervals import Estimate, mean_estimate
-from initbench.statistics.permutation import TESTABLE, label_permutations, share_as_extreme
+from initbench.statistics.permutation import TESTABLE, Parts, label_permutations, share_as_extreme, units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from initbench.statistics.exchange import Parts
 
 PERMUTATIONS = 999
 MINIMUM_ARCHITECTURES = 3

@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from initbench.statistics.multiplicity import adjust
+from initbench.statistics.decisions import ALPHA, adjust
 from initbench.statistics.power import friedman_workloads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ALPHA = 0.05
 MINIMUM_WORKLOADS = 5
 _PAIR_COLUMNS = ["first", "second", "difference", "low", "high", "pvalue"]
 
