@@ -1,10 +1,13 @@
-"""What initializers cost, in the unit of training, steps; and what it costs with them to reach a target."""
+"""What initializers cost, in the unit of training, steps; and what it costs with them to reach a target.
+
+A record is a trial's, as a ledger holds it.
+"""
 
 from __future__ import annotations
 
 import math
 from statistics import median_low
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from initbench.ledger import TrialRecord
     from initbench.metric import Metric
 
 
@@ -32,7 +34,7 @@ def gradient_equivalents(cost: Mapping[str, int]) -> float:
     return float(forward * 3 ** (backward / forward) / 3 if forward else backward * 2 / 3)
 
 
-def initialization_steps(record: TrialRecord) -> float:
+def initialization_steps(record: Any) -> float:
     """Return how many training steps an initialization cost; NaN where the record does not say what it spent.
 
     Its batches may be of another size than those of training: gradients are counted by their samples.
@@ -45,7 +47,7 @@ def initialization_steps(record: TrialRecord) -> float:
     return gradient_equivalents(cost) * own / trained
 
 
-def on_one_device(records: Iterable[TrialRecord]) -> bool:
+def on_one_device(records: Iterable[Any]) -> bool:
     """Return whether all trials that came to a result ran on one kind of device: seconds of two are not comparable.
 
     A processor is named with what it can do; a GPU by its name, whatever processor serves it.
@@ -119,7 +121,7 @@ def spent(costs: pd.DataFrame) -> Spent:
     return Spent(spending, nothing, unknown)
 
 
-def cost_to_target(record: TrialRecord, target: float) -> float:
+def cost_to_target(record: Any, target: float) -> float:
     """Return the steps until the outcome is first as good as a target, with those of the initializer; +∞ if never.
 
     The initializer's are `initialization_steps`; where the record does not say what it used, the cost of a
@@ -141,7 +143,7 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
 
 def costs_to_target(
     trials: pd.DataFrame,
-    records: Mapping[str, TrialRecord],
+    records: Mapping[str, Any],
     metrics: Mapping[str, Metric],
     target: float | None = None,
 ) -> tuple[pd.DataFrame, pd.Series[float]]:

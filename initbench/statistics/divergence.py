@@ -89,11 +89,7 @@ class DivergencePrediction(NamedTuple):
         return not math.isnan(self.pvalue)
 
     def foretells(self, pvalue: float | None = None) -> bool:
-        """Return whether the probe tells which cells diverge: the test rejects and the interval agrees.
-
-        Args:
-            pvalue: after a correction for several probes; its own by default.
-        """
+        """Return whether the probe tells which cells diverge: the test rejects and the interval agrees."""
         return is_rejected(self.pvalue if pvalue is None else pvalue, self.auroc, 0.5)
 
 

@@ -62,11 +62,7 @@ class Gain(NamedTuple):
         return self.gain.n < MINIMUM_ARCHITECTURES
 
     def adds(self, pvalue: float | None = None) -> bool:
-        """Return whether the probe adds anything: the test rejects, and the interval agrees.
-
-        Args:
-            pvalue: after a correction for several probes; its own by default.
-        """
+        """Return whether the probe adds anything: the test rejects, and the interval agrees."""
         own = self.pvalue if pvalue is None else pvalue
         return is_rejected(own, self.gain) and self.gain.value > 0
 

@@ -49,9 +49,6 @@ class Estimate(NamedTuple):
         """Return on which side of the value of no effect the interval lies: 1 above it, -1 below, 0 where it holds it.
 
         It is 0 also where there is no interval: then nothing is told.
-
-        Args:
-            no_effect: such as 0 for a difference and 0.5 for a probability of improvement.
         """
         if not self.has_interval or self.low <= no_effect <= self.high:
             return 0
@@ -96,10 +93,6 @@ def share_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
     is therefore added, half of it 0 and half 1, as Jeffreys' prior does for a rate (Brown, Cai and DasGupta, Stat. Sci.
     16 (2001) 101-133, section 3.1.3): with m̃ = (Σ x + ½) / (n + 1) and ṽ = (Σ x² + ½) / (n + 1) - m̃² the interval is
     m̃ ± t √(ṽ / n), t as for `mean_estimate`, within 0 to 1. What it does is in docs/statistics.md.
-
-    Args:
-        values: shape (n,), each from 0 to 1; no interval below 3.
-        comparisons: as for `mean_estimate`.
     """
     x = np.asarray(values, dtype=float)
     plain = mean_estimate(x, comparisons)
@@ -120,27 +113,14 @@ def all_equal(values: ArrayLike) -> bool:
 
 @cache
 def t_multiplier(n: int, comparisons: int = 1) -> float:
-    """Return t₁₋α/₂ₘ,ₙ₋₁ / √n, the half-width of the interval of `mean_estimate` in standard deviations of the values.
-
-    Args:
-        n: number of values, at least 2.
-        comparisons: m, as for `mean_estimate`.
-
-    Raises:
-        ValueError: comparisons is less than 1.
-    """
+    """Return t₁₋α/₂ₘ,ₙ₋₁ / √n, the half-width of the interval of `mean_estimate` in standard deviations."""
     if comparisons < 1:
         raise ValueError(f"comparisons must be at least 1, got {comparisons}")
     return float(stats.t.isf((1 - CONFIDENCE) / 2 / comparisons, n - 1)) / math.sqrt(n)
 
 
 def values_deviation(estimate: Estimate, comparisons: int = 1) -> float:
-    """Return the standard deviation of the values behind an estimate of `mean_estimate`, NaN without an interval.
-
-    Args:
-        estimate: not clipped.
-        comparisons: with which it was made.
-    """
+    """Return the standard deviation of the values behind an estimate of `mean_estimate`, NaN without an interval."""
     if not estimate.has_interval:
         return math.nan
     return estimate.half_width / t_multiplier(estimate.n, comparisons)

@@ -62,30 +62,16 @@ class PermutationTest(NamedTuple):
         return not math.isnan(self.pvalue)
 
     def tells(self, interval: Estimate, pvalue: float | None = None) -> bool:
-        """Return whether probe and outcome are related: the test rejects and the interval agrees.
-
-        Args:
-            interval: of the statistic, as from `pooled.crossed`.
-            pvalue: after a correction for several probes; its own by default.
-        """
+        """Return whether probe and outcome are related: the test rejects and the interval agrees."""
         return is_rejected(self.pvalue if pvalue is None else pvalue, interval)
 
     def needed(self, comparisons: int = 1) -> int | None:
-        """Return how many treatments find a statistic of the size seen (`power.correlation_treatments`).
-
-        Args:
-            comparisons: the probes that are corrected for.
-        """
+        """Return how many treatments find a statistic of the size seen (`power.correlation_treatments`)."""
         return correlation_treatments(self.statistic, comparisons, self.treatments)
 
 
 def units(treatments: Iterable[str], parts: Parts | None) -> tuple[NDArray[np.intp], list[str]]:
-    """Return for each treatment the index of the part that is exchanged, (treatments,), and the rest.
-
-    Args:
-        treatments: labels.
-        parts: of these labels; None where each treatment is exchanged by itself.
-    """
+    """Return for each treatment the index of the part that is exchanged, (treatments,), and the rest."""
     names = [str(name) for name in treatments]
     if parts is None:
         return np.arange(len(names)), [""] * len(names)

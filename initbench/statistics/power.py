@@ -39,11 +39,7 @@ class SeedSpread(NamedTuple):
 
 
 def stated_spread(seed_deviation: float) -> SeedSpread:
-    """Return the spread of the difference of two errors that each have a standard deviation: √2 times that.
-
-    Raises:
-        ValueError: the deviation is not positive.
-    """
+    """Return the spread of the difference of two errors that each have a standard deviation: √2 times that."""
     if not 0 < seed_deviation < math.inf:
         raise ValueError(f"the seeds' standard deviation must be positive, got {seed_deviation}")
     return SeedSpread(math.sqrt(2) * seed_deviation, 0, 0)
@@ -55,9 +51,6 @@ def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
     On each workload, over the treatments that finished at all its seeds and the S seeds, the mean over pairs of the
     variance of their differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by
     their degrees of freedom (I - 1)(S - 1). Diverged trials have no error: their treatments are left out there.
-
-    Args:
-        trials: as from `comparison.comparable_trials`.
 
     Returns:
         NaN with 0 degrees of freedom where no workload has 2 such treatments and 2 seeds.
@@ -112,13 +105,7 @@ def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> float:
-    """Return the true difference that is found with a chance of 80 %, as a fraction of error.
-
-    Args:
-        spread: as for `power`.
-        seeds: NaN is returned below 3: there is no interval.
-        comparisons: as for `power`.
-    """
+    """Return the true difference that is found with a chance of 80 %, as a fraction of error."""
     from scipy.optimize import brentq
 
     if seeds < MINIMUM_SEEDS or math.isnan(spread):
@@ -133,11 +120,6 @@ def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> fl
 
 def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int | None:
     """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %.
-
-    Args:
-        difference: as a fraction of error, not 0.
-        spread: as for `power`.
-        comparisons: as for `power`.
 
     Returns:
         The number, or None where 10,000 are not enough or the spread is not known.
@@ -155,10 +137,6 @@ def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
     """Return how many values find a mean of the size seen, at the spread seen, with a chance of 80 %.
 
     The spread is recovered from the interval, which is a known multiple of it.
-
-    Args:
-        estimate: of `intervals.mean_estimate`, not clipped: a difference over seeds, or over workloads.
-        comparisons: with which it was made.
 
     Returns:
         The number, or None where 10,000 are not enough or there is no interval.
@@ -205,9 +183,6 @@ def detectable_correlation(treatments: int) -> float:
 
     tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n treatments. It is the worst case: where what is peculiar to an
     treatment is shared by all workloads, more workloads add nothing, only more treatments do.
-
-    Args:
-        treatments: n; NaN below 5, where nothing can be rejected.
     """
     if treatments < 5:
         return math.nan

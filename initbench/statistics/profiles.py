@@ -50,11 +50,7 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def fastest(costs: pd.DataFrame) -> Fastest:
-    """Return which treatment has the least cost on the most workloads.
-
-    Args:
-        costs: as for `performance_ratios`; at least one workload and one treatment.
-    """
+    """Return which treatment has the least cost on the most workloads."""
     first = (performance_ratios(costs) == 1).sum()
     wins = int(first.max())
     names = [str(name) for name in first.index[first == wins]] if wins else []

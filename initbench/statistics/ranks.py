@@ -174,9 +174,6 @@ def workloads_for_one_rank(treatments: int) -> int:
 
     q₀.₀₅ √(k (k + 1) / 12n) ≤ 1 for n ≥ q² k (k + 1) / 12, q the studentized range's quantile (Nemenyi; Demšar, JMLR 7
     (2006) 1-30, section 3.2.2).
-
-    Args:
-        treatments: k, at least 2.
     """
     return max(MINIMUM_WORKLOADS, math.ceil(_half_width(1, treatments) ** 2))
 

@@ -157,22 +157,12 @@ def ratio_over_seeds(seeds: Sequence[StableRate], comparisons: int = 1) -> Estim
 
     Its interval is Student's, of their logarithms. Seeds that try the same few rates often agree, and have no spread
     from which there could be one; then it is the range that the spacing of the rates leaves, from `low` to `high`.
-
-    Args:
-        seeds: at least one.
-        comparisons: as for `intervals.mean_estimate`.
     """
     return ratio_over_cells([geometric_estimate([one.ratio]) for one in seeds], seeds, comparisons)
 
 
 def ratio_over_cells(each: Sequence[Estimate], seeds: Sequence[StableRate], comparisons: int = 1) -> Estimate:
-    """Return the geometric mean of the ratios of several cells, as `ratio_over_seeds` does of seeds.
-
-    Args:
-        each: the ratio of each cell.
-        seeds: of all of them.
-        comparisons: as for `intervals.mean_estimate`.
-    """
+    """Return the geometric mean of the ratios of several cells, as `ratio_over_seeds` does of seeds."""
     found = geometric_estimate([one.value for one in each], comparisons)
     if found.n < MINIMUM_SEEDS or not all_equal([math.log(one.value) for one in each]):
         return found
@@ -181,12 +171,7 @@ def ratio_over_cells(each: Sequence[Estimate], seeds: Sequence[StableRate], comp
 
 
 def geometric_estimate(ratios: ArrayLike, comparisons: int = 1) -> Estimate:
-    """Return the geometric mean of positive ratios, with the interval of the mean of their logarithms.
-
-    Args:
-        ratios: shape (n,); no interval below 3, nor where all are equal (`intervals.mean_estimate`).
-        comparisons: as for `intervals.mean_estimate`.
-    """
+    """Return the geometric mean of positive ratios, with the interval of the mean of their logarithms."""
     found = mean_estimate(np.log(np.asarray(ratios, dtype=float)), comparisons)
     return Estimate(math.exp(found.value), math.exp(found.low), math.exp(found.high), found.n)
 
@@ -203,9 +188,6 @@ def best_of_subset(points: int, tries: int) -> NDArray[np.float64]:
 
     Returns:
         Shape (n,), the best point first; they add up to 1.
-
-    Raises:
-        ValueError: there are fewer points than tries, or no try.
     """
     if not 1 <= tries <= points:
         raise ValueError(f"tries must be from 1 to {points}, got {tries}")
@@ -226,9 +208,6 @@ def expected_best(chosen_by: ArrayLike, shown_by: ArrayLike) -> NDArray[np.float
 
     Returns:
         Shape (n,): entry k - 1 is the value after k tries; after n it is the other seed's value at the chosen point.
-
-    Raises:
-        ValueError: they have not the same number of points.
     """
     chosen, shown = np.asarray(chosen_by, dtype=float), np.asarray(shown_by, dtype=float)
     if chosen.shape != shown.shape:
@@ -246,9 +225,6 @@ def tunability(values: ArrayLike) -> NDArray[np.float64]:
 
     Returns:
         Shape (seeds, n): of each seed that chooses, the mean over the others.
-
-    Raises:
-        ValueError: there are fewer than two seeds.
     """
     every = np.asarray(values, dtype=float)
     if len(every) < 2:
@@ -269,10 +245,6 @@ def best_at_rates(tries: pd.DataFrame) -> pd.DataFrame:
 
 def by_rate(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     """Return the validation outcome of each cell at each learning rate that it tried, over the seeds.
-
-    Args:
-        tries: as from `searches.tries`.
-        metrics: of the validation split, by workload.
 
     Returns:
         ``workload, treatment, rate, metric``; ``value_median, value_smallest, value_largest``: in the metric's own
@@ -305,10 +277,6 @@ def by_tries(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame
     One seed's search chooses and the others show what that is worth, averaged over all of them. What diverged, or is
     worse than chance, counts as chance: no more than that can be lost by a try. Cells of one seed are left out, those
     whose seeds tried other points, and those in which a trial diverged and chance is not known.
-
-    Args:
-        tries: as from `searches.tries`.
-        metrics: of the validation split, by workload.
 
     Returns:
         ``workload, treatment, tries, metric``; ``value_median``: the mean over the seeds that choose, in the metric's
@@ -343,11 +311,7 @@ def by_tries(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame
 
 
 def good_ranges(tries: pd.DataFrame) -> dict[tuple[str, str], Any]:
-    """Return the range of good learning rates of each cell that trains (`good_range`).
-
-    Args:
-        tries: as from `searches.tries`; outcomes of several seeds at one rate are taken by their median.
-    """
+    """Return the range of good learning rates of each cell that trains (`good_range`)."""
     found = {}
     for (workload, treatment), own in best_at_rates(tries).groupby(_CELL, sort=False):
         medians = own.groupby("rate")["outcome"].median()
@@ -359,11 +323,7 @@ def good_ranges(tries: pd.DataFrame) -> dict[tuple[str, str], Any]:
 
 
 def stable_rates(tries: pd.DataFrame) -> dict[tuple[str, str], list[StableRate]]:
-    """Return the largest stable and the best learning rate of every seed of each cell in which some rate trained.
-
-    Args:
-        tries: as from `searches.tries`.
-    """
+    """Return the largest stable and the best learning rate of every seed of each cell in which some rate trained."""
     found: dict[tuple[str, str], list[StableRate]] = {}
     for (workload, treatment, _), own in best_at_rates(tries).groupby([*_CELL, "seed"], sort=False):
         one = stable_rate(own["rate"], own["outcome"], own["is_trained"])

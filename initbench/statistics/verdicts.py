@@ -59,13 +59,7 @@ class WorkloadOrder(NamedTuple):
 
 
 def workload_order(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[str] = ()) -> WorkloadOrder:
-    """Return who is where on one workload.
-
-    Args:
-        cells: its rows of `cells.cells`.
-        trials: its rows of `trials.comparable_trials`.
-        saturated: treatments whose gradient quotient is saturated there.
-    """
+    """Return who is where on one workload."""
     ordered = cells.sort_values("ranked", kind="stable").set_index("treatment")
     outcomes = ordered.loc[ordered["state"] == "trained", "outcome"]
     untrained = ordered.loc[ordered["state"] == "untrained", "outcome"]
@@ -112,10 +106,6 @@ def workload_verdicts(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Ver
     Where both train, it is that of `workload_order`: whether the interval of the mean of the paired
     differences, simultaneous over all pairs of treatments on that workload, excludes 0. Where one of them trains and
     the other does not, or diverges, that is the verdict.
-
-    Args:
-        cells: as from `cells.cells`.
-        trials: as from `trials.comparable_trials`, of these cells.
     """
     judged = cells[cells["outcome"].notna()]
     on = {str(name): own for name, own in trials.groupby("workload", sort=False)}
@@ -130,12 +120,7 @@ def workload_verdicts(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Ver
 
 
 def verdicts_over_workloads(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Verdict]:
-    """Yield the verdict on each pair of treatments over the workloads on which all ran (`PairedComparison.side`).
-
-    Args:
-        cells: as from `cells.cells`.
-        trials: as from `trials.comparable_trials`, of these cells; all of one metric.
-    """
+    """Yield the verdict on each pair of treatments over the workloads on which all ran (`PairedComparison.side`)."""
     whole = complete(table(cells, "ranked")).table
     if len(whole) < _SMALLEST:
         return
