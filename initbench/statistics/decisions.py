@@ -40,10 +40,5 @@ def is_rejected(pvalue: float, estimate: Estimate, no_effect: float = 0.0) -> bo
     """Return whether a test rejects and the interval, where there is one, does not hold the value of no effect.
 
     Both are to agree before anything is claimed: they rest on different assumptions, and one may reject alone.
-
-    Args:
-        pvalue: after the correction for several tests, if any; NaN rejects nothing.
-        estimate: of the same effect.
-        no_effect: the value of no effect.
     """
     return pvalue < ALPHA and (not estimate.has_interval or estimate.side(no_effect) != 0)

@@ -53,12 +53,7 @@ def divergence_rate(
 ) -> DivergenceRate:
     """Return how often a treatment diverges, by the unit of analysis, the workload.
 
-    Args:
-        cells: as from `cells.cells`.
-        treatment: a label in them; one that they lack has no workload.
-        comparisons: of how many treatments the intervals are to hold at once.
-        trials: of these cells, as from `cells.trial_outcomes`; where given, a trial that stands in two workloads is
-            counted once among the trials.
+    With the trials of the cells, one that stands in two workloads is counted once among the trials.
     """
     own = cells[cells["treatment"] == treatment]
     on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own), comparisons)

@@ -148,12 +148,6 @@ def _validated(
 
     A fit on Z and x is the fit on Z, plus b times what Z leaves of x (Frisch, Waugh and Lovell): one pseudo-inverse per
     fold serves all candidates.
-
-    Args:
-        z: shape (cells, predictors).
-        x: shape (number, cells), the candidates.
-        y: shape (cells,).
-        fold: shape (cells,), the index of each cell's.
     """
     without, with_x = [], []
     for left_out in np.unique(fold):

@@ -136,9 +136,6 @@ def wilson_estimate(count: int, n: int, comparisons: int = 1) -> Estimate:
         count: how many of the n were such.
         n: number of trials; with 0 there is no rate.
         comparisons: as for `mean_estimate`.
-
-    Raises:
-        ValueError: count is not within 0 to n.
     """
     from statsmodels.stats.proportion import proportion_confint
 

@@ -133,16 +133,9 @@ def scores(
 def telling(
     x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return both without the workloads that have no weight in `scores`, and the treatments that are on no other.
+    """Return both without the workloads that have no weight in `scores`, and which treatments the others have.
 
     A treatment that only such a workload has is exchanged with nothing, and is none of those that were looked at.
-
-    Args:
-        x: shape (workloads, treatments).
-        y: likewise, NaN where x is.
-
-    Returns:
-        Both, and which treatments are left, (treatments,).
     """
     _, _, weights = scores(x, y)
     x, y = x[weights > 0], y[weights > 0]

@@ -14,6 +14,8 @@ from initbench.statistics.cells import trial_outcomes
 from initbench.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, values_deviation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -119,27 +121,27 @@ def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> fl
 
 
 def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int | None:
-    """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %.
-
-    Returns:
-        The number, or None where 10,000 are not enough or the spread is not known.
-    """
-    if math.isnan(spread) or power(difference, spread, MAXIMUM_SEEDS, comparisons) < POWER:
+    """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %; None above 10,000."""
+    if math.isnan(spread):
         return None
-    low, high = MINIMUM_SEEDS - 1, MAXIMUM_SEEDS
+    return _least(lambda seeds: power(difference, spread, seeds, comparisons) >= POWER, MINIMUM_SEEDS - 1)
+
+
+def _least(enough: Callable[[int], bool], low: int) -> int | None:
+    """Return the least number above `low` that is enough, as all above it are too; None if 10,000 are not."""
+    high = MAXIMUM_SEEDS
+    if not enough(high):
+        return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if power(difference, spread, middle, comparisons) >= POWER else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
 def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
     """Return how many values find a mean of the size seen, at the spread seen, with a chance of 80 %.
 
-    The spread is recovered from the interval, which is a known multiple of it.
-
-    Returns:
-        The number, or None where 10,000 are not enough or there is no interval.
+    The spread is recovered from the interval, which is a known multiple of it. None if 10,000 are not enough.
     """
     return seeds_needed(estimate.value, values_deviation(estimate, comparisons), comparisons)
 
@@ -165,17 +167,7 @@ def friedman_workloads(statistic: float, treatments: int, workloads: int, epsilo
     if effect <= 0:
         return None
     limit = max(float(stats.chi2.isf(ALPHA, epsilon * freedom)) / epsilon, float(stats.chi2.isf(ALPHA, freedom)))
-
-    def found(number: int) -> bool:
-        return float(stats.ncx2.sf(limit, freedom, number * effect)) >= POWER
-
-    if not found(MAXIMUM_SEEDS):
-        return None
-    low, high = workloads, MAXIMUM_SEEDS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return high
+    return _least(lambda number: float(stats.ncx2.sf(limit, freedom, number * effect)) >= POWER, workloads)
 
 
 def detectable_correlation(treatments: int) -> float:
@@ -195,15 +187,13 @@ def correlation_treatments(rho: float, comparisons: int = 1, more_than: int = 4)
     """Return how many treatments find a ρ with a chance of 80 %, if all workloads say the same: 3 + 1.06 (z / Z)².
 
     z = z₁₋α/₂ₘ + z₀.₈ and Z = arctanh |ρ|; with m = 1 the inverse of `detectable_correlation`. At least as many as are
-    needed for a perfect order, and its mirror image, to be less than α / m of the k! orders.
+    needed for a perfect order, and its mirror image, to be less than α / m of the k! orders. None if 10,000 are not
+    enough.
 
     Args:
         rho: a rank correlation.
         comparisons: m, the probes that are corrected for.
         more_than: so many did not find it.
-
-    Returns:
-        The number, or None where 10,000 are not enough.
     """
     factor, lost = SPEARMAN
     quantiles = float(stats.norm.isf(ALPHA / 2 / comparisons) + stats.norm.ppf(POWER))

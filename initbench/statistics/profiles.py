@@ -34,9 +34,6 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         costs: workloads × treatments, such as costs to a target in any unit, +∞ or NaN for a miss.
-
-    Raises:
-        ValueError: a cost is negative.
     """  # noqa: D205  # the reference does not fit on one line
     values = costs.to_numpy(dtype=float)
     if (values < 0).any():

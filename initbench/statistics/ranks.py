@@ -95,9 +95,6 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     Args:
         outcomes: workloads × treatments without gaps, as from `cells.complete`; +∞ is the worst, equal values share
             their mean rank.
-
-    Raises:
-        ValueError: there are gaps.
     """
     if outcomes.isna().to_numpy().any():
         raise ValueError("outcomes must have no gaps")

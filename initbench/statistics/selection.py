@@ -114,11 +114,7 @@ def selection(
 def _learned_directions(
     x: NDArray[np.float64], y: NDArray[np.float64], architecture: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return for each workload 1 where a low value goes with a low error on the others, -1 where a high one does.
-
-    Returns:
-        Shape (workloads,); 0 where the others do not tell.
-    """
+    """Return for each workload 1 if a low value goes with a low error on the others, -1 if a high one does, else 0."""
     ranks_x, ranks_y, weights = scores(x, y)
     each = weights * np.einsum("ai,ai->a", ranks_x, ranks_y)
     others = each.sum() - np.bincount(architecture, weights=each)[architecture]
