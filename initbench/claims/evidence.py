@@ -16,7 +16,7 @@ from initbench.claims.check import difference
 from initbench.claims.criteria import SCALE
 from initbench.comparing.chance import STANDARD_ERRORS
 from initbench.comparing.conditions import Matcher, properties_of_spec
-from initbench.comparing.formatting import natural
+from initbench.comparing.formatting import counted, natural
 from initbench.comparing.metrics import MEAN_TRAIN_LOSS, outcome_key, outcome_sign
 from initbench.errors import InitbenchError
 
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from initbench.claims.criteria import Correlation, LayerCriterion
+    from initbench.claims.criteria import Correlation, LayerCriterion, RateRatio
     from initbench.metric import Metric
 
-OUTCOME = "outcome"
-_PER_LAYER = "per_layer"
+_OUTCOME, _PER_LAYER = "outcome", "per_layer"
+_LEAST_LEVELS = 3
+"""Two values are always perfectly correlated."""
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,6 @@ class Evidence:
             return self._once(self.trials)
         return self._once(self.trials_under.get(protocol, self.trials.iloc[:0]))
 
-    def tries(self, over: str, protocol: str | None) -> list[Trial]:
-        """Return the trials that differ in a property: those of the searches if it is tuned, else the final ones."""
-        return self._once(self.searched) if over in self.tuned else self.final(protocol)
-
     def _once(self, frame: pd.DataFrame) -> list[Trial]:
         rows = frame.drop_duplicates("trial_id").to_dict("records")
         records = [self.records[row["trial_id"]] for row in rows]
@@ -166,21 +163,9 @@ class Evidence:
 
     def metric(self, measure: str) -> Metric | None:
         """Return the metric that a measure is; None for one that is none, such as a probe's."""
-        if measure == OUTCOME:
+        if measure == _OUTCOME:
             return next(iter(self.metrics.values())) if len(self.metrics) == 1 else None
         return self.described.get(measure)
-
-    def chosen(
-        self, sides: Sequence[Mapping[str, Any]], each: Sequence[str], protocol: str | None, best_over: str | None
-    ) -> list[tuple[str, list[dict[int, Trial]]]]:
-        """Return for every combination of the values of ``each`` its label, and the trial of each side at each seed.
-
-        Raises:
-            InitbenchError: a side has several trials at one seed of one group; or none has a validation value.
-        """
-        trials = self.final(protocol)
-        groups = labelled([matching(trials, side) for side in sides], each)
-        return [(label, [by_seed(side, best_over) for side in group]) for label, group in groups.items()]
 
     def groups(
         self,
@@ -193,37 +178,33 @@ class Evidence:
         """Return the values of several sides, one group for every combination of the values of ``each``.
 
         Raises:
-            InitbenchError: no trial has the measure, or it is no number; or as for `chosen`.
+            InitbenchError: no trial has the measure, or it is no number; a side has several trials at one seed of one
+                group; or none has a validation value, by which the best is chosen.
         """
-        self._check(measure, protocol)
         metric = self.metric(measure)
         groups = []
-        for label, trials in self.chosen(sides, each, protocol, best_over):
-            values = [{seed: self.value(trial, measure) for seed, trial in side.items()} for side in trials]
-            known = [{seed for seed, value in side.items() if not math.isnan(value)} for side in values]
-            seeds, lacking = _at_all_seeds(trials, known)
-            at_chance = [[_at_chance(side[seed]) for seed in seeds] for side in trials]
+        for label, chosen in _chosen(self._measured(measure, protocol), sides, each, best_over):
+            known = [{seed for seed in side if not math.isnan(self._value(side[seed], measure))} for side in chosen]
+            seeds, lacking = _at_all_seeds(chosen, known)
+            trials = [[side[seed] for seed in seeds] for side in chosen]
+            values = [np.array([self._value(trial, measure) for trial in side], dtype=float) for side in trials]
             diverged = [
-                tuple(
-                    side[seed].record.metrics.get("diverged_at_step")
-                    for seed in seeds
-                    if math.isinf(value[seed]) and side[seed].is_diverged
-                )
-                for side, value in zip(trials, values, strict=True)
+                [trial for trial, value in zip(*side, strict=True) if trial.is_diverged and math.isinf(value)]
+                for side in zip(trials, values, strict=True)
             ]
             group = Group(
                 label=label,
                 seeds=seeds,
                 lacking=lacking,
-                sides=[np.array([side[seed] for seed in seeds], dtype=float) for side in values],
-                at_chance=[np.array(side, dtype=float) for side in at_chance],
-                diverged=tuple(diverged),
+                sides=values,
+                at_chance=[np.array([_at_chance(trial) for trial in side], dtype=float) for side in trials],
+                diverged=tuple(tuple(one.record.metrics.get("diverged_at_step") for one in side) for side in diverged),
                 sign=1.0 if metric is None else metric.oriented(1.0),
             )
             groups.append(group)
         return groups
 
-    def value(self, trial: Trial, measure: str) -> float:
+    def _value(self, trial: Trial, measure: str) -> float:
         """Return a trial's value; that of a metric at which it diverged is the worst, ±∞."""
         value = trial.row[measure]
         if isinstance(value, str):
@@ -233,13 +214,14 @@ class Evidence:
             return value
         if measure == MEAN_TRAIN_LOSS:
             return math.inf
-        metric = self.metrics.get(trial.row["metric"]) if measure == OUTCOME else self.metric(measure)
+        metric = self.metrics.get(trial.row["metric"]) if measure == _OUTCOME else self.metric(measure)
         return math.nan if metric is None else metric.oriented(math.inf)
 
-    def _check(self, measure: str, protocol: str | None) -> None:
+    def _measured(self, measure: str, protocol: str | None) -> list[Trial]:
         trials = self.final(protocol)
         if trials and measure not in trials[0].row:
             raise InitbenchError(f"no trial has {measure}")
+        return trials
 
     def medians(self, criterion: Correlation) -> list[NDArray[np.float64]]:
         """Return for every group the medians over seeds of the measure and the outcome, shape (2, treatments).
@@ -248,19 +230,18 @@ class Evidence:
         criterion says so, those whose median outcome is at chance.
 
         Raises:
-            InitbenchError: no trial has the measure; or as for `chosen`, if it has a ``best_over``.
+            InitbenchError: as for `groups`.
         """
-        self._check(criterion.measure, criterion.protocol)
         tables = []
-        selected = matching(self.final(criterion.protocol), criterion.of)
-        for (group,) in labelled([selected], criterion.each).values():
+        selected = _matching(self._measured(criterion.measure, criterion.protocol), criterion.of)
+        for (group,) in _labelled([selected], criterion.each).values():
             cells = defaultdict(list)
             for trial in group:
                 cells[trial.row["treatment"]].append(trial)
             medians = []
             for cell in cells.values():
-                trials = cell if criterion.best_over is None else list(by_seed(cell, criterion.best_over).values())
-                pairs = [(self.value(trial, criterion.measure), float(trial.row["oriented"])) for trial in trials]
+                trials = cell if criterion.best_over is None else list(_by_seed(cell, criterion.best_over).values())
+                pairs = [(self._value(trial, criterion.measure), float(trial.row["oriented"])) for trial in trials]
                 measured, outcome = np.median(np.array(pairs), axis=0) if pairs else (math.nan, math.nan)
                 if not criterion.trained_only or _trains(outcome, trials[0]):
                     medians.append((measured, outcome))
@@ -274,10 +255,10 @@ class Evidence:
         """Return the values of layers, one group for every combination of the values of ``each``.
 
         Raises:
-            InitbenchError: no trial has the measure for each layer, or a layer that is meant; or as for `chosen`.
+            InitbenchError: no trial has the measure for each layer, or a layer that is meant; or as for `groups`.
         """
         sides = list(criterion.selectors.values())
-        chosen = self.chosen(sides, criterion.each, criterion.protocol, criterion.best_over)
+        chosen = _chosen(self.final(criterion.protocol), sides, criterion.each, criterion.best_over)
         measured = [
             (label, [{seed: _layer_values(trial, criterion.measure) for seed, trial in side.items()} for side in sides])
             for label, sides in chosen
@@ -299,14 +280,32 @@ class Evidence:
             groups.append(Group(label=label, seeds=seeds, lacking=lacking, sides=arrays))
         return groups
 
+    def ratios(self, criterion: RateRatio) -> list[Group]:
+        """Return the best rate over the largest stable one, one group for every combination of values of ``each``.
 
-def matching(trials: Iterable[Trial], condition: Mapping[str, Any]) -> list[Trial]:
-    """Return the trials that meet a condition."""
+        Raises:
+            InitbenchError: a value is no number; or as for `groups`.
+        """
+        is_tuned = criterion.rate in self.tuned
+        trials = self._once(self.searched) if is_tuned else self.final(criterion.protocol)
+        groups = _labelled([_matching(trials, criterion.of)], criterion.each)
+        return [_ratio_group(criterion, label, group) for label, (group,) in groups.items()]
+
+
+def _matching(trials: Iterable[Trial], condition: Mapping[str, Any]) -> list[Trial]:
     matcher = Matcher(dict(condition))
     return [trial for trial in trials if matcher(trial.properties)]
 
 
-def labelled(sides: Sequence[Sequence[Trial]], each: Sequence[str]) -> dict[str, list[list[Trial]]]:
+def _chosen(
+    trials: Sequence[Trial], sides: Iterable[Mapping[str, Any]], each: Sequence[str], best_over: str | None
+) -> list[tuple[str, list[dict[int, Trial]]]]:
+    """Return for every combination of the values of ``each`` its label, and the trial of each side at each seed."""
+    groups = _labelled([_matching(trials, side) for side in sides], each)
+    return [(label, [_by_seed(side, best_over) for side in group]) for label, group in groups.items()]
+
+
+def _labelled(sides: Sequence[Sequence[Trial]], each: Sequence[str]) -> dict[str, list[list[Trial]]]:
     """Return the trials of sides by group: for each label, which has the values of the properties ``each``, the sides.
 
     What a trial does not have is left out of its label.
@@ -323,17 +322,13 @@ def _text(key: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{key.rpartition('.')[2]} {json.dumps(value)}"
 
 
-def by_seed(trials: Iterable[Trial], best_over: str | None = None) -> dict[int, Trial]:
+def _by_seed(trials: Iterable[Trial], best_over: str | None) -> dict[int, Trial]:
     """Return the trial of one side and group that counts at each seed.
 
-    With ``best_over`` it is, of those that differ in that property alone, the one with the best validation value. At a
-    seed that has not all of them yet none counts (`tries_by_seed`).
-
-    Raises:
-        InitbenchError: two trials of a seed differ in something else; or none has a validation value.
+    With ``best_over`` it is, of those that differ in that property alone, the one with the best validation value.
     """
     if best_over is not None:
-        return {seed: best(tries) for seed, tries in tries_by_seed(trials, best_over).items()}
+        return {seed: _best(tries) for seed, tries in _tries_by_seed(trials, best_over).items()}
     counting: dict[int, Trial] = {}
     for trial in trials:
         other = counting.setdefault(trial.seed, trial)
@@ -342,18 +337,15 @@ def by_seed(trials: Iterable[Trial], best_over: str | None = None) -> dict[int, 
     return counting
 
 
-def best(tries: Iterable[Trial]) -> Trial:
+def _best(tries: Iterable[Trial]) -> Trial:
     """Return the trial with the best validation value; of equals, and if all diverged, the first."""
     return min(tries, key=lambda trial: trial.validation)
 
 
-def tries_by_seed(trials: Iterable[Trial], over: str) -> dict[int, list[Trial]]:
+def _tries_by_seed(trials: Iterable[Trial], over: str) -> dict[int, list[Trial]]:
     """Return the trials of each seed in ascending order of a property, of the seeds that have as many as any other.
 
     A seed that lacks a try, or of which one failed, is left out: its best would be the best of fewer.
-
-    Raises:
-        InitbenchError: two trials of a seed differ in something else; or none has a validation value.
     """
     trials = list(trials)
     known = [trial for trial in trials if not math.isnan(trial.validation)]
@@ -422,3 +414,40 @@ def _common(sides: Sequence[Mapping[str, float]], meant: Collection[str]) -> lis
     """Return the layers that are meant and that all sides have."""
     first, *others = sides
     return [name for name in first if name in meant and all(name in other for other in others)]
+
+
+def _ratio_group(criterion: RateRatio, label: str, trials: Sequence[Trial]) -> Group:
+    rises_with = criterion.rises_with
+    at: dict[float, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        at[0.0 if rises_with is None else _number(trial, rises_with)].append(trial)
+    levels = sorted(at)
+    ratios = [
+        {seed: _ratio(tries, criterion.rate) for seed, tries in _tries_by_seed(at[level], criterion.rate).items()}
+        for level in levels
+    ]
+    seeds = tuple(sorted(set.intersection(*map(set, ratios))))
+    table = np.array([[ratio[seed] for ratio in ratios] for seed in seeds], dtype=float)
+    table = table.reshape(len(seeds), len(levels))
+    problem = ""
+    if rises_with is not None:
+        untrained = [level for level, column in zip(levels, table.T, strict=True) if np.isnan(column).all()]
+        if len(levels) < _LEAST_LEVELS:
+            problem = f"{counted(_LEAST_LEVELS, 'value')} of {rises_with} are the fewest that tell anything"
+        elif seeds and untrained:
+            problem = f"no rate is stable with {rises_with} {untrained[0]:g}"
+    lacking = not seeds or len({trial.seed for trial in trials}) > len(seeds)
+    return Group(label=label, seeds=seeds, lacking=lacking, sides=[table], levels=tuple(levels), problem=problem)
+
+
+def _ratio(tries: Sequence[Trial], rate: str) -> float:
+    """Return the best rate over the largest stable one, of tries in ascending order of it; NaN if none is stable."""
+    stable = [trial for trial in tries if trial.is_stable]
+    return _number(_best(tries), rate) / _number(stable[-1], rate) if stable else math.nan
+
+
+def _number(trial: Trial, name: str) -> float:
+    value: Any = trial.properties.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InitbenchError(f"{name} is no number")
+    return float(value)

@@ -25,7 +25,6 @@ from initbench.claims.criteria import (
     Trains,
     Within,
 )
-from initbench.claims.rates import rate_groups
 from initbench.claims.verdict import ClaimVerdict, CriterionVerdict, GroupVerdict
 from initbench.comparing.formatting import counted
 from initbench.errors import InitbenchError
@@ -89,7 +88,7 @@ def _judge_criterion(criterion: Criterion, evidence: Evidence, seeds: int) -> Cr
 
 def _groups(criterion: Criterion, evidence: Evidence) -> list[Group]:
     if isinstance(criterion, RateRatio):
-        return rate_groups(criterion, evidence)
+        return evidence.ratios(criterion)
     if isinstance(criterion, LayerCriterion):
         return evidence.layers(criterion)
     sides = list(criterion.selectors.values())

@@ -46,12 +46,8 @@ class GroupVerdict:
 class CriterionVerdict:
     """What a criterion comes to.
 
-    Attributes:
-        criterion: that was judged.
-        status: held if it did in all groups, or in as many as it asks for; not if so many did not hold that this is out
-            of reach; not run if it has no trial.
-        groups: in the order of the trials.
-        lacks: why it cannot be told, if that is no matter of numbers: too few seeds, say; else empty.
+    It is held if it is in all groups, or in as many as it asks for; it did not hold if so many did not that this is out
+    of reach; it is not run if it has no trial. `lacks` says why it cannot be told, if that is no matter of numbers.
     """
 
     criterion: Criterion
@@ -67,14 +63,10 @@ class CriterionVerdict:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What a claim comes to.
+    """What a claim comes to (`judge.of_claim`).
 
-    Attributes:
-        claim: that was judged.
-        status: see `judge.of_claim`.
-        criteria: in the order of the claim.
-        refutations: of its ``refuted_by``, likewise: one that is held refutes the claim.
-        lacks: why it is undecided whatever the numbers are; else empty.
+    `refutations` are its ``refuted_by``: one that is held refutes the claim. `lacks` says why it is undecided whatever
+    the numbers are.
     """
 
     claim: Claim
