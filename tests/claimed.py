@@ -10,7 +10,8 @@ from ledgers import ERROR, R_SQUARED, make_scored, make_spec, task_of
 from planted import CHANCE, CHANCE_ERROR
 
 from initbench.claims.claim import Claim
-from initbench.claims.judged import judge_claims
+from initbench.claims.judge import judge_claims
+from initbench.reporting.analyses.claims import evidence_of
 from initbench.reporting.frame import slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
@@ -100,7 +101,7 @@ def claim_of(*criteria: Mapping[str, Any], name: str = "one", **fields: Any) -> 
 
 def verdict_of(records: Sequence[TrialRecord], claim: Claim, seeds: int = SEEDS) -> ClaimVerdict:
     """Return what a claim comes to."""
-    (verdict,) = judge_claims(results_of(records), [claim], seeds)
+    (verdict,) = judge_claims(evidence_of(results_of(records)), [claim], seeds)
     return verdict
 
 

@@ -26,17 +26,17 @@ from ruamel.yaml import YAML
 
 from initbench.claims.claim import Claim
 from initbench.claims.criteria import AtChance
-from initbench.claims.evidence import Evidence
-from initbench.claims.judged import judge_claims
+from initbench.claims.judge import judge_claims
 from initbench.comparing.conditions import Matcher
+from initbench.reporting.analyses.claims import evidence_of
 from initbench.reporting.results import read_results
 from initbench.reporting.words.claims import criterion_words, measured_words
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
+    from initbench.claims.evidence import Evidence
     from initbench.claims.verdict import ClaimVerdict, CriterionVerdict
-    from initbench.reporting.results import Results
 
 DOCS = Path(__file__).parents[1]
 RECORD, LIST = DOCS / "claims.json", DOCS / "claims.yaml"
@@ -252,20 +252,20 @@ def judged_by_ledger(path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
         for name, unpacked in zip(names, folders, strict=True):
             unpack(LEDGERS / f"{name}.tar.xz", unpacked)
         results = read_results(folders, None if len(names) == 1 else ["initializer"])
+        evidence = evidence_of(results)
         seeds = len({record.spec["seed"] for record in results.records})
         for entry in stated["claims"]:
             given = {key: entry[key] for key in ("criteria", "refuted_by") if key in entry}
             claim = TypeAdapter(Claim).validate_python(
                 given | {"id": entry["id"], "claim": texts[entry["id"]], "source": "docs/claims.yaml"}
             )
-            (verdict,) = judge_claims(results, [claim], seeds)
-            yield entry["id"], _of_ledger(path, stated, entry, verdict, results)
+            (verdict,) = judge_claims(evidence, [claim], seeds)
+            yield entry["id"], _of_ledger(path, stated, entry, verdict, evidence)
 
 
 def _of_ledger(
-    path: Path, stated: Mapping[str, Any], entry: Mapping[str, Any], verdict: ClaimVerdict, results: Results
+    path: Path, stated: Mapping[str, Any], entry: Mapping[str, Any], verdict: ClaimVerdict, evidence: Evidence
 ) -> dict[str, Any]:
-    evidence = Evidence(results)
     criteria = [
         {
             "criterion": criterion_words(one.criterion, evidence.metric(one.criterion.measure)),
@@ -324,7 +324,7 @@ def _trials_at_chance(verdict: ClaimVerdict, evidence: Evidence) -> list[Mapping
         trial
         for one in verdict.criteria
         if isinstance(one.criterion, AtChance)
-        for trial in evidence.trials(one.criterion.protocol)
+        for trial in evidence.final(one.criterion.protocol)
         if Matcher(one.criterion.of)(trial.properties) and trial.row["status"] == "diverged"
     ]
     return [{"trial": trial, "start": starts.get(trial.row["trial_id"])} for trial in chosen]

@@ -46,7 +46,7 @@ def reads_steps(folder: Path) -> bool:
     stated = read_stated(folder)
     if stated is None:
         return False
-    measures = {criterion.measure for claim in stated.claims for _, _, criterion in claim.all_criteria()}
+    measures = {criterion.measure for claim in stated.claims for _, criterion in claim.all_criteria()}
     measures |= {number.measure for number in (stated.published.numbers if stated.published else ())}
     return MEAN_TRAIN_LOSS in measures
 

@@ -1,8 +1,8 @@
 """What a paper printed and claimed, in a suite: ``published:`` and ``claims:``.
 
-A claim is a sentence with criteria that trials of the suite can meet. It held where all of its criteria did, it did not
-hold where one is refuted, or where it says what refutes it and that is met, and else it is undecided. It is pure data
-here, and judged in `initbench.claims`.
+A claim is a sentence with criteria that trials of the suite can meet. It held if all of its criteria did, it did not
+hold if one is refuted, or if it says what refutes it and that is met; else it is undecided. It is pure data here, and
+judged in `initbench.claims.judge`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-from initbench.claims.criteria import CRITERIA, AnyCriterion
-from initbench.claims.criterion import STRICT, NonNegative, Selector, Text
+from initbench.claims.criteria import CRITERIA, STRICT, AnyCriterion, NonNegative, Selector, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,11 +43,11 @@ class Claim(BaseModel):
     refuted_by: list[AnyCriterion] = []
     caution: str = ""
 
-    def all_criteria(self) -> Iterator[tuple[str, int, AnyCriterion]]:
-        """Yield every criterion with the key of its list and its place there."""
-        for key in _LISTS:
-            for place, criterion in enumerate(getattr(self, key)):
-                yield key, place, criterion
+    def all_criteria(self) -> Iterator[tuple[Key, AnyCriterion]]:
+        """Yield every criterion with its key, such as ``("refuted_by", 0)``."""
+        for name in _LISTS:
+            for index, criterion in enumerate(getattr(self, name)):
+                yield (name, index), criterion
 
 
 class PublishedValue(BaseModel):

@@ -1,18 +1,127 @@
 """What would hold a claim up: each kind of criterion, as a suite states it.
 
-Each has a verdict of its own: *held*, *refuted* or neither; `initbench.claims` judges it.
+Each has a verdict of its own: *held*, *refuted* or neither; `initbench.claims.judge` judges it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
 
-from initbench.claims.criterion import STRICT, Criterion, HeldAt, NonNegative, Selector, Share, Text, check_bounds
-from initbench.claims.layer_criteria import LayerDistance, Layers
+from initbench.arguments import show
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initbench.arguments import Key
+
+STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+SCALE = "initialization.scale"
+"""The measure that is the factor by which a tuner scaled each tensor."""
+Text = Annotated[str, Field(min_length=1)]
+NonNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Selector = Annotated[dict[str, Any], Field(min_length=1)]
+"""Which trials are meant: a condition as of a rule's ``when`` (`initbench.comparing.conditions`)."""
+
+
+def _share_or_any(value: Any) -> Any:
+    is_share = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
+    if value != "any" and not is_share:
+        raise ValueError(f"must be a share of the seeds above 0 and at most 1, or any, got {show(value)}")
+    return float(value) if is_share else value
+
+
+def _compiles(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    return value
+
+
+HeldAt = Annotated[float | Literal["any"], PlainValidator(_share_or_any)]
+"""At what share of the seeds a criterion must be met; ``any`` for at least one seed."""
+Pattern = Annotated[str, AfterValidator(_compiles)]
 _TWO = Field(min_length=2, max_length=2)
+_SIDES = {"lower", "higher", "beyond", "between", "of", "than", "against", "reference", "cells"}
+"""The keys of criteria that hold conditions."""
+
+
+class Pair(BaseModel):
+    """Two sides, of which one is expected to be below the other."""
+
+    model_config = STRICT
+
+    lower: Selector
+    higher: Selector
+
+
+class Criterion(BaseModel):
+    """What all criteria have.
+
+    Attributes:
+        each: properties, such as ``architecture`` or ``architecture.depth``: the criterion is judged at each of their
+            values that the trials have.
+        groups: at how many of these values it has to hold; it is refuted where it is at so many of them that this
+            number is out of reach. Null for all of them.
+        measure: what is judged: ``outcome``, or a column of the results frame such as ``first_epoch_accuracy`` or
+            ``probe.gradient_quotient``. A diverged trial has the worst outcome.
+        best_over: a property that is crossed, such as ``recipe.lr``: of the trials of one side and one seed that differ
+            in it alone, the one with the best validation value of the outcome counts; of equals that with the smallest
+            value of the property. A diverged trial is the worst.
+        protocol: of a suite that tunes, which trials are meant: those at the ``recipe``'s values, at the ``shared``
+            ones, or at the treatments' ``own``; null for those that the report compares.
+    """
+
+    model_config = STRICT
+
+    each: list[Text] = []
+    groups: Annotated[int, Field(ge=1)] | None = None
+    measure: Text = "outcome"
+    best_over: Text | None = None
+    protocol: Literal["recipe", "shared", "own"] | None = None
+
+    @model_validator(mode="after")
+    def _groups_are_of_each(self) -> Self:
+        if self.groups is not None and not self.each:
+            raise ValueError("groups needs each: the properties by whose values trials are grouped")
+        if self.best_over in self.each:
+            raise ValueError("best_over must not stand in each: within a group nothing differs in it")
+        return self
+
+    @property
+    def selectors(self) -> dict[Key, dict[str, Any]]:
+        """Its conditions on trials by their keys, such as ``("between", 0)``."""
+        given = [(name, getattr(self, name)) for name in type(self).model_fields if name in _SIDES]
+        return {key: condition for name, value in given for key, condition in _conditions((name,), value)}
+
+    @property
+    def varies(self) -> tuple[str, ...] | None:
+        """Properties in which trials of one side, group and seed may differ; None for any."""
+        return () if self.best_over is None else (self.best_over,)
+
+
+def _conditions(key: Key, value: Any) -> Iterator[tuple[Key, dict[str, Any]]]:
+    if isinstance(value, dict):
+        yield key, value
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _conditions((*key, index), item)
+    elif isinstance(value, Pair):
+        yield (*key, "lower"), value.lower
+        yield (*key, "higher"), value.higher
+
+
+def _check_bounds(criterion: Any) -> Any:
+    at_least, at_most = criterion.at_least, criterion.at_most
+    if at_least is None and at_most is None:
+        raise ValueError("needs at_least, at_most or both")
+    if at_least is not None and at_most is not None and at_least > at_most:
+        raise ValueError(f"at_least must not be above at_most, got {at_least:g} and {at_most:g}")
+    return criterion
 
 
 class Ordering(Criterion):
@@ -31,20 +140,6 @@ class Ordering(Criterion):
     held_at: HeldAt = 1.0
     refuted_at: Share = 0.8
 
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The two sides."""
-        return {"lower": self.lower, "higher": self.higher}
-
-
-class Pair(BaseModel):
-    """Two sides, of which one is expected to be below the other."""
-
-    model_config = STRICT
-
-    lower: Selector
-    higher: Selector
-
 
 class Lead(Criterion):
     """One treatment is below another in the mean.
@@ -58,12 +153,6 @@ class Lead(Criterion):
     higher: Selector
     by: float = 0.0
     beyond: Pair | None = None
-
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The two sides, and those of the pair that is compared with."""
-        own = {"lower": self.lower, "higher": self.higher}
-        return own if self.beyond is None else own | {f"beyond.{k}": v for k, v in self.beyond.model_dump().items()}
 
 
 class Equality(Criterion):
@@ -85,11 +174,6 @@ class Equality(Criterion):
             raise ValueError("needs within or within_factor, one of them")
         return self
 
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The two sides."""
-        return {f"between.{index}": selector for index, selector in enumerate(self.between)}
-
 
 class NotWorse(Criterion):
     """A treatment is not worse than another by more than a margin.
@@ -103,11 +187,6 @@ class NotWorse(Criterion):
     than: Selector
     within: NonNegative
     refuted_at: Share = 0.8
-
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The two sides."""
-        return {"of": self.of, "than": self.than}
 
 
 class Trains(Criterion):
@@ -124,11 +203,6 @@ class Trains(Criterion):
     held_at: HeldAt = 1.0
     refuted_at: Share = 0.6
 
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The one side."""
-        return {"of": self.of}
-
 
 class AtChance(Criterion):
     """A treatment does not train at any seed.
@@ -143,11 +217,6 @@ class AtChance(Criterion):
     unless_below: NonNegative | None = None
     held_at: HeldAt = 1.0
     refuted_at: Share | None = None
-
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The one side."""
-        return {"of": self.of}
 
     @field_validator("measure")
     @classmethod
@@ -172,15 +241,7 @@ class Within(Criterion):
     held_at: HeldAt = 1.0
     refuted_at: Share = 0.5
 
-    @model_validator(mode="after")
-    def _has_a_bound(self) -> Self:
-        check_bounds(self.at_least, self.at_most)
-        return self
-
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The one side, and the other if there is one."""
-        return {"of": self.of} if self.against is None else {"of": self.of, "against": self.against}
+    _has_a_bound = model_validator(mode="after")(_check_bounds)
 
 
 class Correlation(Criterion):
@@ -195,11 +256,6 @@ class Correlation(Criterion):
     of: Selector
     at_least: Annotated[float, Field(ge=-1, le=1)]
     trained_only: bool = False
-
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The trials."""
-        return {"of": self.of}
 
     @model_validator(mode="after")
     def _over_several(self) -> Self:
@@ -231,11 +287,6 @@ class Contrast(Criterion):
     factor: Annotated[float, Field(ge=1)] = 1.0
     held_at: HeldAt = 1.0
     refuted_at: Share = 0.8
-
-    @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The four cells, row by row."""
-        return {f"cells.{row}.{column}": self.cells[row][column] for row in (0, 1) for column in (0, 1)}
 
 
 class RateRatio(Criterion):
@@ -269,7 +320,7 @@ class RateRatio(Criterion):
         if self.rises_with is not None and bounded:
             raise ValueError("rises_with stands in the place of bounds; give those a criterion of their own")
         if bounded:
-            check_bounds(self.at_least, self.at_most)
+            _check_bounds(self)
         if self.best_over is not None:
             raise ValueError("takes no best_over: it compares the trials at all rates")
         if {self.rate, self.rises_with} & set(self.each) or self.rate == self.rises_with:
@@ -284,14 +335,72 @@ class RateRatio(Criterion):
         return value
 
     @property
-    def selectors(self) -> dict[str, dict[str, Any]]:
-        """The trials."""
-        return {"of": self.of}
-
-    @property
     def varies(self) -> tuple[str, ...]:
         """The rate, and what the ratio rises with."""
         return (self.rate,) if self.rises_with is None else (self.rate, self.rises_with)
+
+
+class LayerCriterion(Criterion):
+    """What criteria on layers share.
+
+    Attributes:
+        measure: ``probe.NAME`` of a probe that measures each layer, such as ``probe.parameter_norm``; or
+            ``initialization.scale``, the factor by which a tuner scaled each tensor.
+        layers: a regular expression; layers in whose name it is found are judged.
+    """
+
+    layers: Pattern = ".*"
+
+    @model_validator(mode="after")
+    def _is_of_layers(self) -> Self:
+        if self.measure != SCALE and not self.measure.startswith("probe."):
+            raise ValueError(f"needs measure: values per layer, such as probe.parameter_norm or {SCALE}")
+        return self
+
+
+class Layers(LayerCriterion):
+    """Values of layers lie between two bounds.
+
+    A seed meets it where the share `share` of the layers or more lies between the bounds, of those whose name `layers`
+    is found in. With `against` the value is the ratio of `of` to `against`, of the same layer at the same seed. Held
+    where the share `held_at` of the seeds meets it; refuted where the share `refuted_at` does not.
+    """
+
+    judge: Literal["layers"]
+    of: Selector
+    against: Selector | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    share: Share = 1.0
+    held_at: HeldAt = 1.0
+    refuted_at: Share = 0.8
+
+    _has_a_bound = model_validator(mode="after")(_check_bounds)
+
+
+class LayerDistance(LayerCriterion):
+    """The layers of a treatment have values near those of another.
+
+    The distance at a seed is the mean of |ln(v / r)| over the layers that both have and whose name `layers` is found
+    in, v that of `of` and r that of `reference`. Layers at which both are 0, such as biases, say nothing and are left
+    out; if a logarithm is not finite, the distance is infinite. Held where it is at most `at_most` at the share
+    `held_at` of the seeds; refuted where it exceeds `refuted_above`, or `at_most` if that is null, at the share
+    `refuted_at`.
+    """
+
+    judge: Literal["layer_distance"]
+    of: Selector
+    reference: Selector
+    at_most: Annotated[float, Field(gt=0)]
+    refuted_above: float | None = None
+    held_at: HeldAt = 1.0
+    refuted_at: Share = 0.5
+
+    @model_validator(mode="after")
+    def _refutes_what_is_far(self) -> Self:
+        if self.refuted_above is not None and self.refuted_above < self.at_most:
+            raise ValueError(f"refuted_above must be at least at_most, {self.at_most:g}, got {self.refuted_above:g}")
+        return self
 
 
 AnyCriterion = Annotated[

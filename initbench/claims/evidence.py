@@ -1,167 +1,210 @@
-"""The trials that a criterion speaks of: their values, by group and seed."""
+"""The trials that a criterion speaks of, and their values by group and seed."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from initbench.claims.choice import by_seed
-from initbench.claims.groups import Group, at_all_seeds
-from initbench.claims.trials import Found, found_of
+from initbench.arguments import show
+from initbench.claims.check import difference
+from initbench.claims.criteria import SCALE
 from initbench.comparing.chance import STANDARD_ERRORS
-from initbench.comparing.conditions import Matcher
-from initbench.comparing.metrics import MEAN_TRAIN_LOSS
+from initbench.comparing.conditions import Matcher, properties_of_spec
+from initbench.comparing.formatting import counted, natural
+from initbench.comparing.metrics import MEAN_TRAIN_LOSS, outcome_key, outcome_sign
 from initbench.errors import InitbenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
 
-    from initbench.claims.criteria import Correlation
+    from initbench.claims.criteria import Correlation, LayerCriterion, RateRatio
     from initbench.metric import Metric
-    from initbench.reporting.results import Results
 
-OUTCOME = "outcome"
+_OUTCOME, _PER_LAYER = "outcome", "per_layer"
+_LEAST_LEVELS = 3
+"""Two values are always perfectly correlated."""
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The trials that count, of one value of what a criterion says ``each`` of.
+class Trial:
+    """A trial as claims are judged by it.
 
     Attributes:
-        label: the values of those properties; empty where the criterion has none.
-        sides: the trial of each seed, for each side.
+        row: of the results frame.
+        record: of its ledger.
+        properties: what conditions on it can name.
+    """
+
+    row: Mapping[str, Any]
+    record: Any
+    properties: Mapping[str, Any]
+
+    @property
+    def seed(self) -> int:
+        """Of the trial."""
+        seed: int = self.properties["seed"]
+        return seed
+
+    @property
+    def is_diverged(self) -> bool:
+        """Whether its training diverged."""
+        return bool(self.record.status == "diverged")
+
+    @property
+    def validation(self) -> float:
+        """The outcome on the validation split, oriented so that lower is better; +∞ if diverged, NaN if there is none.
+
+        It is the value by which a search chooses (`execution.searched`).
+        """
+        if self.is_diverged:
+            return math.inf
+        value = self.record.metrics.get(self._validation_key)
+        return math.nan if value is None else outcome_sign(self.record) * float(value)
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether it neither diverged nor is at chance on the validation split; if chance is unknown, the first."""
+        if math.isinf(self.validation):
+            return False
+        described = self.record.task["metrics"].get(self._validation_key, {})
+        chance, error = (described.get(key) for key in ("chance", "chance_standard_error"))
+        if chance is None or error is None:
+            return True
+        return bool(outcome_sign(self.record) * chance - self.validation > STANDARD_ERRORS * error)
+
+    @property
+    def _validation_key(self) -> str:
+        key = outcome_key(self.record)
+        split = self.record.task.get("metrics", {}).get(key, {}).get("split", "")
+        return f"validation_{key.removeprefix(f'{split}_')}"
+
+    def at_chance(self, outcome: float) -> float:
+        """Return 1 if an oriented outcome is at this trial's chance level or worse, 0 if better, NaN if unknown."""
+        chance, error = self.row["oriented_chance"], self.row["chance_standard_error"]
+        if math.isnan(chance) or math.isnan(error):
+            return math.nan
+        return float(chance - outcome <= STANDARD_ERRORS * error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """What a criterion is judged by in one group: a value for each of its sides at each seed that all of them have.
+
+    Attributes:
+        label: the values of the properties that the criterion says ``each`` of; empty if it has none.
+        seeds: at which every side has a value.
+        lacking: whether a side has no value at a seed at which another one has one, or none at all.
+        sides: for each side an array of its values, shape (seeds,), ±∞ for the outcome of a diverged trial; of a
+            criterion on layers a list of the values of the layers at each seed; of a ratio of rates one array, shape
+            (seeds, levels), NaN if no rate is stable.
+        at_chance: for each side, shape (seeds,): 1 if the outcome is no better than chance, 0 if it is, NaN if unknown.
+        diverged: for each side the steps at which its trials diverged, of those seeds at which that is why it has no
+            finite value; None for a step that is unknown.
+        levels: the values of what a ratio of rates is to rise with, ascending.
+        problem: why nothing can be judged here; empty if it can.
+        sign: 1 if lower values of the measure are better, -1 if higher ones are.
     """
 
     label: str
-    sides: tuple[Mapping[int, Found], ...]
+    seeds: tuple[int, ...]
+    lacking: bool
+    sides: Sequence[Any]
+    at_chance: Sequence[NDArray[np.float64]] = ()
+    diverged: tuple[tuple[int | None, ...], ...] = ()
+    levels: tuple[float, ...] = ()
+    problem: str = ""
+    sign: float = 1.0
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The trials of a report as claims are judged by them.
+    """The trials by which claims are judged.
 
     Attributes:
-        results: that they are of.
+        trials: the rows of the final trials that are compared.
+        trials_under: those of each protocol of tuning: ``recipe``, ``shared``, ``own``.
+        searched: those of the search trials.
+        tuned: the properties that are tuned; empty for a suite that tunes nothing.
+        metrics: the outcomes by name.
+        described: every metric that records describe, by its key.
+        records: the trials' records by id.
     """
 
-    results: Results
+    trials: pd.DataFrame
+    trials_under: Mapping[str, pd.DataFrame]
+    searched: pd.DataFrame
+    tuned: Collection[str]
+    metrics: Mapping[str, Metric]
+    described: Mapping[str, Metric]
+    records: Mapping[str, Any]
 
-    def trials(self, protocol: str | None) -> list[Found]:
-        """Return the final trials under a protocol of tuning, each once.
+    def final(self, protocol: str | None) -> list[Trial]:
+        """Return the final trials under a protocol of tuning, each once; None for those that are compared."""
+        if protocol is None or not self.tuned:
+            return self._once(self.trials)
+        return self._once(self.trials_under.get(protocol, self.trials.iloc[:0]))
 
-        Args:
-            protocol: ``recipe``, ``shared`` or ``own``; None for those that the report compares.
-        """
-        results = self.results
-        if protocol is None or results.tune is None:
-            return self._found(results.trials)
-        return self._found(results.trials_under.get(protocol, results.trials.iloc[:0]))
-
-    def tries(self, over: str, protocol: str | None) -> list[Found]:
-        """Return the trials that differ in a property: those of the searches if it is tuned, else the final ones."""
-        tune = self.results.tune
-        if tune is not None and over in tune.keys:
-            return self._found(self.results.searched)
-        return self.trials(protocol)
+    def _once(self, frame: pd.DataFrame) -> list[Trial]:
+        rows = frame.drop_duplicates("trial_id").to_dict("records")
+        records = [self.records[row["trial_id"]] for row in rows]
+        return [
+            Trial({str(key): value for key, value in row.items()}, record, properties_of_spec(record.spec))
+            for row, record in zip(rows, records, strict=True)
+        ]
 
     def metric(self, measure: str) -> Metric | None:
-        """Return the metric that a measure is, None for one that is none, such as a probe's."""
-        if measure == OUTCOME:
-            metrics = self.results.metrics
-            return next(iter(metrics.values())) if len(metrics) == 1 else None
-        return self.results.described.get(measure)
-
-    def chosen(
-        self,
-        sides: Sequence[Mapping[str, Any]],
-        *,
-        each: Sequence[str],
-        protocol: str | None,
-        best_over: str | None = None,
-    ) -> list[Chosen]:
-        """Return the trials of several sides, for every combination of the values of ``each``.
-
-        Args:
-            sides: a condition for each.
-            each: properties of trials.
-            protocol: as for `trials`.
-            best_over: a property in which the trials of a seed differ; see `choice.by_seed`.
-
-        Raises:
-            InitbenchError: a side has several trials at one seed of one group; or none has a validation value.
-        """
-        trials = self.trials(protocol)
-        selected = [matching(trials, side) for side in sides]
-        labels = dict.fromkeys(label_of(trial, each) for side in selected for trial in side)
-        return [
-            Chosen(
-                label, tuple(by_seed([t for t in side if label_of(t, each) == label], best_over) for side in selected)
-            )
-            for label in labels
-        ]
+        """Return the metric that a measure is; None for one that is none, such as a probe's."""
+        if measure == _OUTCOME:
+            return next(iter(self.metrics.values())) if len(self.metrics) == 1 else None
+        return self.described.get(measure)
 
     def groups(
         self,
         sides: Sequence[Mapping[str, Any]],
-        *,
-        each: Sequence[str],
         measure: str,
-        protocol: str | None,
+        each: Sequence[str] = (),
+        protocol: str | None = None,
         best_over: str | None = None,
     ) -> list[Group]:
         """Return the values of several sides, one group for every combination of the values of ``each``.
 
-        Args:
-            sides: as for `chosen`.
-            each: likewise.
-            measure: what is judged.
-            protocol: as for `trials`.
-            best_over: as for `chosen`.
-
         Raises:
-            InitbenchError: no trial has the measure, or it is no number; or as for `chosen`.
+            InitbenchError: no trial has the measure, or it is no number; a side has several trials at one seed of one
+                group; or none has a validation value, by which the best is chosen.
         """
-        self._check(measure, protocol)
-        chosen = self.chosen(sides, each=each, protocol=protocol, best_over=best_over)
-        return [self._group(one, measure) for one in chosen]
+        metric = self.metric(measure)
+        groups = []
+        for label, chosen in _chosen(self._measured(measure, protocol), sides, each, best_over):
+            known = [{seed for seed in side if not math.isnan(self._value(side[seed], measure))} for side in chosen]
+            seeds, lacking = _at_all_seeds(chosen, known)
+            trials = [[side[seed] for seed in seeds] for side in chosen]
+            values = [np.array([self._value(trial, measure) for trial in side], dtype=float) for side in trials]
+            diverged = [
+                [trial for trial, value in zip(*side, strict=True) if trial.is_diverged and math.isinf(value)]
+                for side in zip(trials, values, strict=True)
+            ]
+            group = Group(
+                label=label,
+                seeds=seeds,
+                lacking=lacking,
+                sides=values,
+                at_chance=[np.array([_at_chance(trial) for trial in side], dtype=float) for side in trials],
+                diverged=tuple(tuple(one.record.metrics.get("diverged_at_step") for one in side) for side in diverged),
+                sign=1.0 if metric is None else metric.oriented(1.0),
+            )
+            groups.append(group)
+        return groups
 
-    def medians(self, criterion: Correlation) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Return the measure and the outcome of every treatment, medians over seeds, for every group.
-
-        Outcomes are turned so that lower is better. Treatments that lack one of the two are left out, and, if the
-        criterion says so, those whose median outcome is at chance.
-
-        Raises:
-            InitbenchError: no trial has the measure; or as for `chosen`, where it has a ``best_over``.
-        """
-        self._check(criterion.measure, criterion.protocol)
-        cells: dict[str, dict[str, list[Found]]] = {}
-        for trial in matching(self.trials(criterion.protocol), criterion.of):
-            of = cells.setdefault(label_of(trial, criterion.each), {})
-            of.setdefault(str(trial.row["treatment"]), []).append(trial)
-        tables = []
-        for treatments in cells.values():
-            medians = []
-            for cell in treatments.values():
-                trials = cell if criterion.best_over is None else list(by_seed(cell, criterion.best_over).values())
-                pairs = [(self.value(trial, criterion.measure), float(trial.row["oriented"])) for trial in trials]
-                measured, outcome = np.median(np.array(pairs), axis=0) if pairs else (math.nan, math.nan)
-                if not criterion.trained_only or _is_better(outcome, trials[0].row):
-                    medians.append((measured, outcome))
-            table = np.array(medians, dtype=float).reshape(-1, 2)
-            known = table[~np.isnan(table).any(axis=1)]
-            if len(known) > 1:
-                tables.append((known[:, 0], known[:, 1]))
-        return tables
-
-    def value(self, trial: Found, measure: str) -> float:
+    def _value(self, trial: Trial, measure: str) -> float:
         """Return a trial's value; that of a metric at which it diverged is the worst, ±∞."""
         value = trial.row[measure]
         if isinstance(value, str):
@@ -171,73 +214,240 @@ class Evidence:
             return value
         if measure == MEAN_TRAIN_LOSS:
             return math.inf
-        metric = self.results.metrics.get(trial.row["metric"]) if measure == OUTCOME else self.metric(measure)
+        metric = self.metrics.get(trial.row["metric"]) if measure == _OUTCOME else self.metric(measure)
         return math.nan if metric is None else metric.oriented(math.inf)
 
-    def _check(self, measure: str, protocol: str | None) -> None:
-        trials = self.trials(protocol)
+    def _measured(self, measure: str, protocol: str | None) -> list[Trial]:
+        trials = self.final(protocol)
         if trials and measure not in trials[0].row:
             raise InitbenchError(f"no trial has {measure}")
+        return trials
 
-    def _found(self, frame: pd.DataFrame) -> list[Found]:
-        rows = frame.drop_duplicates("trial_id").to_dict("records")
-        return [found_of({str(k): v for k, v in row.items()}, self.results.by_id[row["trial_id"]]) for row in rows]
+    def medians(self, criterion: Correlation) -> list[NDArray[np.float64]]:
+        """Return for every group the medians over seeds of the measure and the outcome, shape (2, treatments).
 
-    def _group(self, chosen: Chosen, measure: str) -> Group:
-        values = [{seed: self.value(trial, measure) for seed, trial in side.items()} for side in chosen.sides]
-        known = [{seed for seed, value in side.items() if not math.isnan(value)} for side in values]
-        seeds, lacking = at_all_seeds(chosen.sides, known)
-        return Group(
-            label=chosen.label,
-            seeds=seeds,
-            lacking=lacking,
-            sides=tuple(np.array([side[seed] for seed in seeds], dtype=float) for side in values),
-            at_chance=tuple(
-                np.array([_at_chance(side[seed], self.results) for seed in seeds], dtype=float) for side in chosen.sides
-            ),
-            diverged=tuple(
-                tuple(_step(side[seed]) for seed in seeds if math.isinf(own[seed]) and side[seed].is_diverged)
-                for side, own in zip(chosen.sides, values, strict=True)
-            ),
-        )
+        Outcomes are turned so that lower is better. Treatments that lack one of the two are left out, and, if the
+        criterion says so, those whose median outcome is at chance.
+
+        Raises:
+            InitbenchError: as for `groups`.
+        """
+        tables = []
+        selected = _matching(self._measured(criterion.measure, criterion.protocol), criterion.of)
+        for (group,) in _labelled([selected], criterion.each).values():
+            cells = defaultdict(list)
+            for trial in group:
+                cells[trial.row["treatment"]].append(trial)
+            medians = []
+            for cell in cells.values():
+                trials = cell if criterion.best_over is None else list(_by_seed(cell, criterion.best_over).values())
+                pairs = [(self._value(trial, criterion.measure), float(trial.row["oriented"])) for trial in trials]
+                measured, outcome = np.median(np.array(pairs), axis=0) if pairs else (math.nan, math.nan)
+                if not criterion.trained_only or _trains(outcome, trials[0]):
+                    medians.append((measured, outcome))
+            table = np.array(medians, dtype=float).reshape(-1, 2)
+            known = table[~np.isnan(table).any(axis=1)]
+            if len(known) > 1:
+                tables.append(known.T)
+        return tables
+
+    def layers(self, criterion: LayerCriterion) -> list[Group]:
+        """Return the values of layers, one group for every combination of the values of ``each``.
+
+        Raises:
+            InitbenchError: no trial has the measure for each layer, or a layer that is meant; or as for `groups`.
+        """
+        sides = list(criterion.selectors.values())
+        chosen = _chosen(self.final(criterion.protocol), sides, criterion.each, criterion.best_over)
+        measured = [
+            (label, [{seed: _layer_values(trial, criterion.measure) for seed, trial in side.items()} for side in sides])
+            for label, sides in chosen
+        ]
+        names = {name for _, sides in measured for side in sides for values in side.values() for name in values}
+        if chosen and not names:
+            raise InitbenchError(f"no trial has {criterion.measure} for each layer")
+        meant = {name for name in names if re.search(criterion.layers, name)}
+        if chosen and not meant:
+            raise InitbenchError(f"no layer has a name in which {show(criterion.layers)} is found")
+        groups = []
+        for label, values in measured:
+            common = {seed: _common([side.get(seed, {}) for side in values], meant) for side in values for seed in side}
+            seeds, lacking = _at_all_seeds(values, [{seed for seed in side if common[seed]} for side in values])
+            arrays = [
+                [np.array([side[seed][name] for name in common[seed]], dtype=float) for seed in seeds]
+                for side in values
+            ]
+            groups.append(Group(label=label, seeds=seeds, lacking=lacking, sides=arrays))
+        return groups
+
+    def ratios(self, criterion: RateRatio) -> list[Group]:
+        """Return the best rate over the largest stable one, one group for every combination of values of ``each``.
+
+        Raises:
+            InitbenchError: a value is no number; or as for `groups`.
+        """
+        is_tuned = criterion.rate in self.tuned
+        trials = self._once(self.searched) if is_tuned else self.final(criterion.protocol)
+        groups = _labelled([_matching(trials, criterion.of)], criterion.each)
+        return [_ratio_group(criterion, label, group) for label, (group,) in groups.items()]
 
 
-def matching(trials: Sequence[Found], side: Mapping[str, Any]) -> list[Found]:
-    """Return the trials that meet a condition."""
-    matcher = Matcher(dict(side))
+def _matching(trials: Iterable[Trial], condition: Mapping[str, Any]) -> list[Trial]:
+    matcher = Matcher(dict(condition))
     return [trial for trial in trials if matcher(trial.properties)]
 
 
-def label_of(trial: Found, each: Sequence[str]) -> str:
-    """Return the values of properties as one text; what a trial does not have is left out."""
-    known = ((key, trial.properties[key]) for key in each if key in trial.properties)
-    return ", ".join(_text(key, value) for key, value in known)
+def _chosen(
+    trials: Sequence[Trial], sides: Iterable[Mapping[str, Any]], each: Sequence[str], best_over: str | None
+) -> list[tuple[str, list[dict[int, Trial]]]]:
+    """Return for every combination of the values of ``each`` its label, and the trial of each side at each seed."""
+    groups = _labelled([_matching(trials, side) for side in sides], each)
+    return [(label, [_by_seed(side, best_over) for side in group]) for label, group in groups.items()]
+
+
+def _labelled(sides: Sequence[Sequence[Trial]], each: Sequence[str]) -> dict[str, list[list[Trial]]]:
+    """Return the trials of sides by group: for each label, which has the values of the properties ``each``, the sides.
+
+    What a trial does not have is left out of its label.
+    """
+    groups: dict[str, list[list[Trial]]] = {}
+    for index, side in enumerate(sides):
+        for trial in side:
+            label = ", ".join(_text(key, trial.properties[key]) for key in each if key in trial.properties)
+            groups.setdefault(label, [[] for _ in sides])[index].append(trial)
+    return groups
 
 
 def _text(key: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{key.rpartition('.')[2]} {json.dumps(value)}"
 
 
-def _step(trial: Found) -> int | None:
-    step: int | None = trial.record.metrics.get("diverged_at_step")
-    return step
+def _by_seed(trials: Iterable[Trial], best_over: str | None) -> dict[int, Trial]:
+    """Return the trial of one side and group that counts at each seed.
+
+    With ``best_over`` it is, of those that differ in that property alone, the one with the best validation value.
+    """
+    if best_over is not None:
+        return {seed: _best(tries) for seed, tries in _tries_by_seed(trials, best_over).items()}
+    counting: dict[int, Trial] = {}
+    for trial in trials:
+        other = counting.setdefault(trial.seed, trial)
+        if other is not trial:
+            raise _several(other, trial)
+    return counting
 
 
-def _at_chance(trial: Found, results: Results) -> float:
-    """Return whether the outcome is no more than 2.576 standard errors of the chance level better than that level."""
-    if trial.is_diverged:
-        return 1.0
-    metric = results.metrics.get(trial.row["metric"])
-    chance, error = trial.row["chance"], trial.row["chance_standard_error"]
-    if metric is None or math.isnan(chance) or math.isnan(error):
-        return math.nan
-    gain = metric.oriented(chance) - metric.oriented(trial.row[OUTCOME])
-    return float(gain <= STANDARD_ERRORS * error)
+def _best(tries: Iterable[Trial]) -> Trial:
+    """Return the trial with the best validation value; of equals, and if all diverged, the first."""
+    return min(tries, key=lambda trial: trial.validation)
 
 
-def _is_better(outcome: float, row: Mapping[str, Any]) -> bool:
-    """Return whether an oriented outcome is better than chance; where chance is unknown, whether it is finite."""
-    chance, error = row["oriented_chance"], row["chance_standard_error"]
-    if math.isnan(chance) or math.isnan(error):
-        return math.isfinite(outcome)
-    return bool(chance - outcome > STANDARD_ERRORS * error)
+def _tries_by_seed(trials: Iterable[Trial], over: str) -> dict[int, list[Trial]]:
+    """Return the trials of each seed in ascending order of a property, of the seeds that have as many as any other.
+
+    A seed that lacks a try, or of which one failed, is left out: its best would be the best of fewer.
+    """
+    trials = list(trials)
+    known = [trial for trial in trials if not math.isnan(trial.validation)]
+    if not known and any(trial.record.status == "finished" for trial in trials):
+        raise InitbenchError("no trial has a validation value")
+    seeds: dict[int, list[Trial]] = defaultdict(list)
+    for trial in known:
+        for other in seeds[trial.seed]:
+            keys = other.properties.keys() | trial.properties.keys()
+            if {key for key in keys if other.properties.get(key) != trial.properties.get(key)} != {over}:
+                raise _several(other, trial, over)
+        seeds[trial.seed].append(trial)
+    most = max(Counter(trial.seed for trial in trials).values(), default=0)
+    return {
+        seed: sorted(tries, key=lambda trial: _order(trial.properties.get(over)))
+        for seed, tries in seeds.items()
+        if len(tries) == most
+    }
+
+
+def _several(one: Trial, other: Trial, over: str = "") -> InitbenchError:
+    each = ({key: value for key, value in trial.properties.items() if key != over} for trial in (one, other))
+    return InitbenchError(f"selects several trials at seed {one.seed}, which differ in {difference(*each)}")
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    """Return by what values are sorted: none first, then numbers by size, then others by name."""
+    if isinstance(value, int | float):
+        return 0, value
+    return (-1, 0) if value is None else (1, natural(str(value)))
+
+
+def _at_all_seeds(sides: Sequence[Collection[int]], known: Sequence[Collection[int]]) -> tuple[tuple[int, ...], bool]:
+    """Return the seeds at which every side has a known value, and whether any lacks one."""
+    seeds = tuple(sorted(set.intersection(*map(set, known))))
+    return seeds, not seeds or any(set(side) != set(seeds) for side in sides)
+
+
+def _at_chance(trial: Trial) -> float:
+    return 1.0 if trial.is_diverged else trial.at_chance(float(trial.row["oriented"]))
+
+
+def _trains(outcome: float, trial: Trial) -> bool:
+    """Return whether an oriented outcome is better than chance; if chance is unknown, whether it is finite."""
+    at_chance = trial.at_chance(outcome)
+    return math.isfinite(outcome) if math.isnan(at_chance) else at_chance == 0
+
+
+def _layer_values(trial: Trial, measure: str) -> dict[str, float]:
+    """Return by layer what a probe measured of each, or the factors by which tensors were scaled; empty if unknown."""
+    if measure == SCALE:
+        factors: dict[str, float] = trial.record.initialization.get("factors", {})
+        return factors
+    name = measure.removeprefix("probe.")
+    known = {entry["name"]: entry for entry in trial.record.probes if entry["kind"] == _PER_LAYER}
+    entry = known.get(name, known.get(f"{name}.{_PER_LAYER}"))
+    if entry is None:
+        return {}
+    # Several reasons do not say which layer has which.
+    reason = entry.get("values_reason", "")
+    lost = float(reason) if reason in {"inf", "-inf"} else math.nan
+    return {layer: lost if value is None else float(value) for layer, value in entry["values"].items()}
+
+
+def _common(sides: Sequence[Mapping[str, float]], meant: Collection[str]) -> list[str]:
+    """Return the layers that are meant and that all sides have."""
+    first, *others = sides
+    return [name for name in first if name in meant and all(name in other for other in others)]
+
+
+def _ratio_group(criterion: RateRatio, label: str, trials: Sequence[Trial]) -> Group:
+    rises_with = criterion.rises_with
+    at: dict[float, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        at[0.0 if rises_with is None else _number(trial, rises_with)].append(trial)
+    levels = sorted(at)
+    ratios = [
+        {seed: _ratio(tries, criterion.rate) for seed, tries in _tries_by_seed(at[level], criterion.rate).items()}
+        for level in levels
+    ]
+    seeds = tuple(sorted(set.intersection(*map(set, ratios))))
+    table = np.array([[ratio[seed] for ratio in ratios] for seed in seeds], dtype=float)
+    table = table.reshape(len(seeds), len(levels))
+    problem = ""
+    if rises_with is not None:
+        untrained = [level for level, column in zip(levels, table.T, strict=True) if np.isnan(column).all()]
+        if len(levels) < _LEAST_LEVELS:
+            problem = f"{counted(_LEAST_LEVELS, 'value')} of {rises_with} are the fewest that tell anything"
+        elif seeds and untrained:
+            problem = f"no rate is stable with {rises_with} {untrained[0]:g}"
+    lacking = not seeds or len({trial.seed for trial in trials}) > len(seeds)
+    return Group(label=label, seeds=seeds, lacking=lacking, sides=[table], levels=tuple(levels), problem=problem)
+
+
+def _ratio(tries: Sequence[Trial], rate: str) -> float:
+    """Return the best rate over the largest stable one, of tries in ascending order of it; NaN if none is stable."""
+    stable = [trial for trial in tries if trial.is_stable]
+    return _number(_best(tries), rate) / _number(stable[-1], rate) if stable else math.nan
+
+
+def _number(trial: Trial, name: str) -> float:
+    value: Any = trial.properties.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InitbenchError(f"{name} is no number")
+    return float(value)

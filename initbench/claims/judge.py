@@ -1,74 +1,165 @@
-"""Each kind of criterion, judged: from the values of its sides at each seed to held, did not hold or undecided."""
+"""Claims, judged: from the values of a criterion's sides at each seed to held, did not hold or undecided."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
 
-from initbench.claims.counting import LEAST_SEEDS, counted_status, is_share, mean_or_median, within
-from initbench.claims.criteria import AtChance, Contrast, Equality, Lead, NotWorse, Ordering, Trains, Within
-from initbench.claims.verdict import GroupVerdict
+from initbench.claims.criteria import (
+    AtChance,
+    Contrast,
+    Correlation,
+    Equality,
+    LayerCriterion,
+    LayerDistance,
+    Layers,
+    Lead,
+    NotWorse,
+    Ordering,
+    RateRatio,
+    Trains,
+    Within,
+)
+from initbench.claims.verdict import ClaimVerdict, CriterionVerdict, GroupVerdict
+from initbench.comparing.formatting import counted
+from initbench.errors import InitbenchError
 from initbench.statistics.intervals import Estimate, mean_estimate, t_multiplier
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from initbench.claims.criterion import Criterion
-    from initbench.claims.groups import AtSeeds, Group
+    from initbench.claims.claim import Claim
+    from initbench.claims.criteria import Criterion
+    from initbench.claims.evidence import Evidence, Group
     from initbench.claims.verdict import Form, Status
 
+LEAST_SEEDS = 3
+"""Below these nothing is held: one of two seeds, or two of two, tell too little."""
 _ALPHA = 0.05
+_Counted = Ordering | Trains | AtChance | Within | Contrast | Layers | LayerDistance | RateRatio
+
+
+def judge_claims(evidence: Evidence, claims: Sequence[Claim], seeds: int) -> list[ClaimVerdict]:
+    """Return what each claim comes to.
+
+    Args:
+        evidence: the trials.
+        claims: of the suite, or any others: ``Claim.model_validate`` makes one of plain data. A condition that no trial
+            meets is no error here, and the claim is not run.
+        seeds: that the suite has; with fewer than these nothing is judged, so that no one stops at a good moment.
+    """
+    verdicts = []
+    for claim in claims:
+        criteria, refutations = (
+            tuple(_judge_criterion(criterion, evidence, seeds) for criterion in listed)
+            for listed in (claim.criteria, claim.refuted_by)
+        )
+        verdicts.append(of_claim(claim, criteria, refutations))
+    return verdicts
+
+
+def _judge_criterion(criterion: Criterion, evidence: Evidence, seeds: int) -> CriterionVerdict:
+    try:
+        if isinstance(criterion, Correlation):
+            return _judge_correlations(criterion, evidence)
+        groups = _groups(criterion, evidence)
+    except InitbenchError as error:
+        return CriterionVerdict(criterion, "undecided", lacks=str(error))
+    known = [group for group in groups if group.seeds]
+    if not known:
+        return CriterionVerdict(criterion, "not run")
+    verdicts = tuple(replace(judge(criterion, group), label=group.label, diverged=group.diverged) for group in known)
+    fewest = min(len(group.seeds) for group in known)
+    lacks = next((group.problem for group in known if group.problem), "")
+    if fewest < seeds or any(group.lacking for group in groups):
+        lacks = f"{fewest if len(known) == len(groups) else 0} of {counted(seeds, 'seed')} have a result"
+    elif fewest < LEAST_SEEDS:
+        lacks = f"{counted(LEAST_SEEDS, 'seed')} are the fewest that tell anything"
+    status: Status = "undecided" if lacks else _of_groups([one.status for one in verdicts], criterion.groups)
+    return CriterionVerdict(criterion, status, verdicts, lacks)
+
+
+def _groups(criterion: Criterion, evidence: Evidence) -> list[Group]:
+    if isinstance(criterion, RateRatio):
+        return evidence.ratios(criterion)
+    if isinstance(criterion, LayerCriterion):
+        return evidence.layers(criterion)
+    sides = list(criterion.selectors.values())
+    return evidence.groups(sides, criterion.measure, criterion.each, criterion.protocol, criterion.best_over)
+
+
+def _of_groups(statuses: Sequence[Status], least: int | None) -> Status:
+    """Return what a criterion comes to that must hold in so many groups, or in all."""
+    needed = len(statuses) if least is None else least
+    if statuses.count("held") >= needed:
+        return "held"
+    return "did not hold" if len(statuses) - statuses.count("did not hold") < needed else "undecided"
+
+
+def of_claim(
+    claim: Claim, criteria: tuple[CriterionVerdict, ...], refutations: tuple[CriterionVerdict, ...]
+) -> ClaimVerdict:
+    """Return what a claim comes to.
+
+    Without refutations it held if all criteria did, and did not hold if one did not. With them it did not hold if one
+    of these is met, and a criterion that did not hold leaves it undecided. It is undecided too if all criteria are met
+    and one of the refutations is as well, or has not been judged.
+    """
+    if not refutations:
+        return ClaimVerdict(claim, _together([one.status for one in criteria]), criteria)
+    status, lacks = _together(["undecided" if one.status == "did not hold" else one.status for one in criteria]), ""
+    refuted = any(one.status == "held" for one in refutations)
+    if status == "held" and refuted:
+        status, lacks = "undecided", "criteria and refuted_by contradict each other: both are met"
+    elif refuted:
+        status = "did not hold"
+    elif status == "held" and any(one.status == "not run" or one.lacks for one in refutations):
+        status, lacks = "undecided", "what would refute it has not been judged"
+    return ClaimVerdict(claim, status, criteria, refutations, lacks)
+
+
+def _together(statuses: Sequence[Status]) -> Status:
+    """Return what several criteria come to that must all hold."""
+    for status in ("did not hold", "not run", "undecided"):
+        if status in statuses:
+            return status
+    return "held" if statuses else "not run"
 
 
 @singledispatch
-def judge(criterion: Criterion, group: AtSeeds, *, sign: float) -> GroupVerdict:
-    """Return what a criterion comes to in one group that has seeds.
-
-    Args:
-        criterion: of a claim.
-        group: what it is judged by, of its kind; the sides of a `Group` stand in the order of its `selectors`.
-        sign: 1 where lower values of the measure are better, -1 where higher ones are.
-    """
-    del group, sign
-    raise TypeError(f"{type(criterion).__name__} is judged over groups")
+def judge(criterion: Criterion, group: Group) -> GroupVerdict:
+    """Return what a criterion comes to in one group that has seeds."""
+    raise TypeError(f"{type(criterion).__name__} does not judge {group}")
 
 
 @judge.register(Ordering)
-def _(criterion: Ordering, group: Group, *, sign: float) -> GroupVerdict:
-    del sign
+def _(criterion: Ordering, group: Group) -> GroupVerdict:
     lower, higher = group.sides
     differences = _differences(higher, lower)
     with np.errstate(invalid="ignore"):
         enough = (differences > criterion.by) & (higher >= criterion.factor * lower)
-    plain = criterion.by == 0 and criterion.factor == 1
-    opposed = differences < 0 if plain else ~enough
-    status = counted_status(enough, opposed, criterion.held_at, criterion.refuted_at)
-    return GroupVerdict(group.label, status, mean_or_median(differences), "difference", agreeing=int(enough.sum()))
+    opposed = differences < 0 if criterion.by == 0 and criterion.factor == 1 else ~enough
+    return _by_seeds(criterion, enough, opposed, differences, "difference")
 
 
 @judge.register(Lead)
-def _(criterion: Lead, group: Group, *, sign: float) -> GroupVerdict:
-    del sign
+def _(criterion: Lead, group: Group) -> GroupVerdict:
     lower, higher, *beyond = group.sides
     differences = _differences(higher, lower)
     if beyond:
         differences = _differences(differences, _differences(beyond[1], beyond[0]))
-    lead = mean_estimate(differences)
-    status: Status = "undecided"
-    if lead.has_interval and lead.low > criterion.by:
-        status = "held"
-    elif lead.has_interval and lead.high < criterion.by:
-        status = "did not hold"
-    return GroupVerdict(group.label, status, lead, "difference")
+    return _by_mean(differences, criterion.by, "difference")
 
 
 @judge.register(Equality)
-def _(criterion: Equality, group: Group, *, sign: float) -> GroupVerdict:
-    del sign
+def _(criterion: Equality, group: Group) -> GroupVerdict:
     differences, margin = _differences(*group.sides), criterion.within
     if margin is None:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -85,85 +176,179 @@ def _(criterion: Equality, group: Group, *, sign: float) -> GroupVerdict:
             status = "held"
         elif difference.low > margin or difference.high < -margin:
             status = "did not hold"
-    if criterion.within is None:
-        value, low, high, n = difference
-        with np.errstate(over="ignore"):  # the logarithm of a ratio that no number can hold
-            ratio = Estimate(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), n)
-        return GroupVerdict(group.label, status, ratio, "factor")
-    return GroupVerdict(group.label, status, difference, "difference")
+    if criterion.within is not None:
+        return GroupVerdict(status, difference, "difference")
+    with np.errstate(over="ignore"):  # the logarithm of a ratio that no number can hold
+        value, low, high = (float(np.exp(logarithm)) for logarithm in difference[:3])
+    return GroupVerdict(status, Estimate(value, low, high, difference.n), "factor")
 
 
 @judge.register(NotWorse)
-def _(criterion: NotWorse, group: Group, *, sign: float) -> GroupVerdict:
-    worse = sign * _differences(*group.sides)
+def _(criterion: NotWorse, group: Group) -> GroupVerdict:
+    differences = _differences(*group.sides)
+    worse = group.sign * differences
     estimate = mean_estimate(worse)
     status: Status = "undecided"
     if estimate.has_interval and estimate.value + _half_width(estimate, 2 * _ALPHA) < criterion.within:
         status = "held"
     elif is_share(worse > criterion.within, criterion.refuted_at):
         status = "did not hold"
-    return GroupVerdict(group.label, status, mean_or_median(_differences(*group.sides)), "difference")
+    return GroupVerdict(status, mean_or_median(differences), "difference")
 
 
 @judge.register(Trains)
-def _(criterion: Trains, group: Group, *, sign: float) -> GroupVerdict:
-    del sign
+def _(criterion: Trains, group: Group) -> GroupVerdict:
     (values,), (chance,) = group.sides, group.at_chance
-    met = (values <= criterion.at_most) & (chance != 1)
-    status = counted_status(met, chance == 1, criterion.held_at, criterion.refuted_at)
-    return GroupVerdict(group.label, status, mean_or_median(values), agreeing=int(met.sum()))
+    return _by_seeds(criterion, (values <= criterion.at_most) & (chance != 1), chance == 1, values)
 
 
 @judge.register(AtChance)
-def _(criterion: AtChance, group: Group, *, sign: float) -> GroupVerdict:
+def _(criterion: AtChance, group: Group) -> GroupVerdict:
     (values,), (chance,) = group.sides, group.at_chance
-    met = chance == 1
     better = chance == 0
     if criterion.unless_below is not None:
-        better &= sign * values <= sign * criterion.unless_below
-    share = 1 / len(values) if criterion.refuted_at is None else criterion.refuted_at
-    status = counted_status(met, better, criterion.held_at, share)
-    return GroupVerdict(group.label, status, mean_or_median(values), agreeing=int(met.sum()))
+        better &= group.sign * values <= group.sign * criterion.unless_below
+    return _by_seeds(criterion, chance == 1, better, values)
 
 
 @judge.register(Within)
-def _(criterion: Within, group: Group, *, sign: float) -> GroupVerdict:
-    del sign
+def _(criterion: Within, group: Group) -> GroupVerdict:
     values, *against = group.sides
     if against:
         with np.errstate(divide="ignore", invalid="ignore"):
             values = values / against[0]
-    met = within(values, criterion.at_least, criterion.at_most)
-    status = counted_status(met, ~met, criterion.held_at, criterion.refuted_at)
-    form: Form = "factor" if against else "value"
-    return GroupVerdict(group.label, status, mean_or_median(values), form, agreeing=int(met.sum()))
+    met = _within(values, criterion)
+    return _by_seeds(criterion, met, ~met, values, "factor" if against else "value")
 
 
 @judge.register(Contrast)
-def _(criterion: Contrast, group: Group, *, sign: float) -> GroupVerdict:
-    del sign
+def _(criterion: Contrast, group: Group) -> GroupVerdict:
     cells = np.array(group.sides).reshape(2, 2, -1)
     first, second = (np.abs(_differences(*cells.mean(axis=axis)[::-1])) for axis in (1, 0))
-    met = first > criterion.factor * second
-    status = counted_status(met, second > first, criterion.held_at, criterion.refuted_at)
-    effects = mean_or_median(first), mean_or_median(second)
-    return GroupVerdict(group.label, status, effects[0], "difference", agreeing=int(met.sum()), against=effects[1])
+    verdict = _by_seeds(criterion, first > criterion.factor * second, second > first, first, "difference")
+    return replace(verdict, against=mean_or_median(second))
+
+
+@judge.register(Layers)
+def _(criterion: Layers, group: Group) -> GroupVerdict:
+    values, *against = group.sides
+    if against:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = [one / other for one, other in zip(values, against[0], strict=True)]
+    inside = [_within(layers, criterion) for layers in values]
+    met = np.array([is_share(layers, criterion.share) for layers in inside])
+    every = np.concatenate(values)
+    ends = None if np.isnan(every).any() else (float(every.min()), float(every.max()))
+    shares = np.array([layers.mean() for layers in inside])
+    return replace(_by_seeds(criterion, met, ~met, shares, "share"), ends=ends)
+
+
+@judge.register(LayerDistance)
+def _(criterion: LayerDistance, group: Group) -> GroupVerdict:
+    of, reference = group.sides
+    distances = np.array([_distance(one, other) for one, other in zip(of, reference, strict=True)])
+    far = criterion.at_most if criterion.refuted_above is None else criterion.refuted_above
+    return _by_seeds(criterion, distances <= criterion.at_most, distances > far, distances, "number")
+
+
+def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Return the mean of |ln(one / other)| but for layers that are 0 in both; +∞ if a logarithm is not finite."""
+    known = (one != 0) | (other != 0)
+    with np.errstate(all="ignore"):
+        logarithms = np.abs(np.log(one[known] / other[known]))
+    logarithms[~np.isfinite(logarithms)] = math.inf
+    return float(logarithms.mean()) if known.any() else math.nan
+
+
+@judge.register(RateRatio)
+def _(criterion: RateRatio, group: Group) -> GroupVerdict:
+    (table,) = group.sides
+    if criterion.rises_with is not None:
+        return _rising(criterion, group, table)
+    ratios = table[:, 0]
+    met, is_known = _within(ratios, criterion), ~np.isnan(ratios)
+    verdict = _by_seeds(criterion, met, ~met & is_known, ratios[is_known], "number")
+    return replace(verdict, estimate=verdict.estimate._replace(n=len(ratios)))
+
+
+def _rising(criterion: RateRatio, group: Group, table: NDArray[np.float64]) -> GroupVerdict:
+    correlation = math.nan
+    if not group.problem:
+        means = np.nanmean(table, axis=0)
+        if len(np.unique(means)) > 1:
+            correlation = float(stats.spearmanr(group.levels, means).statistic)
+    status: Status = "undecided"
+    if correlation >= criterion.correlation - 1e-12:
+        status = "held"
+    elif correlation <= 0:
+        status = "did not hold"
+    return GroupVerdict(status, Estimate(correlation, math.nan, math.nan, len(group.seeds)), "number")
+
+
+def _judge_correlations(criterion: Correlation, evidence: Evidence) -> CriterionVerdict:
+    tables = evidence.medians(criterion)
+    if not tables:
+        return CriterionVerdict(criterion, "not run")
+    known = [table for table in tables if all(len(np.unique(side)) > 1 for side in table)]
+    correlations = np.array([float(stats.spearmanr(*table).statistic) for table in known])
+    lacks = "" if len(known) >= LEAST_SEEDS else f"{counted(LEAST_SEEDS, 'network')} are the fewest that tell anything"
+    verdict = judge_correlations(correlations, criterion.at_least)
+    if math.isnan(verdict.estimate.value):
+        return CriterionVerdict(criterion, "undecided", lacks=lacks)
+    return CriterionVerdict(criterion, "undecided" if lacks else verdict.status, (verdict,), lacks)
 
 
 def judge_correlations(correlations: NDArray[np.float64], at_least: float) -> GroupVerdict:
-    """Return what a `Correlation` comes to.
+    """Return what a `Correlation` comes to, by Spearman's correlation in each group."""
+    return replace(_by_mean(correlations, at_least, "number"), sample="network")
 
-    Args:
-        correlations: Spearman's, one for each group, shape (groups,).
-        at_least: what their mean must exceed.
-    """
-    mean = mean_estimate(correlations)
+
+def _by_mean(values: NDArray[np.float64], bound: float, form: Form) -> GroupVerdict:
+    """Return held if the interval of the mean lies above a bound, and not held if it lies below."""
+    mean = mean_estimate(values)
     status: Status = "undecided"
-    if mean.has_interval and mean.low > at_least:
-        status = "held"
-    elif mean.has_interval and mean.high < at_least:
+    if side := mean.side(bound):
+        status = "held" if side > 0 else "did not hold"
+    return GroupVerdict(status, mean, form)
+
+
+def _by_seeds(
+    criterion: _Counted,
+    met: NDArray[np.bool_],
+    opposed: NDArray[np.bool_],
+    values: NDArray[np.float64],
+    form: Form = "value",
+) -> GroupVerdict:
+    """Return what a criterion comes to by the seeds that meet it and those that speak against it, shape (seeds,).
+
+    It is refuted by the share ``refuted_at`` where it is not held; without one a single seed refutes it.
+    """
+    status: Status = "undecided"
+    if is_share(met, 0.0 if criterion.held_at == "any" else criterion.held_at):
+        status = "held" if len(met) >= LEAST_SEEDS else "undecided"
+    elif is_share(opposed, criterion.refuted_at or 0.0):
         status = "did not hold"
-    return GroupVerdict("", status, mean, "number", sample="network")
+    return GroupVerdict(status, mean_or_median(values), form, agreeing=int(met.sum()))
+
+
+def is_share(which: NDArray[np.bool_], share: float) -> bool:
+    """Return whether so large a share is such, at least one; 4 of 5 are a share of 0.8."""
+    return int(which.sum()) >= max(1, math.ceil(share * len(which) - 1e-9))
+
+
+def _within(values: NDArray[np.float64], bounds: Within | Layers | RateRatio) -> NDArray[np.bool_]:
+    """Return whether each value lies between bounds, of which one may be None; NaN does not."""
+    low = -math.inf if bounds.at_least is None else bounds.at_least
+    high = math.inf if bounds.at_most is None else bounds.at_most
+    return (values >= low) & (values <= high)
+
+
+def mean_or_median(values: NDArray[np.float64]) -> Estimate:
+    """Return a mean with its interval; if a value is not finite the median, without one."""
+    if np.isfinite(values).all():
+        return mean_estimate(values)
+    with np.errstate(invalid="ignore"):
+        return Estimate(float(np.median(values)), math.nan, math.nan, len(values))
 
 
 def _differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:

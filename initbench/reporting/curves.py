@@ -10,7 +10,7 @@ import pandas as pd
 
 from initbench.comparing.metrics import outcome_key, training_key
 from initbench.statistics.cells import Spread, spread
-from initbench.statistics.compute import initialization_steps
+from initbench.statistics.cost import initialization_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def training_curves(
     """Return one row for each point of each treatment's curve in each workload.
 
     - ``step``: training steps taken; ``compute``: those and what the initializer cost in training steps
-      (`compute.initialization_steps`, the median over the seeds), missing where that is not known;
+      (`cost.initialization_steps`, the median over the seeds), missing where that is not known;
     - ``seeds``: trials with a result; ``diverged``: how many of them have diverged before this step;
     - ``outcome_median``: over the seeds, a trial that has diverged counting as +∞, or -∞ where higher is better;
     - ``outcome_smallest``, ``outcome_largest``: over the seeds, likewise;

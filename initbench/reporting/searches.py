@@ -10,7 +10,7 @@ import pandas as pd
 from initbench.comparing.formatting import natural
 from initbench.comparing.labels import tuned_keys, value_text
 from initbench.reporting.tune import RATE
-from initbench.statistics.compute import initialization_steps
+from initbench.statistics.cost import initialization_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -94,9 +94,6 @@ def standardized_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the midranks of each row, centred and of unit length, so that ρ of two rows is their inner product.
 
     A value that is missing has 0, and a row that is constant is 0 throughout.
-
-    Args:
-        values: shape (..., treatments), NaN where missing; +∞ is the largest.
     """
     missing = np.isnan(values)
     # NaN sorts after +∞ in none of numpy's ranks, so missing values are ranked last by hand and then left out.

@@ -27,9 +27,6 @@ def trial_outcomes(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the trials that have a result, with their oriented outcome as `outcome`: lower is better, +∞ diverged.
 
     Failed trials are left out, of whose outcome nothing is known, and those that were not trained.
-
-    Args:
-        trials: as from `trials.comparable_trials`.
     """
     results = trials[trials["oriented"].notna()]
     return results.assign(outcome=results["oriented"].astype(float))
@@ -55,11 +52,7 @@ class Spread(NamedTuple):
 
 
 def spread(values: ArrayLike) -> Spread:
-    """Return the median, the smallest and the largest of values; NaN where there are none.
-
-    Args:
-        values: shape (n,), +∞ for a diverged trial.
-    """
+    """Return the median, the smallest and the largest of values; NaN where there are none."""
     x = np.asarray(values, dtype=float)
     return (
         Spread(float(np.median(x)), float(x.min()), float(x.max())) if len(x) else Spread(math.nan, math.nan, math.nan)

@@ -1,25 +1,63 @@
-"""What it costs to reach a target, in training steps, with what the initializer used."""
+"""What initializers cost, in the unit of training, steps; and what it costs with them to reach a target.
+
+A record is a trial's, as a ledger holds it.
+"""
 
 from __future__ import annotations
 
 import math
 from statistics import median_low
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from initbench.comparing.formatting import natural
 from initbench.comparing.metrics import has_outcome, outcome_key, outcome_sign
 from initbench.statistics.cells import cells, table, trial_outcomes
-from initbench.statistics.compute import initialization_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
 
-    from initbench.ledger import TrialRecord
     from initbench.metric import Metric
+
+
+def gradient_equivalents(cost: Mapping[str, int]) -> float:
+    """Return what `forward` passes and `backward` calls of autograd cost, in gradients of one batch.
+
+    A gradient is one forward pass and one backward pass, which costs twice as much: 3 passes. A derivative of a
+    derivative goes back through all that was computed so far, so each call multiplies it by 3: F forward passes
+    with B calls cost F · 3^(B/F) passes. A step of MetaInit (1 and 3) is thus 9 gradients; 9.5 to 10.7 were measured.
+    """
+    forward, backward = cost.get("forward", 0), cost.get("backward", 0)
+    return float(forward * 3 ** (backward / forward) / 3 if forward else backward * 2 / 3)
+
+
+def initialization_steps(record: Any) -> float:
+    """Return how many training steps an initialization cost; NaN where the record does not say what it spent.
+
+    Its batches may be of another size than those of training: gradients are counted by their samples.
+    """
+    cost = record.initialization.get("cost")
+    if not cost:
+        return math.nan
+    trained = float(record.spec["recipe"]["batch_size"])
+    own = float(record.spec["initializer"]["arguments"].get("batch_size") or trained)
+    return gradient_equivalents(cost) * own / trained
+
+
+def on_one_device(records: Iterable[Any]) -> bool:
+    """Return whether all trials that came to a result ran on one kind of device: seconds of two are not comparable.
+
+    A processor is named with what it can do; a GPU by its name, whatever processor serves it.
+    """
+    devices = set()
+    for record in records:
+        if record.status != "failed":
+            device = record.environment.get("device")
+            devices.add((device, record.environment.get("processor") if device == "cpu" else None))
+    return len(devices) <= 1
 
 
 class Spending(NamedTuple):
@@ -83,10 +121,10 @@ def spent(costs: pd.DataFrame) -> Spent:
     return Spent(spending, nothing, unknown)
 
 
-def cost_to_target(record: TrialRecord, target: float) -> float:
+def cost_to_target(record: Any, target: float) -> float:
     """Return the steps until the outcome is first as good as a target, with those of the initializer; +∞ if never.
 
-    The initializer's are `compute.initialization_steps`; where the record does not say what it used, the cost of a
+    The initializer's are `initialization_steps`; where the record does not say what it used, the cost of a
     target that is met is NaN.
 
     Args:
@@ -105,7 +143,7 @@ def cost_to_target(record: TrialRecord, target: float) -> float:
 
 def costs_to_target(
     trials: pd.DataFrame,
-    records: Mapping[str, TrialRecord],
+    records: Mapping[str, Any],
     metrics: Mapping[str, Metric],
     target: float | None = None,
 ) -> tuple[pd.DataFrame, pd.Series[float]]:

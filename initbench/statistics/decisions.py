@@ -1,23 +1,44 @@
-"""What is told: a test that rejects, and an interval that agrees with it."""
+"""What is told: p-values corrected for their number, and a test and an interval that agree."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from initbench.statistics.ranks import ALPHA
+import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
     from initbench.statistics.intervals import Estimate
+
+ALPHA = 0.05
+
+
+def adjust(pvalues: ArrayLike, method: Literal["holm", "benjamini-hochberg"]) -> NDArray[np.float64]:
+    """Return p-values corrected for their number, shape (n,); NaN stays NaN and is not counted.
+
+    Args:
+        pvalues: shape (n,).
+        method: ``holm`` bounds the chance that any null is rejected (Holm, Scand. J. Stat. 6 (1979) 65-70);
+            ``benjamini-hochberg`` the expected share of nulls among the rejected (J. R. Stat. Soc. B 57 (1995) 289).
+    """
+    p = np.asarray(pvalues, dtype=float)
+    adjusted = np.full(p.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known])]
+    n = len(order)
+    # Not statsmodels' multipletests, which collects the garbage of the whole process at each call.
+    if method == "holm":
+        raw = np.maximum.accumulate(p[order] * np.arange(n, 0, -1))
+    else:
+        raw = np.minimum.accumulate((p[order] / (np.arange(1, n + 1) / n))[::-1])[::-1]
+    adjusted[order] = np.minimum(raw, 1.0)
+    return adjusted
 
 
 def is_rejected(pvalue: float, estimate: Estimate, no_effect: float = 0.0) -> bool:
     """Return whether a test rejects and the interval, where there is one, does not hold the value of no effect.
 
     Both are to agree before anything is claimed: they rest on different assumptions, and one may reject alone.
-
-    Args:
-        pvalue: after the correction for several tests, if any; NaN rejects nothing.
-        estimate: of the same effect.
-        no_effect: the value of no effect.
     """
     return pvalue < ALPHA and (not estimate.has_interval or estimate.side(no_effect) != 0)

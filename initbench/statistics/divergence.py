@@ -10,22 +10,20 @@ from scipy import stats
 
 from initbench.statistics.association import aligned
 from initbench.statistics.decisions import is_rejected
-from initbench.statistics.exchange import units
-from initbench.statistics.intervals import Estimate, wilson_estimate
-from initbench.statistics.jackknife import jackknife
+from initbench.statistics.intervals import Estimate, jackknife, wilson_estimate
 from initbench.statistics.permutation import (
     PERMUTATIONS,
     TESTABLE,
+    Parts,
     label_permutations,
     permuted_statistics,
     share_as_extreme,
+    units,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
-
-    from initbench.statistics.exchange import Parts
 
 
 class DivergenceRate(NamedTuple):
@@ -55,12 +53,7 @@ def divergence_rate(
 ) -> DivergenceRate:
     """Return how often a treatment diverges, by the unit of analysis, the workload.
 
-    Args:
-        cells: as from `cells.cells`.
-        treatment: a label in them; one that they lack has no workload.
-        comparisons: of how many treatments the intervals are to hold at once.
-        trials: of these cells, as from `cells.trial_outcomes`; where given, a trial that stands in two workloads is
-            counted once among the trials.
+    With the trials of the cells, one that stands in two workloads is counted once among the trials.
     """
     own = cells[cells["treatment"] == treatment]
     on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own), comparisons)
@@ -91,11 +84,7 @@ class DivergencePrediction(NamedTuple):
         return not math.isnan(self.pvalue)
 
     def foretells(self, pvalue: float | None = None) -> bool:
-        """Return whether the probe tells which cells diverge: the test rejects and the interval agrees.
-
-        Args:
-            pvalue: after a correction for several probes; its own by default.
-        """
+        """Return whether the probe tells which cells diverge: the test rejects and the interval agrees."""
         return is_rejected(self.pvalue if pvalue is None else pvalue, self.auroc, 0.5)
 
 

@@ -11,16 +11,14 @@ from scipy import stats
 
 from initbench.statistics.association import aligned
 from initbench.statistics.decisions import is_rejected
-from initbench.statistics.exchange import units
 from initbench.statistics.intervals import Estimate, mean_estimate
-from initbench.statistics.permutation import TESTABLE, label_permutations, share_as_extreme
+from initbench.statistics.permutation import TESTABLE, Parts, label_permutations, share_as_extreme, units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from initbench.statistics.exchange import Parts
 
 PERMUTATIONS = 999
 MINIMUM_ARCHITECTURES = 3
@@ -64,11 +62,7 @@ class Gain(NamedTuple):
         return self.gain.n < MINIMUM_ARCHITECTURES
 
     def adds(self, pvalue: float | None = None) -> bool:
-        """Return whether the probe adds anything: the test rejects, and the interval agrees.
-
-        Args:
-            pvalue: after a correction for several probes; its own by default.
-        """
+        """Return whether the probe adds anything: the test rejects, and the interval agrees."""
         own = self.pvalue if pvalue is None else pvalue
         return is_rejected(own, self.gain) and self.gain.value > 0
 
@@ -154,12 +148,6 @@ def _validated(
 
     A fit on Z and x is the fit on Z, plus b times what Z leaves of x (Frisch, Waugh and Lovell): one pseudo-inverse per
     fold serves all candidates.
-
-    Args:
-        z: shape (cells, predictors).
-        x: shape (number, cells), the candidates.
-        y: shape (cells,).
-        fold: shape (cells,), the index of each cell's.
     """
     without, with_x = [], []
     for left_out in np.unique(fold):

@@ -10,7 +10,9 @@ import numpy as np
 from scipy import stats
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
 
     from initbench.metric import Metric
 
@@ -47,9 +49,6 @@ class Estimate(NamedTuple):
         """Return on which side of the value of no effect the interval lies: 1 above it, -1 below, 0 where it holds it.
 
         It is 0 also where there is no interval: then nothing is told.
-
-        Args:
-            no_effect: such as 0 for a difference and 0.5 for a probability of improvement.
         """
         if not self.has_interval or self.low <= no_effect <= self.high:
             return 0
@@ -94,10 +93,6 @@ def share_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
     is therefore added, half of it 0 and half 1, as Jeffreys' prior does for a rate (Brown, Cai and DasGupta, Stat. Sci.
     16 (2001) 101-133, section 3.1.3): with m̃ = (Σ x + ½) / (n + 1) and ṽ = (Σ x² + ½) / (n + 1) - m̃² the interval is
     m̃ ± t √(ṽ / n), t as for `mean_estimate`, within 0 to 1. What it does is in docs/statistics.md.
-
-    Args:
-        values: shape (n,), each from 0 to 1; no interval below 3.
-        comparisons: as for `mean_estimate`.
     """
     x = np.asarray(values, dtype=float)
     plain = mean_estimate(x, comparisons)
@@ -118,27 +113,14 @@ def all_equal(values: ArrayLike) -> bool:
 
 @cache
 def t_multiplier(n: int, comparisons: int = 1) -> float:
-    """Return t₁₋α/₂ₘ,ₙ₋₁ / √n, the half-width of the interval of `mean_estimate` in standard deviations of the values.
-
-    Args:
-        n: number of values, at least 2.
-        comparisons: m, as for `mean_estimate`.
-
-    Raises:
-        ValueError: comparisons is less than 1.
-    """
+    """Return t₁₋α/₂ₘ,ₙ₋₁ / √n, the half-width of the interval of `mean_estimate` in standard deviations."""
     if comparisons < 1:
         raise ValueError(f"comparisons must be at least 1, got {comparisons}")
     return float(stats.t.isf((1 - CONFIDENCE) / 2 / comparisons, n - 1)) / math.sqrt(n)
 
 
 def values_deviation(estimate: Estimate, comparisons: int = 1) -> float:
-    """Return the standard deviation of the values behind an estimate of `mean_estimate`, NaN without an interval.
-
-    Args:
-        estimate: not clipped.
-        comparisons: with which it was made.
-    """
+    """Return the standard deviation of the values behind an estimate of `mean_estimate`, NaN without an interval."""
     if not estimate.has_interval:
         return math.nan
     return estimate.half_width / t_multiplier(estimate.n, comparisons)
@@ -154,9 +136,6 @@ def wilson_estimate(count: int, n: int, comparisons: int = 1) -> Estimate:
         count: how many of the n were such.
         n: number of trials; with 0 there is no rate.
         comparisons: as for `mean_estimate`.
-
-    Raises:
-        ValueError: count is not within 0 to n.
     """
     from statsmodels.stats.proportion import proportion_confint
 
@@ -166,3 +145,31 @@ def wilson_estimate(count: int, n: int, comparisons: int = 1) -> Estimate:
         return Estimate(math.nan, math.nan, math.nan, 0)
     low, high = proportion_confint(count, n, alpha=(1 - CONFIDENCE) / comparisons, method="wilson")
     return Estimate(count / n, float(low), float(high), n)
+
+
+def jackknife(
+    statistic: Callable[[NDArray[np.intp]], float], treatments: int, unit: NDArray[np.intp] | None = None
+) -> Estimate:
+    """Return a statistic of all treatments, with Student's interval over its jackknife pseudo-values.
+
+    The k pseudo-values are k θ - (k - 1) θ₋ᵢ, θ₋ᵢ without treatment i; their standard error around θ, and Student's t
+    with k - 1 degrees of freedom (Tukey, Ann. Math. Stat. 29 (1958) 614; Efron and Stein, Ann. Stat. 9 (1981) 586).
+    Leaving out a column leaves out all that is peculiar to a treatment, on every workload at once.
+
+    Args:
+        statistic: of the indices of the treatments to use.
+        treatments: their number k; no interval below 5, or where the statistic without one of them is NaN.
+        unit: what they are left out by, (treatments,), as from `permutation.units`; k is then the number of these.
+    """
+    every = np.arange(treatments)
+    unit = every if unit is None else unit
+    each = np.unique(unit)
+    k, value = len(each), statistic(every)
+    nothing = Estimate(value, math.nan, math.nan, treatments)
+    if k < 5 or math.isnan(value):
+        return nothing
+    without = np.array([statistic(every[unit != u]) for u in each])
+    pseudo = mean_estimate(k * value - (k - 1) * without)
+    if not pseudo.has_interval:
+        return nothing
+    return Estimate(value, value - pseudo.half_width, value + pseudo.half_width, treatments)

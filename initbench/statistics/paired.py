@@ -106,26 +106,14 @@ def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, compari
 
 
 def by_seed(trials: pd.DataFrame, treatments: Collection[str]) -> pd.DataFrame:
-    """Return the oriented outcomes of treatments, workloads and seeds × treatments, NaN where there is no result.
-
-    Args:
-        trials: as from `trials.comparable_trials`.
-        treatments: labels; one that has no trial has no column.
-    """
+    """Return the oriented outcomes of treatments, workloads and seeds × treatments, NaN where there is no result."""
     own = trials.loc[trials["treatment"].isin(list(treatments)), ["workload", "seed", "treatment", "oriented"]]
     own = trial_outcomes(own)
     return own.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
 
 
 def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
-    """Return what `compare_paired` does; of many pairs this is the quicker way.
-
-    Args:
-        wide: as from `by_seed`, of these treatments and perhaps others.
-        treatment: a label.
-        reference: another.
-        comparisons: as for `compare_paired`.
-    """
+    """Return what `compare_paired` does; of many pairs this is the quicker way."""
     nothing = np.full(len(wide), math.nan)
     both = [wide[name].to_numpy() if name in wide else nothing for name in (treatment, reference)]
     known = ~np.isnan(both[0]) & ~np.isnan(both[1])
@@ -175,14 +163,6 @@ def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -
     """Return the mean over the seeds of one workload of the difference first - second, with Student's interval.
 
     No interval below 3 seeds, neither mean nor interval where a trial diverged; n counts the seeds.
-
-    Args:
-        first: shape (seeds,), oriented outcomes, +∞ for a diverged trial.
-        second: likewise, at the same seeds.
-        comparisons: how many such intervals are to hold at once, as for `intervals.mean_estimate`.
-
-    Raises:
-        ValueError: they have not the same number of seeds.
     """
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if x.shape != y.shape:
@@ -202,10 +182,6 @@ def probability_of_improvement(errors: NDArray[np.float64], reference: NDArray[n
     """Return P(X < Y) + P(X = Y) / 2 over all pairs of a run X of `errors` and a run Y of `reference`.
 
     It is the Mann-Whitney statistic of the lower error as a fraction (Agarwal et al., arXiv 2108.13264, section 4.3).
-
-    Args:
-        errors: shape (n,), +∞ for a diverged run.
-        reference: shape (m,), likewise.
     """
     x, y = errors[:, None], reference[None, :]
     return float(np.mean((x < y) + 0.5 * (x == y)))

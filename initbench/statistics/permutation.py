@@ -3,28 +3,36 @@
 What is peculiar to a treatment shows on every workload, in its outcome and in its probe. Permuting within each
 workload by itself destroys that, takes one coincidence for many, and rejects up to half of all true nulls. Permuting
 whole columns of the table keeps it.
+
+Treatments of several factors are no independent observations. Kaiming with and without a norm share what is peculiar to
+Kaiming, and all without a norm share what is peculiar to its lack. One part of the treatments, such as the initializer,
+is therefore exchanged with all its treatments at once, while the other factors stay where they are. It is also what the
+jackknife leaves out at once.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from initbench.statistics.association import aligned, standardized_ranks
 from initbench.statistics.decisions import is_rejected
-from initbench.statistics.exchange import units
 from initbench.statistics.power import correlation_treatments
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
     from numpy.typing import NDArray
 
-    from initbench.statistics.exchange import Parts
     from initbench.statistics.intervals import Estimate
 
+Parts = Mapping[str, tuple[str, str]]
+"""Treatment → the part that is exchanged, and the rest: initializer, and norm."""
 PERMUTATIONS = 9999
 TESTABLE = 40  # with fewer even the extreme order and its mirror image, 2 of them, are more than 5 %
 
@@ -54,21 +62,21 @@ class PermutationTest(NamedTuple):
         return not math.isnan(self.pvalue)
 
     def tells(self, interval: Estimate, pvalue: float | None = None) -> bool:
-        """Return whether probe and outcome are related: the test rejects and the interval agrees.
-
-        Args:
-            interval: of the statistic, as from `pooled.crossed`.
-            pvalue: after a correction for several probes; its own by default.
-        """
+        """Return whether probe and outcome are related: the test rejects and the interval agrees."""
         return is_rejected(self.pvalue if pvalue is None else pvalue, interval)
 
     def needed(self, comparisons: int = 1) -> int | None:
-        """Return how many treatments find a statistic of the size seen (`power.correlation_treatments`).
-
-        Args:
-            comparisons: the probes that are corrected for.
-        """
+        """Return how many treatments find a statistic of the size seen (`power.correlation_treatments`)."""
         return correlation_treatments(self.statistic, comparisons, self.treatments)
+
+
+def units(treatments: Iterable[str], parts: Parts | None) -> tuple[NDArray[np.intp], list[str]]:
+    """Return for each treatment the index of the part that is exchanged, (treatments,), and the rest."""
+    names = [str(name) for name in treatments]
+    if parts is None:
+        return np.arange(len(names)), [""] * len(names)
+    first = {part: i for i, part in enumerate(dict.fromkeys(parts[name][0] for name in names))}
+    return np.array([first[parts[name][0]] for name in names], dtype=np.intp), [parts[name][1] for name in names]
 
 
 def permutation_test(
@@ -86,7 +94,7 @@ def permutation_test(
     Args:
         probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
         outcome: likewise, +∞ for a diverged cell.
-        parts: what of a treatment is exchanged, where it has several factors (`exchange`).
+        parts: what of a treatment is exchanged, where it has several factors.
         seed: of the permutations drawn.
     """
     x, y, used = telling(*aligned(probe, outcome))
@@ -125,16 +133,9 @@ def scores(
 def telling(
     x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return both without the workloads that have no weight in `scores`, and the treatments that are on no other.
+    """Return both without the workloads that have no weight in `scores`, and which treatments the others have.
 
     A treatment that only such a workload has is exchanged with nothing, and is none of those that were looked at.
-
-    Args:
-        x: shape (workloads, treatments).
-        y: likewise, NaN where x is.
-
-    Returns:
-        Both, and which treatments are left, (treatments,).
     """
     _, _, weights = scores(x, y)
     x, y = x[weights > 0], y[weights > 0]
@@ -182,7 +183,7 @@ def label_permutations(
 
     Args:
         present: shape (workloads, treatments).
-        exchanged: as from `exchange.units`; each treatment by itself by default.
+        exchanged: as from `units`; each treatment by itself by default.
         seed: of the random ones.
         draws: the most that are returned.
     """

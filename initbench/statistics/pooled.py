@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from initbench.statistics.association import SPEARMAN, aligned, fisher_interval, unit_clipped
-from initbench.statistics.exchange import units
-from initbench.statistics.intervals import CONFIDENCE, Estimate, all_equal
-from initbench.statistics.jackknife import jackknife
-from initbench.statistics.permutation import scores, telling
+from initbench.statistics.intervals import CONFIDENCE, Estimate, all_equal, jackknife
+from initbench.statistics.permutation import Parts, scores, telling, units
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
-
-    from initbench.statistics.exchange import Parts
 
 
 class Pooled(NamedTuple):

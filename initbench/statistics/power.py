@@ -14,6 +14,8 @@ from initbench.statistics.cells import trial_outcomes
 from initbench.statistics.intervals import CONFIDENCE, MINIMUM_SEEDS, values_deviation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -39,11 +41,7 @@ class SeedSpread(NamedTuple):
 
 
 def stated_spread(seed_deviation: float) -> SeedSpread:
-    """Return the spread of the difference of two errors that each have a standard deviation: √2 times that.
-
-    Raises:
-        ValueError: the deviation is not positive.
-    """
+    """Return the spread of the difference of two errors that each have a standard deviation: √2 times that."""
     if not 0 < seed_deviation < math.inf:
         raise ValueError(f"the seeds' standard deviation must be positive, got {seed_deviation}")
     return SeedSpread(math.sqrt(2) * seed_deviation, 0, 0)
@@ -55,9 +53,6 @@ def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
     On each workload, over the treatments that finished at all its seeds and the S seeds, the mean over pairs of the
     variance of their differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by
     their degrees of freedom (I - 1)(S - 1). Diverged trials have no error: their treatments are left out there.
-
-    Args:
-        trials: as from `comparison.comparable_trials`.
 
     Returns:
         NaN with 0 degrees of freedom where no workload has 2 such treatments and 2 seeds.
@@ -112,13 +107,7 @@ def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> float:
-    """Return the true difference that is found with a chance of 80 %, as a fraction of error.
-
-    Args:
-        spread: as for `power`.
-        seeds: NaN is returned below 3: there is no interval.
-        comparisons: as for `power`.
-    """
+    """Return the true difference that is found with a chance of 80 %, as a fraction of error."""
     from scipy.optimize import brentq
 
     if seeds < MINIMUM_SEEDS or math.isnan(spread):
@@ -132,36 +121,27 @@ def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> fl
 
 
 def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int | None:
-    """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %.
-
-    Args:
-        difference: as a fraction of error, not 0.
-        spread: as for `power`.
-        comparisons: as for `power`.
-
-    Returns:
-        The number, or None where 10,000 are not enough or the spread is not known.
-    """
-    if math.isnan(spread) or power(difference, spread, MAXIMUM_SEEDS, comparisons) < POWER:
+    """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %; None above 10,000."""
+    if math.isnan(spread):
         return None
-    low, high = MINIMUM_SEEDS - 1, MAXIMUM_SEEDS
+    return _least(lambda seeds: power(difference, spread, seeds, comparisons) >= POWER, MINIMUM_SEEDS - 1)
+
+
+def _least(enough: Callable[[int], bool], low: int) -> int | None:
+    """Return the least number above `low` that is enough, as all above it are too; None if 10,000 are not."""
+    high = MAXIMUM_SEEDS
+    if not enough(high):
+        return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if power(difference, spread, middle, comparisons) >= POWER else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
 def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
     """Return how many values find a mean of the size seen, at the spread seen, with a chance of 80 %.
 
-    The spread is recovered from the interval, which is a known multiple of it.
-
-    Args:
-        estimate: of `intervals.mean_estimate`, not clipped: a difference over seeds, or over workloads.
-        comparisons: with which it was made.
-
-    Returns:
-        The number, or None where 10,000 are not enough or there is no interval.
+    The spread is recovered from the interval, which is a known multiple of it. None if 10,000 are not enough.
     """
     return seeds_needed(estimate.value, values_deviation(estimate, comparisons), comparisons)
 
@@ -187,17 +167,7 @@ def friedman_workloads(statistic: float, treatments: int, workloads: int, epsilo
     if effect <= 0:
         return None
     limit = max(float(stats.chi2.isf(ALPHA, epsilon * freedom)) / epsilon, float(stats.chi2.isf(ALPHA, freedom)))
-
-    def found(number: int) -> bool:
-        return float(stats.ncx2.sf(limit, freedom, number * effect)) >= POWER
-
-    if not found(MAXIMUM_SEEDS):
-        return None
-    low, high = workloads, MAXIMUM_SEEDS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
-    return high
+    return _least(lambda number: float(stats.ncx2.sf(limit, freedom, number * effect)) >= POWER, workloads)
 
 
 def detectable_correlation(treatments: int) -> float:
@@ -205,9 +175,6 @@ def detectable_correlation(treatments: int) -> float:
 
     tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n treatments. It is the worst case: where what is peculiar to an
     treatment is shared by all workloads, more workloads add nothing, only more treatments do.
-
-    Args:
-        treatments: n; NaN below 5, where nothing can be rejected.
     """
     if treatments < 5:
         return math.nan
@@ -220,15 +187,13 @@ def correlation_treatments(rho: float, comparisons: int = 1, more_than: int = 4)
     """Return how many treatments find a ρ with a chance of 80 %, if all workloads say the same: 3 + 1.06 (z / Z)².
 
     z = z₁₋α/₂ₘ + z₀.₈ and Z = arctanh |ρ|; with m = 1 the inverse of `detectable_correlation`. At least as many as are
-    needed for a perfect order, and its mirror image, to be less than α / m of the k! orders.
+    needed for a perfect order, and its mirror image, to be less than α / m of the k! orders. None if 10,000 are not
+    enough.
 
     Args:
         rho: a rank correlation.
         comparisons: m, the probes that are corrected for.
         more_than: so many did not find it.
-
-    Returns:
-        The number, or None where 10,000 are not enough.
     """
     factor, lost = SPEARMAN
     quantiles = float(stats.norm.isf(ALPHA / 2 / comparisons) + stats.norm.ppf(POWER))

@@ -34,9 +34,6 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         costs: workloads × treatments, such as costs to a target in any unit, +∞ or NaN for a miss.
-
-    Raises:
-        ValueError: a cost is negative.
     """  # noqa: D205  # the reference does not fit on one line
     values = costs.to_numpy(dtype=float)
     if (values < 0).any():
@@ -50,11 +47,7 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def fastest(costs: pd.DataFrame) -> Fastest:
-    """Return which treatment has the least cost on the most workloads.
-
-    Args:
-        costs: as for `performance_ratios`; at least one workload and one treatment.
-    """
+    """Return which treatment has the least cost on the most workloads."""
     first = (performance_ratios(costs) == 1).sum()
     wins = int(first.max())
     names = [str(name) for name in first.index[first == wins]] if wins else []

@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from initbench.statistics.multiplicity import adjust
+from initbench.statistics.decisions import ALPHA, adjust
 from initbench.statistics.power import friedman_workloads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ALPHA = 0.05
 MINIMUM_WORKLOADS = 5
 _PAIR_COLUMNS = ["first", "second", "difference", "low", "high", "pvalue"]
 
@@ -96,9 +95,6 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
     Args:
         outcomes: workloads × treatments without gaps, as from `cells.complete`; +∞ is the worst, equal values share
             their mean rank.
-
-    Raises:
-        ValueError: there are gaps.
     """
     if outcomes.isna().to_numpy().any():
         raise ValueError("outcomes must have no gaps")
@@ -175,9 +171,6 @@ def workloads_for_one_rank(treatments: int) -> int:
 
     q₀.₀₅ √(k (k + 1) / 12n) ≤ 1 for n ≥ q² k (k + 1) / 12, q the studentized range's quantile (Nemenyi; Demšar, JMLR 7
     (2006) 1-30, section 3.2.2).
-
-    Args:
-        treatments: k, at least 2.
     """
     return max(MINIMUM_WORKLOADS, math.ceil(_half_width(1, treatments) ** 2))
 

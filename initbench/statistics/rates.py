@@ -1,21 +1,41 @@
-"""Learning rates that were tried: how wide the range of good ones is, and how far up training is stable."""
+"""What searches tell: which learning rates are good, up to which training is stable, and what so many tries come to.
+
+First single seeds and cells, then the frames of all cells.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from initbench.statistics.cells import spread
 from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate, all_equal, mean_estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
+
+    from initbench.metric import Metric
 
 GOOD_SHARE = 0.1
 """Of what the best rate gains over chance: what a good rate may lose."""
+_CELL = ["workload", "treatment"]
+_BY_RATE = [
+    *_CELL,
+    "rate",
+    "metric",
+    "value_median",
+    "value_smallest",
+    "value_largest",
+    "seeds",
+    "diverged",
+    "untrained",
+]
+_BY_TRIES = [*_CELL, "tries", "metric", "value_median", "value_smallest", "value_largest", "seeds", "compute"]
 
 
 class GoodRange(NamedTuple):
@@ -137,22 +157,12 @@ def ratio_over_seeds(seeds: Sequence[StableRate], comparisons: int = 1) -> Estim
 
     Its interval is Student's, of their logarithms. Seeds that try the same few rates often agree, and have no spread
     from which there could be one; then it is the range that the spacing of the rates leaves, from `low` to `high`.
-
-    Args:
-        seeds: at least one.
-        comparisons: as for `intervals.mean_estimate`.
     """
     return ratio_over_cells([geometric_estimate([one.ratio]) for one in seeds], seeds, comparisons)
 
 
 def ratio_over_cells(each: Sequence[Estimate], seeds: Sequence[StableRate], comparisons: int = 1) -> Estimate:
-    """Return the geometric mean of the ratios of several cells, as `ratio_over_seeds` does of seeds.
-
-    Args:
-        each: the ratio of each cell.
-        seeds: of all of them.
-        comparisons: as for `intervals.mean_estimate`.
-    """
+    """Return the geometric mean of the ratios of several cells, as `ratio_over_seeds` does of seeds."""
     found = geometric_estimate([one.value for one in each], comparisons)
     if found.n < MINIMUM_SEEDS or not all_equal([math.log(one.value) for one in each]):
         return found
@@ -161,11 +171,171 @@ def ratio_over_cells(each: Sequence[Estimate], seeds: Sequence[StableRate], comp
 
 
 def geometric_estimate(ratios: ArrayLike, comparisons: int = 1) -> Estimate:
-    """Return the geometric mean of positive ratios, with the interval of the mean of their logarithms.
-
-    Args:
-        ratios: shape (n,); no interval below 3, nor where all are equal (`intervals.mean_estimate`).
-        comparisons: as for `intervals.mean_estimate`.
-    """
+    """Return the geometric mean of positive ratios, with the interval of the mean of their logarithms."""
     found = mean_estimate(np.log(np.asarray(ratios, dtype=float)), comparisons)
     return Estimate(math.exp(found.value), math.exp(found.low), math.exp(found.high), found.n)
+
+
+def best_of_subset(points: int, tries: int) -> NDArray[np.float64]:
+    """Return with what probability each point is the best of a random subset: C(n - r, k - 1) / C(n, k) for rank r.
+
+    Of the C(n, k) subsets those have the point of rank r as their best that take the other k - 1 from the n - r behind
+    it. Points tried in a random order, without repetition, are such subsets.
+
+    Args:
+        points: n.
+        tries: k, from 1 to n.
+
+    Returns:
+        Shape (n,), the best point first; they add up to 1.
+    """
+    if not 1 <= tries <= points:
+        raise ValueError(f"tries must be from 1 to {points}, got {tries}")
+    of = [math.comb(points - rank, tries - 1) for rank in range(1, points + 1)]
+    return np.array(of, dtype=float) / math.comb(points, tries)
+
+
+def expected_best(chosen_by: ArrayLike, shown_by: ArrayLike) -> NDArray[np.float64]:
+    """Return the expected value after 1, 2, ... tries, averaged over all orders in which the points may be tried.
+
+    One seed chooses, the best of what it has tried so far, and another shows what that is worth: the value of the best
+    of several noisy ones is better than any of them is (the winner's curse), and the other seed's has none of it.
+
+    Args:
+        chosen_by: shape (n,), what one seed came to at each point, lower is better, +∞ where it diverged; of equals the
+            first is chosen, so that points stand in ascending order of what is tried.
+        shown_by: shape (n,), what another came to at the same points.
+
+    Returns:
+        Shape (n,): entry k - 1 is the value after k tries; after n it is the other seed's value at the chosen point.
+    """
+    chosen, shown = np.asarray(chosen_by, dtype=float), np.asarray(shown_by, dtype=float)
+    if chosen.shape != shown.shape:
+        raise ValueError(f"both must have the same points, got {len(chosen)} and {len(shown)}")
+    ranked = shown[np.argsort(chosen, kind="stable")]
+    return np.array([best_of_subset(len(ranked), k) @ ranked for k in range(1, len(ranked) + 1)])
+
+
+def tunability(values: ArrayLike) -> NDArray[np.float64]:
+    """Return what each seed's search comes to after 1, 2, ... tries, as the other seeds show it.
+
+    Args:
+        values: shape (seeds, n), at the same n points, as for `expected_best`; at least two seeds. What is shown must
+            be finite: an outcome that diverged, or is worse than chance, is to be put at chance before.
+
+    Returns:
+        Shape (seeds, n): of each seed that chooses, the mean over the others.
+    """
+    every = np.asarray(values, dtype=float)
+    if len(every) < 2:
+        raise ValueError(f"it takes two seeds, one that chooses and one that shows; got {len(every)}")
+    return np.array(
+        [
+            np.mean([expected_best(own, other) for j, other in enumerate(every) if j != i], axis=0)
+            for i, own in enumerate(every)
+        ]
+    )
+
+
+def best_at_rates(tries: pd.DataFrame) -> pd.DataFrame:
+    """Return of the tries of a seed at one learning rate the best: where more than that is tuned there are several."""
+    ordered = tries.sort_values("outcome", kind="stable")
+    return ordered.drop_duplicates([*_CELL, "seed", "rate"]).sort_index()
+
+
+def by_rate(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Return the validation outcome of each cell at each learning rate that it tried, over the seeds.
+
+    Returns:
+        ``workload, treatment, rate, metric``; ``value_median, value_smallest, value_largest``: in the metric's own
+        direction, not finite where diverged; ``seeds, diverged, untrained``: counts.
+    """
+    rows = []
+    for (workload, treatment, rate), own in best_at_rates(tries).groupby([*_CELL, "rate"], sort=False):
+        metric = metrics[str(workload)]
+        found = spread(own["outcome"].to_numpy(dtype=float)).in_direction(metric)
+        rows.append(
+            {
+                "workload": workload,
+                "treatment": treatment,
+                "rate": rate,
+                "metric": metric.name,
+                **dict(zip(("value_median", "value_smallest", "value_largest"), found, strict=True)),
+                "seeds": len(own),
+                "diverged": int(own["is_diverged"].sum()),
+                "untrained": int((~own["is_trained"] & ~own["is_diverged"]).sum()),
+            }
+        )
+    order = {key: i for i, key in enumerate(dict.fromkeys(zip(tries["workload"], tries["treatment"], strict=True)))}
+    rows.sort(key=lambda row: (order[row["workload"], row["treatment"]], row["rate"]))
+    return pd.DataFrame(rows, columns=_BY_RATE)
+
+
+def by_tries(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Return what each cell comes to after 1, 2, ... tries in random order (`tunability`).
+
+    One seed's search chooses and the others show what that is worth, averaged over all of them. What diverged, or is
+    worse than chance, counts as chance: no more than that can be lost by a try. Cells of one seed are left out, those
+    whose seeds tried other points, and those in which a trial diverged and chance is not known.
+
+    Returns:
+        ``workload, treatment, tries, metric``; ``value_median``: the mean over the seeds that choose, in the metric's
+        own direction; ``value_smallest, value_largest``: over these; ``seeds``; ``compute``: training steps of the cost
+        of so many tries on average, with their initialization, NaN where a record does not say what it spent.
+    """
+    rows: list[dict[str, Any]] = []
+    for (workload, treatment), own in tries.groupby(_CELL, sort=False):
+        metric, wide = metrics[str(workload)], _by_seed(own)
+        if wide is None:
+            continue
+        shown = np.minimum(wide, own["chance"].iloc[0]) if not math.isnan(own["chance"].iloc[0]) else wide
+        if not np.isfinite(shown).all():
+            continue
+        curves = tunability(shown)
+        cost = float(own["steps"].mean(skipna=False))
+        for k in range(curves.shape[1]):
+            ends = sorted(metric.oriented(value) for value in (curves[:, k].min(), curves[:, k].max()))
+            rows.append(
+                {
+                    "workload": workload,
+                    "treatment": treatment,
+                    "tries": k + 1,
+                    "metric": metric.name,
+                    "value_median": metric.oriented(float(curves[:, k].mean())),
+                    **dict(zip(("value_smallest", "value_largest"), ends, strict=True)),
+                    "seeds": len(curves),
+                    "compute": (k + 1) * cost,
+                }
+            )
+    return pd.DataFrame(rows, columns=_BY_TRIES)
+
+
+def good_ranges(tries: pd.DataFrame) -> dict[tuple[str, str], Any]:
+    """Return the range of good learning rates of each cell that trains (`good_range`)."""
+    found = {}
+    for (workload, treatment), own in best_at_rates(tries).groupby(_CELL, sort=False):
+        medians = own.groupby("rate")["outcome"].median()
+        if not (own.groupby("rate")["is_trained"].mean() >= 0.5)[medians == medians.min()].any():
+            continue
+        if (span := good_range(medians.index, medians, float(own["chance"].iloc[0]))) is not None:
+            found[str(workload), str(treatment)] = span
+    return found
+
+
+def stable_rates(tries: pd.DataFrame) -> dict[tuple[str, str], list[StableRate]]:
+    """Return the largest stable and the best learning rate of every seed of each cell in which some rate trained."""
+    found: dict[tuple[str, str], list[StableRate]] = {}
+    for (workload, treatment, _), own in best_at_rates(tries).groupby([*_CELL, "seed"], sort=False):
+        one = stable_rate(own["rate"], own["outcome"], own["is_trained"])
+        if one is not None:
+            found.setdefault((str(workload), str(treatment)), []).append(one)
+    return found
+
+
+def _by_seed(own: pd.DataFrame) -> np.ndarray | None:
+    """Return the outcomes of a cell, seeds × points in their order; None where its seeds do not share them."""
+    each = [part for _, part in own.groupby("seed", sort=False)]
+    points = list(each[0]["point"])
+    if len(each) < 2 or any(list(part["point"]) != points for part in each):
+        return None
+    return np.array([part["outcome"].to_numpy(dtype=float) for part in each])

@@ -71,9 +71,6 @@ def selection(
             peculiar to a treatment is known from the others, so that even a probe that means nothing beats a random
             choice where workloads agree on the treatments (docs/statistics.md).
         architectures: workload → what is not to tell its direction, as for `gain.gain`.
-
-    Raises:
-        ValueError: k is less than 1.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -117,16 +114,7 @@ def selection(
 def _learned_directions(
     x: NDArray[np.float64], y: NDArray[np.float64], architecture: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return for each workload 1 where a low value goes with a low error on the others, -1 where a high one does.
-
-    Args:
-        x: shape (workloads, treatments), the probe.
-        y: likewise, the outcome.
-        architecture: shape (workloads,), its index.
-
-    Returns:
-        Shape (workloads,); 0 where the others do not tell.
-    """
+    """Return for each workload 1 if a low value goes with a low error on the others, -1 if a high one does, else 0."""
     ranks_x, ranks_y, weights = scores(x, y)
     each = weights * np.einsum("ai,ai->a", ranks_x, ranks_y)
     others = each.sum() - np.bincount(architecture, weights=each)[architecture]

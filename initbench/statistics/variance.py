@@ -61,9 +61,6 @@ def split_variance(trials: pd.DataFrame) -> VarianceSplit:
     """Return the split over the workloads, treatments and seeds of which every combination has a result.
 
     Where a trial diverged its error has no variance; then every trial's rank among all is split instead.
-
-    Args:
-        trials: as from `comparison.comparable_trials`.
     """
     results = trial_outcomes(trials)
     counts = results.groupby(["workload", "treatment"], sort=False).size().rename("n").reset_index()

@@ -213,7 +213,17 @@ class _Planner:
             SuiteError: see `plan`.
         """
         _check_conditions(self.suite, self.rules.conditions, self.exclude, self.seen)
-        check_claims(self.suite, self.claimed, self.seen, _changed(self.suite))
+        wrong = check_claims(
+            self.suite.claims,
+            self.suite.published,
+            self.claimed,
+            self.seen,
+            probes=[probe.name for probe in self.suite.probes],
+            tuned=self.suite.document.data.get("tune") or (),  # a smoke run plans no search
+            changed=_changed(self.suite),
+        )
+        for key, problem in wrong:
+            raise self.suite.document.error(key, problem)
         _check_filters(self.only, self.filters, self.seen)
         trials, unselected = self.once.trials()
         if not trials and not self.incompatible and not any(self.undescribed.values()):

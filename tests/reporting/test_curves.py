@@ -17,7 +17,7 @@ from initbench.reporting.depth import depth_curves, without_depth
 from initbench.reporting.frame import CURVE_POINTS, slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.statistics.compute import gradient_equivalents, initialization_steps
+from initbench.statistics.cost import gradient_equivalents, initialization_steps
 
 
 def with_curve(spec, errors, *, status="finished", cost=None):

@@ -9,7 +9,7 @@ from initbench.ledger import Ledger
 from initbench.reporting import read_results
 from initbench.reporting.analyses.cost import cost_texts, initialization_costs
 from initbench.reporting.analyses.workloads import comparison_frame
-from initbench.statistics.compute import on_one_device
+from initbench.statistics.cost import on_one_device
 
 
 def ran_on(device, processor="A", status="finished"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from initbench.claims.evidence import Evidence
-from initbench.claims.judged import judge_claims
+from initbench.claims.judge import judge_claims
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initbench.claims.criterion import Criterion
+    from initbench.claims.criteria import Criterion
     from initbench.claims.verdict import ClaimVerdict
     from initbench.metric import Metric
     from initbench.reporting.results import Results
@@ -48,7 +48,7 @@ class Claims(Analysis):
 
     def metric(self, criterion: Criterion) -> Metric | None:
         """Return the metric that a criterion's measure is; None for one that is none."""
-        return Evidence(self.results).metric(criterion.measure)
+        return evidence_of(self.results).metric(criterion.measure)
 
     @cached_property
     def sentences(self) -> list[Sentence]:
@@ -98,6 +98,19 @@ class Claims(Analysis):
         return [f"{one.claim.id}: {one.claim.caution}" for one in self.verdicts if one.claim.caution]
 
 
+def evidence_of(results: Results) -> Evidence:
+    """Return the trials of a report as claims are judged by them."""
+    return Evidence(
+        trials=results.trials,
+        trials_under=results.trials_under,
+        searched=results.searched,
+        tuned=() if results.tune is None else results.tune.keys,
+        metrics=results.metrics,
+        described=results.described,
+        records=results.by_id,
+    )
+
+
 def claims(results: Results | str | Path) -> Claims | None:
     """Return what became of the claims of the suites; None where they have none.
 
@@ -109,6 +122,8 @@ def claims(results: Results | str | Path) -> Claims | None:
     """
     results = as_results(results)
     verdicts = [
-        verdict for stated in results.source.stated for verdict in judge_claims(results, stated.claims, stated.seeds)
+        verdict
+        for stated in results.source.stated
+        for verdict in judge_claims(evidence_of(results), stated.claims, stated.seeds)
     ]
     return Claims(results, verdicts) if verdicts else None

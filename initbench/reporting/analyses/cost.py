@@ -24,8 +24,7 @@ from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import left_out_words
 from initbench.reporting.words.cost import fastest_words, spent_words
 from initbench.statistics.cells import Complete, complete
-from initbench.statistics.compute import initialization_steps, on_one_device
-from initbench.statistics.cost import costs_to_target, spent
+from initbench.statistics.cost import costs_to_target, initialization_steps, on_one_device, spent
 from initbench.statistics.profiles import fastest, performance_profiles
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from initbench.metric import Metric
     from initbench.reporting.results import Results
-    from initbench.statistics.workload_order import WorkloadOrder
+    from initbench.statistics.verdicts import WorkloadOrder
 
 _LEAST_DISTANCE = 0.005
 """Of the distance from chance to the best value: what is nearer to the best than this has one colour."""

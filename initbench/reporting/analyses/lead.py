@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initbench.statistics.decisions import ALPHA
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import by_seed, compare_columns, compare_paired
-from initbench.statistics.ranks import ALPHA, RankComparison
 
 if TYPE_CHECKING:
     from initbench.reporting.results import Results
+    from initbench.statistics.ranks import RankComparison
 
 CLAIMS = 2
 """A lead is named for one of two reasons, over workloads or on one of them; each has half of the 5 %."""

@@ -30,8 +30,8 @@ from initbench.reporting.words.prediction import (
     regret_words,
 )
 from initbench.reporting.words.sentence import Sentence
+from initbench.statistics.decisions import adjust
 from initbench.statistics.intervals import Estimate
-from initbench.statistics.multiplicity import adjust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ from initbench.reporting.trials import early_columns
 from initbench.statistics.agreement import batch_spread, mean_seed_agreement, seed_agreement
 from initbench.statistics.association import associations
 from initbench.statistics.cells import cells, table
-from initbench.statistics.compute import on_one_device
+from initbench.statistics.cost import on_one_device
 from initbench.statistics.divergence import DivergencePrediction, predict_divergence
 from initbench.statistics.gain import Gain, gain
 from initbench.statistics.intervals import Estimate
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from initbench.metric import Metric
     from initbench.reporting.results import Results
     from initbench.reporting.terms import Terms
-    from initbench.statistics.exchange import Parts
+    from initbench.statistics.permutation import Parts
 
 TRIVIAL = {
     "parameters": "the parameter count",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from initbench.claims.evidence import Evidence
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.analyses.claims import evidence_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.published import differs_words, nearest_words, value_text
@@ -64,10 +64,10 @@ class PublishedNumbers(Analysis):
         return [self._row(paper, value) for paper in self.published for value in paper.numbers]
 
     def _row(self, paper: Published, value: PublishedValue) -> dict[str, Any]:
-        evidence = Evidence(self.results)
+        evidence = evidence_of(self.results)
         lacks = ""
         try:
-            groups = evidence.groups([value.of], each=(), measure=value.measure, protocol=None)
+            groups = evidence.groups([value.of], value.measure)
         except InitbenchError as error:
             groups, lacks = [], str(error)
         measured = mean_estimate(groups[0].sides[0]) if groups else mean_estimate([])

@@ -18,7 +18,7 @@ from initbench.reporting.searches import tries
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.rates import stable_words
 from initbench.statistics.rates import ratio_over_cells, ratio_over_seeds
-from initbench.statistics.searched import stable_rates as of_cells
+from initbench.statistics.rates import stable_rates as of_cells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,8 +23,7 @@ from initbench.reporting.searches import chosen, counts_text, tries
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.trials import workload_metrics
 from initbench.reporting.words.rates import differing_words, edge_words, no_edge_words, tries_words, widest_words
-from initbench.statistics.rates import GOOD_SHARE
-from initbench.statistics.searched import by_rate, by_tries, good_ranges
+from initbench.statistics.rates import GOOD_SHARE, by_rate, by_tries, good_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,8 +44,8 @@ class Tunability(Analysis):
         results: that it is of.
         metrics: of the validation split, by workload.
         tries: as from `searches.tries`.
-        rates: outcomes by rate, as from `searched.by_rate`.
-        curves: outcomes by the number of tries, as from `searched.by_tries`.
+        rates: outcomes by rate, as from `rates.by_rate`.
+        curves: outcomes by the number of tries, as from `rates.by_tries`.
         ranges: of good rates, by workload and treatment.
     """
 

@@ -22,9 +22,9 @@ from initbench.reporting.sharing import distinct
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.trials import early_columns
 from initbench.reporting.words.workload import workload_words
-from initbench.statistics.compute import on_one_device
+from initbench.statistics.cost import on_one_device
 from initbench.statistics.intervals import mean_estimate
-from initbench.statistics.workload_order import WorkloadOrder, workload_order
+from initbench.statistics.verdicts import WorkloadOrder, workload_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

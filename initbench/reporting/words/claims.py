@@ -6,10 +6,13 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any, Literal
 
 from initbench.claims.criteria import (
+    SCALE,
     AtChance,
     Contrast,
     Correlation,
     Equality,
+    LayerDistance,
+    Layers,
     Lead,
     NotWorse,
     Ordering,
@@ -17,8 +20,6 @@ from initbench.claims.criteria import (
     Trains,
     Within,
 )
-from initbench.claims.criterion import SCALE
-from initbench.claims.layer_criteria import LayerDistance, Layers
 from initbench.comparing.formatting import counted
 from initbench.reporting.words.measured import group_words
 from initbench.reporting.words.sentence import Sentence, first_fitting
@@ -27,7 +28,7 @@ from initbench.reporting.words.sides import side_words, told_apart
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from initbench.claims.criterion import Criterion
+    from initbench.claims.criteria import Criterion
     from initbench.claims.verdict import ClaimVerdict, CriterionVerdict
     from initbench.metric import Metric
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from initbench.metric import Metric
     from initbench.reporting.terms import Terms
-    from initbench.statistics.workload_order import WorkloadOrder
+    from initbench.statistics.verdicts import WorkloadOrder
 
 
 def workload_words(
@@ -24,7 +24,7 @@ def workload_words(
     """Return the sentences on one workload, which is not named in them; at least one.
 
     Args:
-        order: as from `workload_order.workload_order`.
+        order: as from `verdicts.workload_order`.
         metric: of the workload.
         terms: of the comparison.
         display: a treatment's label → its display text.

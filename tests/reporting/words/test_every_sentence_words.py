@@ -25,7 +25,7 @@ from initbench.statistics.profiles import fastest
 from initbench.statistics.ranks import compare_ranks
 from initbench.statistics.selection import selection
 from initbench.statistics.variance import split_variance
-from initbench.statistics.workload_order import workload_order
+from initbench.statistics.verdicts import workload_order
 
 LONG = "metainit (from delta orthogonal with gain 2.0, mode fan in, steps 500, lr 0.1, momentum 0.9"
 METRICS = [ERROR, R_SQUARED, BITS]

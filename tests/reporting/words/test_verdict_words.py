@@ -27,7 +27,7 @@ from initbench.statistics.pooled import crossed
 from initbench.statistics.power import number_needed
 from initbench.statistics.ranks import compare_ranks
 from initbench.statistics.selection import selection
-from initbench.statistics.workload_order import workload_order
+from initbench.statistics.verdicts import workload_order
 
 inf, nan = math.inf, math.nan
 TERMS = Terms(ERROR)

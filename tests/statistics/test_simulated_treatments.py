@@ -2,7 +2,7 @@
 
 The slow ones print tables of docs/statistics.md:
 
-    pytest -m slow -s tests/reporting/statistics
+    pytest -m slow -s tests/statistics
 """
 
 import numpy as np
@@ -14,10 +14,9 @@ from worlds import Setting, frame, table, two_factor_worlds
 from initbench.reporting.analyses.ranking import rank
 from initbench.statistics.cells import complete
 from initbench.statistics.divergence import predict_divergence
-from initbench.statistics.exchange import units
 from initbench.statistics.gain import gain
 from initbench.statistics.paired import compare_paired
-from initbench.statistics.permutation import permutation_test
+from initbench.statistics.permutation import permutation_test, units
 from initbench.statistics.pooled import crossed
 
 TWO = {"norms": 2, "gaps": True}

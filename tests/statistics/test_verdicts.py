@@ -27,7 +27,7 @@ from initbench.statistics.profiles import fastest
 from initbench.statistics.ranks import compare_ranks, workloads_for_one_rank
 from initbench.statistics.selection import selection
 from initbench.statistics.variance import split_variance
-from initbench.statistics.workload_order import workload_order
+from initbench.statistics.verdicts import workload_order
 
 inf, nan = math.inf, math.nan
 

@@ -8,7 +8,8 @@ import pytest
 from claimed import REGRESSION, claim_of, judged, results_of, trial, verdict_of
 from tuned import curved, tuned_records, tuned_results
 
-from initbench.claims.judged import judge_claims
+from initbench.claims.judge import judge_claims
+from initbench.reporting.analyses.claims import evidence_of
 
 A, B = {"initializer": "a"}, {"initializer": "b"}
 
@@ -353,7 +354,7 @@ def test_a_seed_at_which_no_rate_is_stable_counts_for_neither():
 def test_the_rates_of_a_suite_that_tunes_them_are_those_of_its_searches(points):
     outcome = curved(0.1, limit=0.5)
     records = tuned_records(lambda at: outcome(at.rate), ["plain"], ["a"], seeds=5, points=points)
-    (verdict,) = judge_claims(tuned_results(records), [claim_of(RATIO | {"at_most": 0.4})], 5)
+    (verdict,) = judge_claims(evidence_of(tuned_results(records)), [claim_of(RATIO | {"at_most": 0.4})], 5)
     assert verdict.status == "held"
     assert verdict.criteria[0].groups[0].estimate.value == pytest.approx(0.1 / (0.316 if points is None else 0.3))
 
@@ -477,9 +478,9 @@ def test_it_may_be_over_the_best_of_a_grid():
 
 
 def test_claims_of_another_list_are_judged_by_the_same_trials():
-    results = results_of(cell("a", [0.1] * 5))
+    evidence = evidence_of(results_of(cell("a", [0.1] * 5)))
     elsewhere = [claim_of(BELOW, name="of-them"), claim_of(BELOW | {"of": B}, name="of-others")]
-    assert [one.status for one in judge_claims(results, elsewhere, 5)] == ["held", "not run"]
+    assert [one.status for one in judge_claims(evidence, elsewhere, 5)] == ["held", "not run"]
 
 
 # What refutes a claim, apart from what upholds it.

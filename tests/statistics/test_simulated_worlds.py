@@ -2,7 +2,7 @@
 
 The slow ones print the tables of docs/statistics.md:
 
-    pytest -m slow -s tests/reporting/statistics
+    pytest -m slow -s tests/statistics
 
 Comparisons of initializers stand in test_simulated_initializers.py, coverage and power in test_simulated_intervals.py.
 """
@@ -26,9 +26,9 @@ from simulations import (
 from worlds import Setting, null_worlds, prone_worlds, simpson_worlds, table, unrelated_probes
 
 from initbench.statistics.association import associations
+from initbench.statistics.decisions import adjust
 from initbench.statistics.divergence import predict_divergence
 from initbench.statistics.gain import gain
-from initbench.statistics.multiplicity import adjust
 from initbench.statistics.permutation import permutation_test
 from initbench.statistics.pooled import crossed, pool
 from initbench.statistics.selection import selection

@@ -2,7 +2,7 @@
 
 The slow ones print the table of docs/statistics.md:
 
-    pytest -m slow -s tests/reporting/statistics/test_simulated_overview.py
+    pytest -m slow -s tests/statistics/test_simulated_overview.py
 """
 
 import math

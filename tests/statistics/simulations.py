@@ -30,7 +30,7 @@ def joint_pvalues(x, y, draws=999, exchanged=None):
         x: the probe, NaN where nothing runs, which is the same in all worlds.
         y: the outcome.
         draws: the most permutations.
-        exchanged: as from `exchange.units`.
+        exchanged: as from `permutation.units`.
     """
     present = ~np.isnan(x[0])
     ranks_x, ranks_y, weights = scores(x, y)

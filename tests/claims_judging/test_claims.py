@@ -12,10 +12,9 @@ from pydantic import TypeAdapter
 
 from initbench.claims.claim import Published
 from initbench.claims.criteria import AnyCriterion
-from initbench.claims.groups import Group
-from initbench.claims.judge import judge, judge_correlations
-from initbench.claims.judged import judge_claims
-from initbench.reporting.analyses.claims import claims
+from initbench.claims.evidence import Group
+from initbench.claims.judge import judge, judge_claims, judge_correlations
+from initbench.reporting.analyses.claims import claims, evidence_of
 from initbench.reporting.analyses.published import published
 from initbench.reporting.resolved import Stated
 from initbench.reporting.results import Results
@@ -37,15 +36,15 @@ def criterion(**fields):
     return TypeAdapter(AnyCriterion).validate_python(fields)
 
 
-def group(*sides, chance=None):
+def group(*sides, chance=None, sign=1.0):
     values = tuple(np.array(side, dtype=float) for side in sides)
     at_chance = tuple(np.zeros(len(side)) for side in sides) if chance is None else (np.array(chance, dtype=float),)
     seeds = tuple(range(len(sides[0])))
-    return Group(label="", seeds=seeds, lacking=False, sides=values, at_chance=at_chance)
+    return Group(label="", seeds=seeds, lacking=False, sides=values, at_chance=at_chance, sign=sign)
 
 
 def status(fields, *sides, chance=None, sign=1.0):
-    return judge(criterion(**fields), group(*sides, chance=chance), sign=sign).status
+    return judge(criterion(**fields), group(*sides, chance=chance, sign=sign)).status
 
 
 # What was measured at five seeds, and what that comes to by the rules that the criteria state.
@@ -121,7 +120,7 @@ def test_a_lead_may_be_compared_with_another():
 
 def test_a_ratio_that_no_number_holds_is_infinite():
     values = [1e300, 2e300, 5e300], [1e-300, 1e-300, 3e-300]
-    found = judge(criterion(**FACTOR, within_factor=1.1), group(*values), sign=1.0)
+    found = judge(criterion(**FACTOR, within_factor=1.1), group(*values))
     assert found.status == "did not hold"
     assert found.estimate.value == math.inf
 
@@ -146,8 +145,7 @@ def test_a_test_holds_what_is_false_at_its_level(fields, level, seeds):
     edge = 1.0 if "within" in fields else 0.0
     criterion_ = criterion(**fields)
     held = sum(
-        judge(criterion_, group(draws.normal(edge, 0.2, seeds), draws.normal(0.0, 0.2, seeds)), sign=1.0).status
-        == "held"
+        judge(criterion_, group(draws.normal(edge, 0.2, seeds), draws.normal(0.0, 0.2, seeds))).status == "held"
         for _ in range(WORLDS)
     )
     error = math.sqrt(level * (1 - level) / WORLDS)
@@ -197,15 +195,15 @@ def test_a_measure_that_is_no_number_says_so():
 
 def test_each_value_has_to_hold_by_itself():
     outcomes = {"wrn": DIGITS["digits"], "plain": {"metainit": [0.5] * 5, "kaiming": [0.4] * 5}}
-    results = results_of(outcomes)
+    evidence = evidence_of(results_of(outcomes))
     one_by_one, pooled = claim_of(ORDERING | {"each": ["architecture"]}), claim_of(ORDERING)
-    (verdict,) = judge_claims(results, [one_by_one], 5)
+    (verdict,) = judge_claims(evidence, [one_by_one], 5)
     assert {group.label: group.status for group in verdict.criteria[0].groups} == {
         "wrn": "held",
         "plain": "did not hold",
     }
     assert verdict.status == "did not hold"
-    (verdict,) = judge_claims(results, [pooled], 5)
+    (verdict,) = judge_claims(evidence, [pooled], 5)
     assert verdict.status == "undecided"
     assert (
         verdict.criteria[0].lacks == "selects several trials at seed 0, which differ in architecture ('plain', 'wrn')"

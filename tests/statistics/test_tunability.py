@@ -6,8 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from initbench.statistics.rates import geometric_estimate, good_range, stable_rate
-from initbench.statistics.tunability import best_of_subset, expected_best, tunability
+from initbench.statistics.rates import (
+    best_of_subset,
+    expected_best,
+    geometric_estimate,
+    good_range,
+    stable_rate,
+    tunability,
+)
 
 
 @pytest.mark.parametrize("tries", [1, 2, 3, 4, 5])

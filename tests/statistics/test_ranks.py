@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from worlds import table
 
-from initbench.statistics.multiplicity import adjust
+from initbench.statistics.decisions import adjust
 from initbench.statistics.ranks import compare_ranks, sphericity
 
 inf = math.inf

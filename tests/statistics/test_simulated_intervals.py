@@ -2,7 +2,7 @@
 
 The slow ones print tables of docs/statistics.md:
 
-    pytest -m slow -s tests/reporting/statistics
+    pytest -m slow -s tests/statistics
 """
 
 import math

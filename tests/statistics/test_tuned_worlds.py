@@ -3,7 +3,7 @@
 Flat worlds have the curvature 0. With a search for each seed the report's verdicts are right in 95 %; with one search
 that serves all seeds, or a choice on the test split, they are not. The slow test prints the table of the documentation:
 
-    pytest -m slow -s tests/reporting/statistics/test_tuned_worlds.py
+    pytest -m slow -s tests/statistics/test_tuned_worlds.py
 """
 
 from __future__ import annotations
