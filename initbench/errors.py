@@ -37,7 +37,14 @@ class UnknownNameError(InitbenchError):
 
 
 class SuiteError(InitbenchError):
-    """A suite file or an option that cannot be run."""
+    """A suite file or an option that cannot be run.
+
+    Args:
+        problem: what is wrong.
+        where: the file as the user gave it, or the option of the command line.
+        line: in the file, from 1.
+        key: dotted, such as ``initializers[0].gain``; empty if it is about the whole.
+    """
 
     def __init__(self, problem: str, where: str = "", line: int | None = None, key: str = "") -> None:
         super().__init__(problem, where, line, key)

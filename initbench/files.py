@@ -27,7 +27,12 @@ _KINDS = {
 
 
 def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
-    """Check a file before it is opened: opening a pipe may take for ever, and reading a device may never end."""
+    """Check a file before it is opened: opening a pipe may take for ever, and reading a device may never end.
+
+    Raises:
+        OSError: there is none, it is of another kind, or it is larger; `strerror` says which.
+        ValueError: the path holds a null character.
+    """
     found = os.stat(path)  # noqa: PTH116  # as good for a path that is a text
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")

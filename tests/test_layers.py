@@ -91,7 +91,13 @@ def test_no_circle():
 
 
 @pytest.mark.parametrize(
-    "statement", ["import initbench", "import initbench.reporting", "from initbench import load_results"]
+    "statement",
+    [
+        "import initbench",
+        "import initbench.reporting",
+        "from initbench import load_results",
+        "import initbench.suite.plan",
+    ],
 )
 def test_light_imports(statement):
     check = f"import sys\n{statement}\nprint([m for m in ('torch', 'ray', 'mlflow') if m in sys.modules])"

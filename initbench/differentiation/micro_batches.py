@@ -77,6 +77,9 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
     integers, which PyTorch's losses leave out, else of the samples. A micro-batch without any is left out. That the
     loss is the sum, and that a sample's output is its own, is checked on the first and the last micro-batch, which
     costs a forward pass of both.
+
+    The loss is no such sum, and that is an ArgumentError, because of a norm that takes its statistics over the batch,
+    as BatchNorm in training mode, because of dropout in training mode, or because `loss_fn` is not this mean.
     """
     check_count(_ARGUMENT, size)
     inputs, targets = batch

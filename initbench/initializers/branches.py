@@ -138,6 +138,10 @@ def transformer_blocks(model: nn.Module, context: InitializationContext) -> Tran
 
     Branches that end in a convolution and follow no attention are none: stages of convolutions before the transformer
     blocks, and inverted bottlenecks between them.
+
+    Raises:
+        InitializationError: there is no block; a feed-forward part of linear layers follows no attention; a branch is
+            one linear layer, or adds other numbers of layers; or branches or attentions cannot be told.
     """
     name, structure = context.record.initializer, context.structure
     for what, words in (("branches", "the residual branches"), ("attention", "the attentions")):

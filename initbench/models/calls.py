@@ -24,7 +24,12 @@ def tensor_of(output: Any) -> Any:
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
-    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization."""
+    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization.
+
+    Raises:
+        InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
+        ArgumentError: `loss_fn` does not return a 0-dim tensor.
+    """
     inputs, targets = batch
     with running_on(inputs):
         outputs = tensor_of(model(inputs))

@@ -121,6 +121,7 @@ def entries(name: str, measured: Measurement | Mapping[str, Measurement]) -> lis
 
     A number that is not finite is None there, and the text of such numbers stands beside it: under ``value_reason``,
     ``y_reason`` or ``values_reason``. A mapping has several measurements by a suffix of the name, "" for none.
+    Something else, values that are no numbers, or conditions that are no plain data are an InitbenchError.
     """
     several = measured if isinstance(measured, Mapping) else {"": measured}
     return [_entry(f"{name}.{suffix}" if suffix else name, measurement) for suffix, measurement in several.items()]

@@ -48,7 +48,7 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
     """Return what takes the place of each normalization: BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm.
 
     RMSNorms may be written out, see `kinds.is_written_out_rms_norm`. What timm's classes do after the normalization,
-    such as an activation, stays.
+    such as an activation, stays. A normalization of another kind is a ValueError, and so is a model that is one itself.
     """
     found: dict[nn.Module, nn.Module] = {}
     for name, module in model.named_modules():

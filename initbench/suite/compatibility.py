@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from initbench.errors import ArgumentError
-from initbench.models.calls import tensor_of
 from initbench.plugins import first_line
 from initbench.registry import INITIALIZERS, STANDARD, has_parts_of, scheme_names
 from initbench.suite.spec import ComponentSpec
@@ -194,6 +193,7 @@ def _run(
     import torch
 
     from initbench.architectures.create import build_model
+    from initbench.models.calls import tensor_of
 
     shallow = component.shallow(component.resolve(arguments))
     arguments = {**arguments, **({} if shallow is None else shallow.arguments)}
