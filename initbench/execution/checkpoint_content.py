@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from initbench.arguments import explain
-from initbench.record_schema import Probe, check_history, check_initialization, check_nesting, check_probe
+from initbench.ledger.record import HistoryEntry, StoredInitialization, StoredMeasurement, check_nesting, checked
 from initbench.training.checkpoint import CheckpointError
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class _Initialization(_Part, extra="allow"):
+class _Initialization(StoredInitialization):
     learning_rate_multipliers: dict[str, Annotated[float, Field(ge=0)]]
 
 
@@ -41,7 +40,7 @@ class _Timing(_Part, extra="allow"):
 
 class _Before(_Part):
     initialization: _Initialization
-    probes: list[Probe]
+    probes: list[StoredMeasurement]
     timing: _Timing
 
 
@@ -54,7 +53,7 @@ class _Progress(_Part, allow_inf_nan=True):
     steps: _Count
     samples: _Count
     seconds: Annotated[float, Field(ge=0, le=_MOST_SECONDS)]
-    history: list[dict[str, Any]]
+    history: list[HistoryEntry]
     evaluations: list[dict[str, float]]
     first: dict[str, float] | None
     names: list[str]
@@ -95,13 +94,11 @@ class CheckpointContent(NamedTuple):
             CheckpointError: something is missing, of another type, or no number.
         """
         try:
-            _Content.model_validate(content)
+            checked(_Content, content)
             before = json.loads(content["before"])
             _check_before(before)
             progress = json.loads(content["training"]["progress"], parse_int=_integer)
             _check_progress(progress)
-        except ValidationError as error:
-            raise CheckpointError(f"it is no checkpoint: {_first_problem(error)}") from None
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"it is no checkpoint: {error}") from None
         return cls(before, content["seconds"], content["training"], progress["steps"])
@@ -117,22 +114,17 @@ def check_network(record: Any, seconds: Any) -> None:
     Raises:
         ValueError: they are of another type, or no numbers.
     """
-    _Network.model_validate({"record": record, "seconds": seconds})
+    checked(_Network, {"record": record, "seconds": seconds})
     check_nesting(record)
-    check_initialization(record)
 
 
 def _check_before(before: Any) -> None:
-    _Before.model_validate(before)
+    checked(_Before, before)
     check_nesting(before)
-    check_initialization(before["initialization"])
-    for probe in before["probes"]:
-        check_probe(probe)
 
 
 def _check_progress(progress: Any) -> None:
-    _Progress.model_validate(progress)
-    check_history(progress["history"], {"epochs": 1})
+    checked(_Progress, progress)
     if progress["samples"] > _MOST_SAMPLES_PER_SECOND * progress["seconds"]:
         raise ValueError("so many samples cannot be trained on in so little time")
 
@@ -142,8 +134,3 @@ def _integer(text: str) -> int:
     if abs(value) >= 2**63:
         raise ValueError("an integer has more than 64 bits")
     return value
-
-
-def _first_problem(error: ValidationError) -> str:
-    details = error.errors(include_url=False)[0]
-    return f"{'.'.join(str(part) for part in details['loc'])} {explain(details)}"

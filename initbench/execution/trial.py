@@ -20,8 +20,7 @@ from initbench.execution.failure import failed_record
 from initbench.execution.process_state import process_state
 from initbench.execution.shared_networks import Initialization
 from initbench.initializers.initialize import initialize
-from initbench.json_values import with_visible_text
-from initbench.ledger import TrialRecord
+from initbench.ledger import TrialRecord, with_visible_text
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext
 from initbench.probes.measure import label, measure

@@ -9,111 +9,22 @@ is moved, emptied or removed while a run writes to it ends the run.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any
 
-from initbench.arguments import show
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import check_within, read_text, write_text
-from initbench.folder_lock import HeldLock, is_locked, lock
-from initbench.json_values import with_visible_text
-from initbench.record_schema import check_record
-from initbench.suite.spec import SCHEMA, TUNING_LABELS
+from initbench.ledger.lock import HeldLock, is_locked, lock
+from initbench.ledger.record import Status, TrialRecord, record_of
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from initbench.suite.spec import TrialSpec
 
 SUITE_FILE = "suite.yaml"
 RESOLVED_FILE = "resolved.json"
 DAMAGED = ".damaged"
 """Behind the name of a file that was no record, once its trial runs again."""
-Status = Literal["finished", "diverged", "failed"]
-_LABELS = ("suite", "set_by_rules", "scheme_named_by", *TUNING_LABELS)  # what of a spec is not part of the identity
-
-
-@dataclass(frozen=True)
-class TrialRecord:
-    """What came of one trial.
-
-    Errors and accuracies are fractions, durations seconds. A non-finite number is None, with ``<key>_reason`` beside.
-
-    Attributes:
-        id: the trial's identity, `TrialSpec.id`.
-        spec: the `TrialSpec` as plain data, with its labels.
-        identity: the part of it that was hashed, `TrialSpec.identity`.
-        task: what the metrics are: the task's ``name``, the ``primary`` metric, and ``metrics``: name → `Metric` as
-            plain data, with the chance level. Empty in the record of a trial that failed before it was known.
-        status: ``diverged`` (a non-finite loss) is a result; ``failed`` (an exception or a lost worker) is tried again.
-        metrics: final numbers by name.
-        history: one entry per epoch, and per ``history_every`` steps.
-        initialization: what the initializer did (`InitializationRecord.to_json`).
-        probes: for each measurement its ``name``, with arguments that differ from the defaults, its ``kind`` and the
-            values (see `initbench.probes.measurement`), and its ``conditions``.
-        environment: versions, processor, device. Not covered by "bitwise".
-        timing: seconds by stage and of each probe (``<name>_probe_seconds``), and ``ended_at`` in seconds since the
-            epoch; of a trial that went on from a checkpoint those of all attempts, less what was lost, and
-            ``resumed_at_step``. Not covered by "bitwise".
-        error: of a failed trial: ``{type, message, traceback}``.
-        schema: the format's version.
-    """
-
-    id: str
-    spec: dict[str, Any]
-    status: Status
-    identity: dict[str, Any] = field(default_factory=dict)
-    task: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    initialization: dict[str, Any] = field(default_factory=dict)
-    probes: list[dict[str, Any]] = field(default_factory=list)
-    environment: dict[str, Any] = field(default_factory=dict)
-    timing: dict[str, Any] = field(default_factory=dict)
-    error: dict[str, Any] | None = None
-    schema: int = SCHEMA
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as plain data, which it shares: what is in it is not to be changed."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record from plain data.
-
-        Raises:
-            LedgerError: they were written in another format.
-            ValueError: they are no record.
-        """
-        schema = data.get("schema") if isinstance(data, dict) else None
-        if schema is None:
-            raise ValueError("it says no schema")
-        if schema != SCHEMA:
-            raise LedgerError(f"a record is of schema {show(schema)}; this version of initbench reads schema {SCHEMA}")
-        try:
-            return cls(**data)
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-
-    def numbers(self) -> dict[str, Any]:
-        """Return the part that is bitwise reproducible: all but environment and timing."""
-        data = self.to_json()
-        del data["environment"], data["timing"]
-        return data
-
-    def labelled_as(self, spec: TrialSpec) -> Self:
-        """Return the record with the labels of a spec of the same trial; what was run and measured stays."""
-        plain = spec.model_dump(mode="json")
-        labelled = self.spec | {label: plain[label] for label in _LABELS if label in plain}
-        return replace(self, spec={key: value for key, value in labelled.items() if key in plain or key not in _LABELS})
-
-    def without_labels_of_tuning(self) -> Self:
-        """Return the record of a trial that a suite searched, or chose, and does no more."""
-        return replace(self, spec={key: value for key, value in self.spec.items() if key not in TUNING_LABELS})
 
 
 class Ledger:
@@ -312,29 +223,3 @@ def _read(path: Path) -> TrialRecord:
     if record.id != path.stem:
         raise _NotARecordError("not a trial record (its id is not the file's name)")
     return record
-
-
-def record_of(text: str) -> TrialRecord:
-    """Return the record that JSON text stands for, once it is known to be whole and as it was written.
-
-    Raises:
-        LedgerError: it was written in another format.
-        ValueError: it is none, or it was edited; one line says where.
-        RecursionError: it is nested too deeply to be read.
-    """
-    data = json.loads(text, parse_constant=_refuse_constant)
-    record = TrialRecord.from_json(data)
-    check_record(data)
-    if "\\ud" in text:  # half of a pair of code units, which no file can hold
-        try:
-            json.dumps(data, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError("it holds half a character") from None
-    if "\\u" in text:  # a record that this version wrote has its texts made visible
-        texts = {key: value for key, value in data.items() if key not in {"spec", "identity"}}
-        return replace(record, **with_visible_text(texts))
-    return record
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
