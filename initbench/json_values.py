@@ -1,4 +1,4 @@
-"""Values as JSON can hold them. No torch, so that ledgers and reports can import it."""
+"""Values as JSON can hold them."""
 
 from __future__ import annotations
 

@@ -35,14 +35,9 @@ _Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asked for beside the suite file.
+    """What the options of the command line asked for beside the suite file; `assignments` are those of ``--set``.
 
-    Attributes:
-        assignments: of ``--set``, in their order.
-        seeds: of ``--seeds``.
-        only: of ``--only``.
-        plugins: the files of ``--plugin``; they are named here, and never imported because they are.
-        smoke: ``--smoke``.
+    The files of `plugins` are named here, and never imported because they are.
     """
 
     assignments: tuple[str, ...] = ()
@@ -63,13 +58,7 @@ class _File(BaseModel):
 
 
 class StoredPlan(_File):
-    """What was asked for and what it comes to.
-
-    Attributes:
-        asked: of the command line.
-        trials: the ids of what was to run.
-        awaited: how many more follow, at most, from what searches find.
-    """
+    """What was asked for, the ids of the trials that it comes to, and how many more follow from searches, at most."""
 
     asked: Asked
     trials: tuple[str, ...]
@@ -107,20 +96,12 @@ def write_plan(ledger: Ledger, asked: Asked, trials: Iterable[TrialSpec], awaite
 
 
 def read_plan(folder: Path) -> StoredPlan | None:
-    """Return what a suite's folder says of its plan; None if it says nothing.
-
-    Raises:
-        InitbenchError: the file is damaged, or of another version.
-    """
+    """Return what a suite's folder says of its plan; None if it says nothing."""
     return _read(folder / PLAN_FILE, StoredPlan, "does not say what was asked for; initbench run SUITE writes it anew")
 
 
 def read_progress(folder: Path) -> StoredProgress | None:
-    """Return how far a suite's folder says its run is; None if it says nothing.
-
-    Raises:
-        InitbenchError: the file is damaged, or of another version.
-    """
+    """Return how far a suite's folder says its run is; None if it says nothing."""
     return _read(folder / PROGRESS_FILE, StoredProgress, "does not say how the run stands; the next run writes it anew")
 
 
@@ -145,12 +126,7 @@ def _read(path: Path, kind: type[_AFile], problem: str) -> _AFile | None:
 
 
 class ProgressFile:
-    """Keeps ``progress.json`` up to date, by atomic rename and at most every few seconds.
-
-    Args:
-        ledger: its folder is where the file is.
-        name: how a trial is called.
-    """
+    """Keeps ``progress.json`` up to date, by atomic rename and at most every few seconds."""
 
     def __init__(self, ledger: Ledger, name: Callable[[TrialSpec], str]) -> None:
         self._ledger = ledger

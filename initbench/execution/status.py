@@ -19,14 +19,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True)
 class Reason:
-    """Why trials failed.
-
-    Attributes:
-        reason: the exception's type and its message, one line.
-        trials: how many failed of it.
-        hosts: where, by the number of trials; empty where the records do not say it.
-        ids: of the first of them.
-    """
+    """Why trials failed: the exception's type and message, how many trials did, on which hosts, and the first ids."""
 
     reason: str
     trials: int
@@ -36,14 +29,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Running:
-    """A trial that runs.
-
-    Attributes:
-        id: its id.
-        name: its labels.
-        seconds: since it was given to a worker.
-        fraction: of its training that is done, as far as it has told.
-    """
+    """A trial that was given to a worker these seconds ago, and the fraction of its training that is done."""
 
     id: str
     name: str
@@ -53,27 +39,18 @@ class Running:
 
 @dataclass(frozen=True)
 class Status:
-    """How a suite's run stands.
+    """How a suite's run stands; None for what the folder does not say.
 
     Attributes:
-        folder: the suite's.
-        running: whether a driver is at work here; None where the file system has no locks to tell.
-        host: of the driver, or of the last one; None where nothing tells.
-        pid: its process.
-        started_at: when it began, in seconds since the epoch.
-        ended_at: when it ended; None where it runs, or was killed.
-        ending: how it ended: ``finished``, ``interrupted``, or what ended it.
-        total: how many trials the suite has; None where the folder does not say it.
-        finished: how many have a result.
-        diverged: how many have a loss that is not finite for a result.
-        failed: how many came to no result.
-        left: how many have no record; None where the total is not known.
+        running: whether a driver is at work here; None if the file system has no locks to tell.
+        host: of the driver, or of the last one, as are `pid` and what follows.
+        ended_at: None if it runs, or was killed.
+        ending: ``finished``, ``interrupted``, or what ended it.
+        left: how many trials have no record.
         awaited: how many more follow, at most, from what searches find.
         others: how many records are of trials that the suite does not plan.
-        per_hour: trials that ended in an hour of this run; None where none has.
-        seconds_left: the driver's estimate, less what has passed since; None where it has none.
-        now: the trials that run.
-        reasons: why trials failed, the most frequent first.
+        per_hour: trials that ended in an hour of this run.
+        seconds_left: the driver's estimate, less what has passed since.
         damaged: a line for each record that cannot be read.
         problems: a line for each other file that cannot be read.
     """
@@ -105,27 +82,17 @@ class Status:
         return self.finished + self.diverged
 
     def to_json(self) -> dict[str, Any]:
-        """Return the status as plain data."""
         return asdict(self) | {"done": self.done}
 
 
 class StatusReader:
-    """Reads how a suite's run stands, as often as asked; what has not changed since is not read again.
-
-    Args:
-        folder: the suite's.
-    """
+    """Reads how a suite's run stands, as often as asked; what has not changed since is not read again."""
 
     def __init__(self, folder: Path) -> None:
         self.ledger = Ledger(folder)
         self._known: dict[str, tuple[tuple[int, int], _Entry | str]] = {}
 
     def read(self) -> Status:
-        """Return how it stands now.
-
-        Raises:
-            InitbenchError: the folder cannot be read.
-        """
         folder = self.ledger.folder
         problems: list[str] = []
         running = self.ledger.is_locked()

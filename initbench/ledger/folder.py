@@ -28,11 +28,7 @@ DAMAGED = ".damaged"
 
 
 class Ledger:
-    """The records of one suite.
-
-    Args:
-        folder: the suite's folder, ``runs/<suite name>``; made when the first record is written.
-    """
+    """The records of one suite, in its folder ``runs/<suite name>``, which is made when the first one is written."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -41,27 +37,16 @@ class Ledger:
         self._last: Path | None = None  # the record that was written last
 
     def path(self, trial_id: str) -> Path:
-        """Return where a trial's record is or would be."""
         return self.trials / f"{trial_id}.json"
 
     def read(self, trial_id: str) -> TrialRecord:
-        """Return one record.
-
-        Raises:
-            LedgerError: it was written in another format.
-            InitbenchError: there is none.
-        """
         try:
             return _read(self.path(trial_id))
         except _NotARecordError as error:
             raise InitbenchError(f"{self.path(trial_id)}: {error}") from error
 
     def write(self, record: TrialRecord) -> None:
-        """Write a record by atomic rename; one that was there (of a failed attempt) is replaced.
-
-        Raises:
-            InitbenchError: see `write_file`.
-        """
+        """Write a record by atomic rename; one that was there (of a failed attempt) is replaced."""
         if self._lock is not None and self._last is not None and not self._last.exists():
             raise InitbenchError(
                 f"{self.trials}: was emptied or removed while this run was writing to it, so the run stops; the same "
@@ -71,15 +56,7 @@ class Ledger:
         self._last = self.path(record.id)
 
     def write_suite(self, text: str, resolved: Mapping[str, Any]) -> None:
-        """Write the suite beside its trials, each file by atomic rename.
-
-        Args:
-            text: the suite file's, for ``suite.yaml``.
-            resolved: what reports need of it, for ``resolved.json``.
-
-        Raises:
-            InitbenchError: as for `write`.
-        """
+        """Write the suite file beside its trials, and what else reports need of the suite."""
         self.write_file(self.folder / SUITE_FILE, text)
         self.write_file(self.folder / RESOLVED_FILE, json.dumps(resolved, indent=1, allow_nan=False) + "\n")
 
@@ -99,14 +76,7 @@ class Ledger:
             raise InitbenchError(f"{path}: cannot be written: {error.strerror or error}") from error
 
     def check_complete(self, trials: Collection[str]) -> None:
-        """Check that the records of trials are on the disk.
-
-        Args:
-            trials: the ids of those whose records were read or written.
-
-        Raises:
-            InitbenchError: records are gone, or the folder is not the one any more that was locked.
-        """
+        """Check that the records that were read or written are still there, in the folder that was locked."""
         if self._lock is not None:
             self._lock.check()
         gone = len(set(trials) - {path.stem for path in self.files()})
@@ -117,14 +87,7 @@ class Ledger:
             )
 
     def set_aside(self, trial_id: str) -> Path | None:
-        """Give the file of a trial that is no record another name, under which nobody reads it; return that name.
-
-        Returns:
-            None if there is no such file.
-
-        Raises:
-            InitbenchError: it cannot be renamed.
-        """
+        """Give the file of a trial that is no record another name, under which nobody reads it; return that name."""
         path = self.path(trial_id)
         if not path.exists():
             return None
@@ -140,8 +103,7 @@ class Ledger:
         """Yield every record, in the order of the ids.
 
         Args:
-            skipped: where given, a file that is not a record of this version is passed over, and a line that names it
-                is added here.
+            skipped: takes a line for each file that is not a record of this version; None makes such a file an error.
 
         Raises:
             LedgerError: the records were written in another format, all of them.
@@ -187,11 +149,7 @@ class Ledger:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock that admits one driver per ledger, and write to no other folder meanwhile; see `folder_lock`.
-
-        Raises:
-            InitbenchError: another driver holds it, or the folder cannot be written.
-        """
+        """Hold the lock that admits one driver per ledger, and write to no other folder meanwhile."""
         with lock(self.folder) as held:
             self._lock = held
             try:
@@ -200,24 +158,18 @@ class Ledger:
                 self._lock = None
 
     def is_locked(self) -> bool | None:
-        """Return whether a driver is at work here; nothing is written. None where this system cannot tell."""
+        """Return whether a driver is at work here; None if this system cannot tell."""
         return is_locked(self.folder)
 
 
 class _NotARecordError(Exception):
-    """Says in a few words why a file is no record."""
+    pass
 
 
 def _read(path: Path) -> TrialRecord:
-    """Return the record in a file.
-
-    Raises:
-        LedgerError: it was written in another format.
-        _NotARecordError: it is none, or not the one that was written.
-    """
     try:
         record = record_of(read_text(path))
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _NotARecordError(f"not a trial record ({' '.join(reason.split())})") from error
     if record.id != path.stem:

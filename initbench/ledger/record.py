@@ -308,7 +308,7 @@ class TrialRecord:
     schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as plain data, which it shares: what is in it is not to be changed."""
+        """Return the record as plain data, which it shares."""
         return dict(vars(self))
 
     def numbers(self) -> dict[str, Any]:
@@ -334,7 +334,7 @@ _RECORD = TypeAdapter(TrialRecord)
 
 
 def record_of(text: str) -> TrialRecord:
-    """Return the record that JSON text stands for, once it is known to be whole and as it was written.
+    """Return the record in JSON text, once it is known to be whole and as it was written.
 
     Raises:
         LedgerError: it was written in another format.
