@@ -27,7 +27,6 @@ LAYERS = [
     {"statistics"},
     {"claims"},
     {"suite"},
-    {"record_schema", "folder_lock"},
     {"ledger"},
     {"reporting"},
     {"tracking"},

@@ -13,6 +13,7 @@ from ledgers import KAIMING, make_record, make_spec
 from initbench.arguments import show
 from initbench.errors import InitbenchError, LedgerError
 from initbench.ledger import Ledger
+from initbench.suite.spec import digest
 from suites import the_trial
 
 LOST = {"type": "RuntimeError", "message": "lost", "traceback": "line 1"}
@@ -307,3 +308,33 @@ def test_labels_of_tuning_are_taken_away_where_the_suite_tunes_no_more():
     assert not plain.keys() & {"tuned", "protocols"}  # a trial that nothing tunes is recorded as it always was
     tuned = record(spec=plain | {"tuned": ["recipe.lr"], "protocols": ["own"]})
     assert tuned.labelled_as(the_trial()).spec == plain
+
+
+def test_keys_of_a_later_version_survive_a_rewrite(tmp_path):
+    spec = make_spec(KAIMING)
+    data = make_record(spec).to_json()
+    data |= {"later": [1], "spec": data["spec"] | {"later": 2, "suite": "before"}}
+    data["spec"]["recipe"] |= {"later": None}
+    data["spec"]["dataset"] |= {"later": {"a": "b"}}
+    for part in (data["environment"], data["probes"][0], data["task"]["metrics"]["test_error"], data["initialization"]):
+        part["later"] = {"name": "β"}
+    ledger = Ledger(tmp_path)
+    ledger.trials.mkdir()
+    ledger.path(spec.id).write_text(json.dumps(data), encoding="utf-8")
+    [read] = ledger.records()
+    ledger.write(read.labelled_as(spec))
+    data["spec"]["suite"] = spec.suite
+    assert json.loads(ledger.path(spec.id).read_text()) == data
+    assert json.loads(json.dumps(read.without_labels_of_tuning().to_json()))["later"] == [1]
+
+
+def test_a_combination_that_planning_refuses_is_read(tmp_path):
+    recipe = {"optimizer": "adam", "momentum": 0.5, "nesterov": True, "steps": 3}
+    with pytest.raises(ValueError, match="stands in the place of epochs"):
+        make_spec(KAIMING, recipe=recipe)
+    data = record().to_json()
+    for part in (data["spec"], data["identity"]):
+        part["recipe"] = part["recipe"] | recipe
+    written = replace(record(), **data | {"id": digest(data["identity"])})
+    Ledger(tmp_path).write(written)
+    assert list(Ledger(tmp_path).records()) == [written]

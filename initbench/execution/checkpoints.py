@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from initbench.arguments import explain
 from initbench.execution.environment import differences, environment
 from initbench.execution.marked_folder import files_named, read_mark
 from initbench.files import check_readable
+from initbench.ledger.record import HistoryEntry, StoredInitialization, StoredMeasurement, check_nesting, checked
 from initbench.plugins import first_line
-from initbench.record_schema import Probe, check_history, check_initialization, check_nesting, check_probe
 from initbench.training.checkpoint import CheckpointError, training_state
 from initbench.training.run import TrainingRun
 from initbench.visible_text import cut, visible
@@ -54,7 +53,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class _Initialization(_Part, extra="allow"):
+class _Initialization(StoredInitialization):
     learning_rate_multipliers: dict[str, Annotated[float, Field(ge=0)]]
 
 
@@ -67,7 +66,7 @@ class _Timing(_Part, extra="allow"):
 
 class _Before(_Part):
     initialization: _Initialization
-    probes: list[Probe]
+    probes: list[StoredMeasurement]
     timing: _Timing
 
 
@@ -80,7 +79,7 @@ class _Progress(_Part, allow_inf_nan=True):
     steps: _Count
     samples: _Count
     seconds: Annotated[float, Field(ge=0, le=_MOST_SECONDS)]
-    history: list[dict[str, Any]]
+    history: list[HistoryEntry]
     evaluations: list[dict[str, float]]
     first: dict[str, float] | None
     names: list[str]
@@ -110,13 +109,11 @@ class CheckpointContent(NamedTuple):
     def of(cls, content: Mapping[str, Any]) -> Self:
         """Check what was loaded: a `CheckpointError` says what is missing, of another type, or no number."""
         try:
-            _Content.model_validate(content)
+            checked(_Content, content)
             before = json.loads(content["before"])
             _check_before(before)
             progress = json.loads(content["training"]["progress"], parse_int=_integer)
             _check_progress(progress)
-        except ValidationError as error:
-            raise CheckpointError(f"it is no checkpoint: {_first_problem(error)}") from None
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"it is no checkpoint: {error}") from None
         return cls(before, content["seconds"], content["training"], progress["steps"])
@@ -124,22 +121,17 @@ class CheckpointContent(NamedTuple):
 
 def check_network(record: Any, seconds: Any) -> None:
     """Check the record of an initialization that is kept beside its network: a ValueError says what is wrong."""
-    _Network.model_validate({"record": record, "seconds": seconds})
+    checked(_Network, {"record": record, "seconds": seconds})
     check_nesting(record)
-    check_initialization(record)
 
 
 def _check_before(before: Any) -> None:
-    _Before.model_validate(before)
+    checked(_Before, before)
     check_nesting(before)
-    check_initialization(before["initialization"])
-    for probe in before["probes"]:
-        check_probe(probe)
 
 
 def _check_progress(progress: Any) -> None:
-    _Progress.model_validate(progress)
-    check_history(progress["history"], {"epochs": 1})
+    checked(_Progress, progress)
     if progress["samples"] > _MOST_SAMPLES_PER_SECOND * progress["seconds"]:
         raise ValueError("so many samples cannot be trained on in so little time")
 
@@ -149,11 +141,6 @@ def _integer(text: str) -> int:
     if abs(value) >= 2**63:
         raise ValueError("an integer has more than 64 bits")
     return value
-
-
-def _first_problem(error: ValidationError) -> str:
-    details = error.errors(include_url=False)[0]
-    return f"{'.'.join(str(part) for part in details['loc'])} {explain(details)}"
 
 
 @dataclass(frozen=True)

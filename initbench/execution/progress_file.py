@@ -13,37 +13,31 @@ import os
 import socket
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from initbench.errors import InitbenchError
 from initbench.execution.time_left import TimeLeft
 from initbench.files import read_text
-from initbench.suite.spec import SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from initbench.ledger import Ledger, TrialRecord
-    from initbench.suite.spec import TrialSpec
+from initbench.ledger import Ledger, TrialRecord
+from initbench.suite.spec import SCHEMA, TrialSpec
 
 PLAN_FILE = "plan.json"
 PROGRESS_FILE = "progress.json"
 _SECONDS_BETWEEN_WRITES = 3.0
+_Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asked for beside the suite file.
+    """What the options of the command line asked for beside the suite file; `assignments` are those of ``--set``.
 
-    Attributes:
-        assignments: of ``--set``, in their order.
-        seeds: of ``--seeds``.
-        only: of ``--only``.
-        plugins: the files of ``--plugin``; they are named here, and never imported because they are.
-        smoke: ``--smoke``.
+    The files of `plugins` are named here, and never imported because they are.
     """
 
     assignments: tuple[str, ...] = ()
@@ -53,91 +47,86 @@ class Asked:
     smoke: bool = False
 
 
-def write_plan(ledger: Ledger, asked: Asked, trials: Iterable[TrialSpec], awaited: int = 0) -> None:
-    """Write what was asked for and which trials it comes to.
+class _File(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, validate_by_name=True)
 
-    Args:
-        ledger: of the suite.
-        asked: of the command line.
-        trials: that are known.
-        awaited: how many more follow, at most, from what searches find.
+    format: Annotated[int, Field(alias="schema", ge=SCHEMA, le=SCHEMA)] = SCHEMA
 
-    Raises:
-        InitbenchError: the folder cannot be written.
-    """
-    data = {"schema": SCHEMA, "asked": asdict(asked), "trials": [trial.id for trial in trials]}
-    data |= {"awaited": awaited} if awaited else {}
-    ledger.write_file(ledger.folder / PLAN_FILE, json.dumps(data, allow_nan=False))
+    def write(self, ledger: Ledger, name: str, without: set[str] | None = None) -> None:
+        data = self.model_dump(mode="json", by_alias=True, exclude=without)
+        ledger.write_file(ledger.folder / name, json.dumps(data, allow_nan=False))
 
 
-@dataclass(frozen=True)
-class StoredPlan:
-    """What ``plan.json`` says.
-
-    Attributes:
-        asked: of the command line.
-        trials: the ids of what was to run.
-        awaited: how many more follow, at most, from what searches find.
-    """
+class StoredPlan(_File):
+    """What was asked for, the ids of the trials that it comes to, and how many more follow from searches, at most."""
 
     asked: Asked
     trials: tuple[str, ...]
-    awaited: int = 0
+    awaited: _Count = 0
+
+
+class RunningTrial(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    id: str
+    name: str
+    since: float
+    fraction: float
+
+
+class StoredProgress(_File):
+    """How far a run is; `ending` is ``finished``, ``interrupted``, or what ended it in one line."""
+
+    started_at: float
+    updated_at: float
+    ended_at: float | None
+    ending: str | None
+    host: str
+    pid: int
+    to_run: int
+    ended: dict[str, int]
+    running: tuple[RunningTrial, ...]
+    seconds_left: float | None
+
+
+def write_plan(ledger: Ledger, asked: Asked, trials: Iterable[TrialSpec], awaited: int = 0) -> None:
+    """Write what was asked for and which trials it comes to; `awaited` more follow, at most."""
+    plan = StoredPlan(asked=asked, trials=tuple(trial.id for trial in trials), awaited=awaited)
+    plan.write(ledger, PLAN_FILE, without=None if awaited else {"awaited"})
 
 
 def read_plan(folder: Path) -> StoredPlan | None:
-    """Return what a suite's folder says of its plan; None where it says nothing.
-
-    Raises:
-        InitbenchError: the file is there and damaged, or of another version.
-    """
-    path = folder / PLAN_FILE
-    data = read_json(path)
-    if data is None:
-        return None
-    asked, trials = data.get("asked"), data.get("trials")
-    if not (isinstance(asked, dict) and _are_texts(trials) and asked.keys() == Asked.__dataclass_fields__.keys()):
-        raise InitbenchError(f"{path}: does not say what was asked for; initbench run SUITE writes it anew")
-    seeds, lists = asked["seeds"], [asked[name] for name in ("assignments", "only", "plugins")]
-    if not all(map(_are_texts, lists)) or type(asked["smoke"]) is not bool or type(seeds) not in {int, type(None)}:
-        raise InitbenchError(f"{path}: does not say what was asked for; initbench run SUITE writes it anew")
-    assignments, only, plugins = map(tuple, lists)
-    awaited = data.get("awaited", 0)
-    if type(awaited) is not int or awaited < 0:
-        raise InitbenchError(f"{path}: awaited is no number of trials; initbench run SUITE writes it anew")
-    return StoredPlan(Asked(assignments, seeds, only, plugins, asked["smoke"]), tuple(data["trials"]), awaited)
+    """Return what a suite's folder says of its plan; None if it says nothing."""
+    return _read(folder / PLAN_FILE, StoredPlan, "does not say what was asked for; initbench run SUITE writes it anew")
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Return the mapping in a file of this version's schema; None where there is no such file.
+def read_progress(folder: Path) -> StoredProgress | None:
+    """Return how far a suite's folder says its run is; None if it says nothing."""
+    return _read(folder / PROGRESS_FILE, StoredProgress, "does not say how the run stands; the next run writes it anew")
 
-    Raises:
-        InitbenchError: it cannot be read, is no such mapping, or another version wrote it.
-    """
+
+_AFile = TypeVar("_AFile", bound=_File)
+
+
+def _read(path: Path, kind: type[_AFile], problem: str) -> _AFile | None:
     try:
-        data = json.loads(read_text(path))
+        return kind.model_validate_json(read_text(path), by_name=False)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InitbenchError(
-            f"{path}: cannot be read ({getattr(error, 'strerror', None) or ' '.join(str(error).split())})"
-        ) from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise InitbenchError(f"{path}: is not of schema {SCHEMA}, which this version of initbench reads")
-    return data
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        if details["type"] == "json_invalid":
+            problem = f"cannot be read ({details['msg']})"
+        elif details["loc"] in {(), ("schema",)}:
+            problem = f"is not of schema {SCHEMA}, which this version of initbench reads"
+        raise InitbenchError(f"{path}: {problem}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InitbenchError(f"{path}: cannot be read ({reason})") from error
 
 
 class ProgressFile:
-    """Keeps ``progress.json`` up to date, by atomic rename and at most every few seconds.
-
-    Args:
-        ledger: its folder is where the file is.
-        name: how a trial is called.
-    """
+    """Keeps ``progress.json`` up to date, by atomic rename and at most every few seconds."""
 
     def __init__(self, ledger: Ledger, name: Callable[[TrialSpec], str]) -> None:
         self._ledger = ledger
@@ -146,7 +135,7 @@ class ProgressFile:
         self._written = 0.0
         self._to_run = 0
         self._time_left = TimeLeft(())
-        self._running: dict[str, dict[str, Any]] = {}
+        self._running: dict[str, RunningTrial] = {}
         self._ended: Counter[str] = Counter()
 
     def begin(self, missing: tuple[TrialSpec, ...]) -> None:
@@ -158,14 +147,14 @@ class ProgressFile:
     def started(self, spec: TrialSpec) -> None:
         """A trial was given to a worker."""
         self._time_left.started(spec.id)
-        self._running[spec.id] = {"id": spec.id, "name": self._name(spec), "since": time.time(), "fraction": 0.0}
+        self._running[spec.id] = RunningTrial(id=spec.id, name=self._name(spec), since=time.time(), fraction=0.0)
         self._write_now_and_then()
 
     def progressed(self, spec: TrialSpec, fraction: float) -> None:
         """This fraction of a trial's training is done."""
         self._time_left.fractions[spec.id] = fraction
         if spec.id in self._running:
-            self._running[spec.id]["fraction"] = fraction
+            self._running[spec.id].fraction = fraction
         self._write_now_and_then()
 
     def finished(self, record: TrialRecord) -> None:
@@ -186,19 +175,18 @@ class ProgressFile:
 
     def _write(self, ending: str | None = None) -> None:
         now = time.time()
-        data = {
-            "schema": SCHEMA,
-            "started_at": self._begun,
-            "updated_at": now,
-            "ended_at": None if ending is None else now,
-            "ending": ending,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "to_run": self._to_run,
-            "ended": dict(self._ended),
-            "running": list(self._running.values()),
-            "seconds_left": None if ending is not None else self._time_left.seconds(),
-        }
+        progress = StoredProgress(
+            started_at=self._begun,
+            updated_at=now,
+            ended_at=None if ending is None else now,
+            ending=ending,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            to_run=self._to_run,
+            ended=dict(self._ended),
+            running=tuple(self._running.values()),
+            seconds_left=None if ending is not None else self._time_left.seconds(),
+        )
         with suppress(InitbenchError):  # a full disk: the ledger, which is written next, tells it
-            self._ledger.write_file(self._ledger.folder / PROGRESS_FILE, json.dumps(data, allow_nan=False))
+            progress.write(self._ledger, PROGRESS_FILE)
         self._written = time.monotonic()

@@ -121,7 +121,7 @@ class Sweep:
 
     def reported(self, trial: Any, result: dict[str, Any]) -> None:
         if "record" in result:
-            record = TrialRecord.from_json(json.loads(result.pop("record")))
+            record = TrialRecord(**json.loads(result.pop("record")))
             self.ended(trial.trial_id, record, result["node"])
         elif "note" in result:
             self.observer.note(result["note"])

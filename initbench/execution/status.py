@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from initbench.errors import InitbenchError
-from initbench.execution.progress_file import PROGRESS_FILE, StoredPlan, read_json, read_plan
-from initbench.ledger import Ledger
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from initbench.ledger import TrialRecord
+from initbench.execution.progress_file import RunningTrial, StoredProgress, read_plan, read_progress
+from initbench.ledger import Ledger, TrialRecord
 
 _MOST_NAMED = 5
-_DONE = ("finished", "diverged")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why trials failed.
-
-    Attributes:
-        reason: the exception's type and its message, one line.
-        trials: how many failed of it.
-        hosts: where, by the number of trials; empty where the records do not say it.
-        ids: of the first of them.
-    """
+    """Why trials failed: the exception's type and message, how many trials did, on which hosts, and the first ids."""
 
     reason: str
     trials: int
@@ -40,14 +29,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Running:
-    """A trial that runs.
-
-    Attributes:
-        id: its id.
-        name: its labels.
-        seconds: since it was given to a worker.
-        fraction: of its training that is done, as far as it has told.
-    """
+    """A trial that was given to a worker these seconds ago, and the fraction of its training that is done."""
 
     id: str
     name: str
@@ -57,27 +39,18 @@ class Running:
 
 @dataclass(frozen=True)
 class Status:
-    """How a suite's run stands.
+    """How a suite's run stands; None for what the folder does not say.
 
     Attributes:
-        folder: the suite's.
-        running: whether a driver is at work here; None where the file system has no locks to tell.
-        host: of the driver, or of the last one; None where nothing tells.
-        pid: its process.
-        started_at: when it began, in seconds since the epoch.
-        ended_at: when it ended; None where it runs, or was killed.
-        ending: how it ended: ``finished``, ``interrupted``, or what ended it.
-        total: how many trials the suite has; None where the folder does not say it.
-        finished: how many have a result.
-        diverged: how many have a loss that is not finite for a result.
-        failed: how many came to no result.
-        left: how many have no record; None where the total is not known.
+        running: whether a driver is at work here; None if the file system has no locks to tell.
+        host: of the driver, or of the last one, as are `pid` and what follows.
+        ended_at: None if it runs, or was killed.
+        ending: ``finished``, ``interrupted``, or what ended it.
+        left: how many trials have no record.
         awaited: how many more follow, at most, from what searches find.
         others: how many records are of trials that the suite does not plan.
-        per_hour: trials that ended in an hour of this run; None where none has.
-        seconds_left: the driver's estimate, less what has passed since; None where it has none.
-        now: the trials that run.
-        reasons: why trials failed, the most frequent first.
+        per_hour: trials that ended in an hour of this run.
+        seconds_left: the driver's estimate, less what has passed since.
         damaged: a line for each record that cannot be read.
         problems: a line for each other file that cannot be read.
     """
@@ -109,67 +82,44 @@ class Status:
         return self.finished + self.diverged
 
     def to_json(self) -> dict[str, Any]:
-        """Return the status as plain data."""
         return asdict(self) | {"done": self.done}
 
 
 class StatusReader:
-    """Reads how a suite's run stands, as often as asked; what has not changed since is not read again.
-
-    Args:
-        folder: the suite's.
-    """
+    """Reads how a suite's run stands, as often as asked; what has not changed since is not read again."""
 
     def __init__(self, folder: Path) -> None:
         self.ledger = Ledger(folder)
         self._known: dict[str, tuple[tuple[int, int], _Entry | str]] = {}
 
     def read(self) -> Status:
-        """Return how it stands now.
-
-        Raises:
-            InitbenchError: the folder cannot be read.
-        """
-        folder, problems = self.ledger.folder, []
+        folder = self.ledger.folder
+        problems: list[str] = []
         running = self.ledger.is_locked()
-        stored: StoredPlan | None = None
-        progress: dict[str, Any] = {}
-        try:
-            stored = read_plan(folder)
-        except InitbenchError as error:
-            problems.append(str(error))
-        try:
-            progress = _progress(folder)
-        except InitbenchError as error:
-            problems.append(str(error))
-        planned = None if stored is None else stored.trials
+        plan, progress = _readable(read_plan, folder, problems), _readable(read_progress, folder, problems)
         entries, damaged = self._entries()
-        ids = set(entries) if planned is None else set(planned)
+        ids = set(entries) if plan is None else set(plan.trials)
         counts = Counter(entry.status for i, entry in entries.items() if i in ids)
         now = time.time()
-        started, ended = progress.get("started_at"), progress.get("ended_at")
-        came = sum(progress.get("ended", {}).values())
-        until = progress.get("updated_at") if ended is None and not running else ended or now
-        per_hour = 3600 * came / max(until - started, 1.0) if started is not None and came and until else None
-        left = progress.get("seconds_left") if running else None
+        left = None if progress is None or not running else progress.seconds_left
         return Status(
             folder=str(folder),
             running=running,
-            host=progress.get("host"),
-            pid=progress.get("pid"),
-            started_at=started,
-            ended_at=ended,
-            ending=progress.get("ending"),
-            total=None if planned is None else len(ids),
+            host=None if progress is None else progress.host,
+            pid=None if progress is None else progress.pid,
+            started_at=None if progress is None else progress.started_at,
+            ended_at=None if progress is None else progress.ended_at,
+            ending=None if progress is None else progress.ending,
+            total=None if plan is None else len(ids),
             finished=counts["finished"],
             diverged=counts["diverged"],
             failed=counts["failed"],
-            left=None if planned is None else len(ids - set(entries)),
-            awaited=0 if stored is None else stored.awaited,
+            left=None if plan is None else len(ids - set(entries)),
+            awaited=0 if plan is None else plan.awaited,
             others=len(set(entries) - ids),
-            per_hour=per_hour,
-            seconds_left=None if left is None else max(left - (now - progress["updated_at"]), 0.0),
-            now=tuple(_running(trial, now) for trial in progress.get("running", ())) if running else (),
+            per_hour=None if progress is None else _per_hour(progress, now if running else progress.updated_at),
+            seconds_left=None if left is None or progress is None else max(left - (now - progress.updated_at), 0.0),
+            now=tuple(_running(trial, now) for trial in progress.running) if progress is not None and running else (),
             reasons=_reasons({i: entry for i, entry in entries.items() if i in ids}),
             damaged=tuple(damaged),
             problems=tuple(problems),
@@ -231,32 +181,19 @@ def _reasons(entries: dict[str, _Entry]) -> tuple[Reason, ...]:
     )
 
 
-def _progress(folder: Path) -> dict[str, Any]:
-    """Return what ``progress.json`` says; empty where there is none.
-
-    Raises:
-        InitbenchError: it is damaged.
-    """
-    data = read_json(folder / PROGRESS_FILE)
-    if data is None:
-        return {}
-    with suppress(KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        return {
-            "started_at": float(data["started_at"]),
-            "updated_at": float(data["updated_at"]),
-            "ended_at": None if data["ended_at"] is None else float(data["ended_at"]),
-            "ending": None if data["ending"] is None else str(data["ending"]),
-            "host": str(data["host"]),
-            "pid": int(data["pid"]),
-            "ended": {str(status): int(number) for status, number in data["ended"].items()},
-            "running": [
-                {"id": str(t["id"]), "name": str(t["name"]), "since": float(t["since"]), "done": float(t["fraction"])}
-                for t in data["running"]
-            ],
-            "seconds_left": None if data["seconds_left"] is None else float(data["seconds_left"]),
-        }
-    raise InitbenchError(f"{folder / PROGRESS_FILE}: does not say how the run stands; the next run writes it anew")
+def _readable(read: Callable[[Path], _Read | None], folder: Path, problems: list[str]) -> _Read | None:
+    try:
+        return read(folder)
+    except InitbenchError as error:
+        problems.append(str(error))
+        return None
 
 
-def _running(trial: dict[str, Any], now: float) -> Running:
-    return Running(trial["id"], trial["name"], max(now - trial["since"], 0.0), trial["done"])
+def _per_hour(progress: StoredProgress, now: float) -> float | None:
+    came = sum(progress.ended.values())
+    until = now if progress.ended_at is None else progress.ended_at
+    return 3600 * came / max(until - progress.started_at, 1.0) if came else None
+
+
+def _running(trial: RunningTrial, now: float) -> Running:
+    return Running(trial.id, trial.name, max(now - trial.since, 0.0), trial.fraction)

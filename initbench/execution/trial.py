@@ -24,8 +24,7 @@ from initbench.execution.process_state import process_state
 from initbench.execution.shared_networks import Initialization, SharedNetworks
 from initbench.initializers.initialize import initialize
 from initbench.initializers.record import InitializationRecord
-from initbench.json_values import with_visible_text
-from initbench.ledger import TrialRecord
+from initbench.ledger import TrialRecord, with_visible_text
 from initbench.models.batches import Batch
 from initbench.plugins import PluginFile, first_line, load_file
 from initbench.probes.context import ProbeContext, label, measure

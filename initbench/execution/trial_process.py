@@ -110,7 +110,7 @@ class TrialProcess:
                 self._trace.truncate(0)
                 if kind == "last record":
                     self.close()
-                return TrialRecord.from_json(json.loads(value))
+                return TrialRecord(**json.loads(value))
             if kind == "memory":
                 limit = f"{value / 1e9:.2f} GB of memory, more than resources.memory_gb: {self.limits.memory_gb:g}"
                 return self._failed(spec, MEMORY_LIMIT, f"the trial took {limit}")

@@ -1,84 +1,32 @@
 """What a report needs of a suite beside its trials, in the ``resolved.json`` of its folder.
 
-That is what it compares, and which of its cells cannot run: only the plan knows these.
+That is what it compares, and which of its cells cannot run: only the plan knows these. A file that another version
+wrote is a `LedgerError`, a damaged one an `InitbenchError` of one line.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import Field
 
 from initbench.claims.claim import Claim, Published
 from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.errors import InitbenchError, LedgerError
 from initbench.files import read_text
 from initbench.ledger import RESOLVED_FILE
+from initbench.ledger.record import StoredComponent, StoredModel, checked
 from initbench.reporting.plain_data import plain_data
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from initbench.suite.planned import Incompatible
 
 Refused = tuple[dict[str, Any], str]
-"""A cell that cannot run: a spec as plain data, without probes (a `TrialDraft`'s), and the reason."""
-
-
-def read_compare(folder: str | Path) -> tuple[str, ...]:
-    """Return the factors that a suite compares: those of its ``resolved.json``, the default where it has none.
-
-    Raises:
-        LedgerError: another version of initbench wrote the file.
-        InitbenchError: the file is there and does not say it.
-    """
-    path = Path(folder) / RESOLVED_FILE
-    compare = _read(path).get("compare", DEFAULT_COMPARE)
-    if not isinstance(compare, list | tuple) or not compare or not all(isinstance(factor, str) for factor in compare):
-        raise InitbenchError(f"{path}: compare must be a list of factors, got {compare!r}; give it with --compare")
-    return tuple(compare)
-
-
-def read_incompatible(folder: str | Path) -> tuple[Refused, ...]:
-    """Return the cells of a suite that cannot run: those of its ``resolved.json``, none where it does not say it.
-
-    Raises:
-        LedgerError: another version of initbench wrote the file.
-        InitbenchError: the file is there and damaged.
-    """
-    path = Path(folder) / RESOLVED_FILE
-    entries = _read(path).get("incompatible", [])
-    found: list[Refused] = []
-    try:
-        for entry in entries:
-            before = found[-1][0] if found else {}
-            spec = before | entry["spec"]
-            spec["recipe"] = before.get("recipe", {}) | spec["recipe"]
-            _check(spec)
-            found.append((spec, str(entry["reason"])))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        problem = f"incompatible is no list of specs with reasons ({error!r})"
-        raise InitbenchError(f"{path}: {problem}; initbench run writes the file anew") from error
-    return tuple(found)
-
-
-def read_tune(folder: str | Path) -> dict[str, Any] | None:
-    """Return what a suite tunes and how, as its ``resolved.json`` has it; None where it does not say it.
-
-    Raises:
-        LedgerError: another version of initbench wrote the file.
-        InitbenchError: the file is there and damaged.
-    """
-    path = Path(folder) / RESOLVED_FILE
-    tune = _read(path).get("tune")
-    if tune is None:
-        return None
-    if not isinstance(tune, dict) or tune.get("search", "each") not in {"each", "once"}:
-        raise InitbenchError(f"{path}: tune does not say what is searched; initbench run writes the file anew")
-    return tune
+"""A cell that cannot run: a spec as plain data, without probes, and the reason."""
 
 
 class Stated(NamedTuple):
@@ -95,25 +43,82 @@ class Stated(NamedTuple):
     seeds: int
 
 
-def read_stated(folder: str | Path) -> Stated | None:
-    """Return what a suite says of papers, as its ``resolved.json`` has it; None where it says nothing.
+class _Cell(StoredModel):
+    """What labels are made of."""
 
-    Raises:
-        LedgerError: another version of initbench wrote the file.
-        InitbenchError: the file is there and damaged.
-    """
-    path = Path(folder) / RESOLVED_FILE
-    resolved = _read(path)
-    if not resolved.get("claims") and resolved.get("published") is None:
+    suite: str
+    architecture: StoredComponent
+    scheme: str
+    initializer: StoredComponent
+    dataset: StoredComponent
+    recipe: dict[str, Any]
+    phase: str
+    set_by_rules: list[str]
+    scheme_named_by: Annotated[list[Literal["suite", "initializer"]], Field(min_length=1)]
+    tuned: list[str] = Field(default=[])
+    protocols: list[str] = Field(default=[])
+
+
+class _Entry(StoredModel):
+    spec: dict[str, Any]
+    reason: str
+
+
+class _Tune(StoredModel, extra="allow"):
+    keys: dict[str, Any] = Field(default={})
+    tries: int = 1
+    points: str = "grid"
+    search: Literal["each", "once"] = "each"
+    protocols: list[str] = Field(default=[])
+
+
+class _Resolved(StoredModel):
+    compare: Annotated[list[str], Field(min_length=1)] = Field(default=list(DEFAULT_COMPARE))
+    incompatible: list[_Entry] = Field(default=[])
+    tune: _Tune | None = None
+    claims: list[Claim] = Field(default=[])
+    published: Published | None = None
+    seeds: int = 1
+
+
+_ANEW = "initbench run writes the file anew"
+
+
+def read_compare(folder: str | Path) -> tuple[str, ...]:
+    """Return the factors that a suite compares; the default if it does not say it."""
+    return tuple(_read(folder, "{}; give it with --compare", "compare").compare)
+
+
+def read_incompatible(folder: str | Path) -> tuple[Refused, ...]:
+    """Return the cells of a suite that cannot run."""
+    problem = f"incompatible is no list of specs with reasons ({{}}); {_ANEW}"
+    refused: list[Refused] = []
+    before: dict[str, Any] = {}
+    for entry in _read(folder, problem, "incompatible").incompatible:
+        spec = before | entry.spec
+        try:
+            checked(_Cell, spec)
+        except ValueError as error:
+            raise _damaged(folder, problem, error) from None
+        spec["recipe"] = before.get("recipe", {}) | spec["recipe"]
+        refused.append((spec, entry.reason))
+        before = spec
+    return tuple(refused)
+
+
+def read_tune(folder: str | Path) -> dict[str, Any] | None:
+    """Return what a suite tunes and how, as plain data; None if it tunes nothing."""
+    tune = _read(folder, f"tune does not say what is searched ({{}}); {_ANEW}", "tune").tune
+    return None if tune is None else tune.model_dump(exclude_unset=True)
+
+
+def read_stated(folder: str | Path) -> Stated | None:
+    """Return what a suite says of papers; None if it says nothing."""
+    problem = f"claims and published are not as a suite has them ({{}}); {_ANEW}"
+    resolved = _read(folder, problem, "claims", "published", "seeds")
+    if not resolved.claims and resolved.published is None:
         return None
-    try:
-        claims = TypeAdapter(tuple[Claim, ...]).validate_python(tuple(resolved.get("claims", ())))
-        published = resolved.get("published")
-        numbers = None if published is None else Published.model_validate(published)
-        return Stated(claims, numbers, int(resolved.get("seeds", 1)))
-    except (ValueError, TypeError) as error:
-        problem = f"claims and published are not as a suite has them ({str(error).splitlines()[0]})"
-        raise InitbenchError(f"{path}: {problem}; initbench run writes the file anew") from error
+    return Stated(tuple(resolved.claims), resolved.published, resolved.seeds)
 
 
 def incompatible_entries(refused: Iterable[Incompatible]) -> list[dict[str, Any]]:
@@ -142,36 +147,24 @@ def _changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in new.items() if key not in old or old[key] != value}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Return the file's content, empty where there is none."""
+def _read(folder: str | Path, problem: str, *keys: str) -> _Resolved:
+    """Return some keys of the file, whatever the others are; `problem` has room for what exactly is wrong with them."""
+    path = Path(folder) / RESOLVED_FILE
     try:
-        resolved: dict[str, Any] = plain_data(json.loads(read_text(path)))  # pandas takes no half of a character
-        schema = resolved.get("schema", SCHEMA)
+        data = plain_data(json.loads(read_text(path)))  # pandas takes no half of a character
+        schema = data.get("schema", SCHEMA)
     except FileNotFoundError:
-        return {}
+        return _Resolved()
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InitbenchError(f"{path}: is no resolved suite ({reason}); say what is compared with --compare") from error
     if schema != SCHEMA:
         raise LedgerError(f"{path}: schema {schema}; this version of initbench reads schema {SCHEMA}")
-    return resolved
+    try:
+        return checked(_Resolved, {key: data[key] for key in keys if key in data})
+    except ValueError as error:
+        raise _damaged(folder, problem, error) from None
 
 
-def _check(spec: Mapping[str, Any]) -> None:
-    """Refuse a spec of which labels cannot be made.
-
-    Raises:
-        KeyError: it lacks a key.
-        TypeError: a value is of another type.
-    """
-    for kind in ("architecture", "initializer", "dataset"):
-        if not isinstance(spec[kind]["name"], str) or not isinstance(spec[kind]["arguments"], dict):
-            raise TypeError(f"{kind} must be a component")
-    for key, kinds in (("suite", str), ("phase", str), ("scheme", str), ("set_by_rules", list), ("recipe", dict)):
-        if not isinstance(spec[key], kinds):
-            raise TypeError(f"{key} must be a {kinds.__name__}")
-    for key in TUNING_LABELS:
-        if not isinstance(spec.get(key, []), list):
-            raise TypeError(f"{key} must be a list")
-    if not spec["scheme_named_by"] or not {*spec["scheme_named_by"]} <= {"suite", "initializer"}:
-        raise TypeError("scheme_named_by must be suite, initializer or both")
+def _damaged(folder: str | Path, problem: str, error: ValueError) -> InitbenchError:
+    return InitbenchError(f"{Path(folder) / RESOLVED_FILE}: {problem.replace('{}', str(error))}")

@@ -15,7 +15,7 @@ from interrupted import MARK_FILE, Killed, KilledAt, contents, numbers, precious
 from initbench.execution import checkpoints as module
 from initbench.execution.checkpoints import TrialCheckpoints
 from initbench.execution.trial import run_trial
-from initbench.record_schema import check_record
+from initbench.ledger import record_of
 from suites import the_trial
 
 SPEC = the_trial(dataset={"name": "digits", "train_size": 60}, recipe={"epochs": 3, "batch_size": 16, "mixup": 1.0})
@@ -272,7 +272,7 @@ def test_a_checkpoint_that_cannot_be_gone_on_from_is_named_and_the_trial_starts_
     with seconds(20):
         record, told = go_on(kept)
     assert numbers(record) == whole
-    check_record(json.loads(json.dumps(record.to_json())))
+    record_of(json.dumps(record.to_json()))
     [message] = told
     assert f"of trial {SPEC.id[:12]} is not used, and the trial starts again: {why}" in message
     assert str(Path(kept.folder, SPEC.id)) in message

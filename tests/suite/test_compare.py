@@ -4,9 +4,9 @@ import pytest
 
 from initbench.comparing.treatments import check_compare
 from initbench.errors import SuiteError
-from initbench.ledger import SCHEMA
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
+from initbench.suite.spec import SCHEMA
 from suites import BASE, plan_of, planned
 
 

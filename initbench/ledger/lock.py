@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
@@ -15,32 +16,20 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 LOCK_FILE = ".lock"
 _WAIT_SECONDS = 0.5
 """How long a driver waits for the lock: `is_locked` holds it for a moment."""
 
 
 class HeldLock:
-    """The lock of a folder while this process holds it.
-
-    Args:
-        folder: that is locked.
-    """
+    """The lock of a folder while this process holds it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._file = self._identity()
 
     def check(self) -> None:
-        """Check that the folder is the one that was locked, and locked still.
-
-        Raises:
-            InitbenchError: it was moved, emptied or removed, or another driver may be let in.
-        """
+        """Check that no other driver may be let in: the folder is the one that was locked, and locked still."""
         if self._file is None or self._identity() != self._file:
             raise InitbenchError(
                 f"{self.folder}: was moved, emptied or removed while this run was writing to it, so the run stops; the "
@@ -61,12 +50,6 @@ def lock(folder: Path) -> Iterator[HeldLock]:
 
     Records are put in place by atomic renames, so that even two drivers that cannot see each other's lock (the disk of
     a network has none) leave whole records, and equal ones.
-
-    Args:
-        folder: is made if it does not exist.
-
-    Raises:
-        InitbenchError: another driver holds it, or the folder cannot be written.
     """
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     file = folder / LOCK_FILE
@@ -92,7 +75,7 @@ def lock(folder: Path) -> Iterator[HeldLock]:
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Return whether a driver is at work in a folder; nothing is written. None where this system cannot tell."""
+    """Return whether a driver is at work in a folder, of which nothing is written; None if this system cannot tell."""
     if fcntl is None:
         return None
     try:

@@ -1,0 +1,15 @@
+"""The ledger: a folder of finished trial records, the source of truth. No torch, so that reports can read it."""
+
+from initbench.ledger.folder import DAMAGED, RESOLVED_FILE, SUITE_FILE, Ledger
+from initbench.ledger.record import Status, TrialRecord, record_of, with_visible_text
+
+__all__ = [
+    "DAMAGED",
+    "RESOLVED_FILE",
+    "SUITE_FILE",
+    "Ledger",
+    "Status",
+    "TrialRecord",
+    "record_of",
+    "with_visible_text",
+]

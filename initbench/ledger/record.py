@@ -1,0 +1,468 @@
+"""The record of a trial: one schema, made of the types that write it.
+
+A record is data that may have been cut off, edited by hand or written by another program. Whoever reads it need not ask
+again: a number is a number, and a label has what it is made of. Its parts stay the plain data that they are in the
+file, so that keys of a later version survive, and only their types are checked: which combinations of values are useful
+is for the plan to say, and may change.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    Json,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
+from pydantic_core import CoreSchema, core_schema, from_json, to_json
+
+from initbench.arguments import explain, show
+from initbench.errors import LedgerError
+from initbench.inputs import Inputs
+from initbench.metric import Metric
+from initbench.suite.spec import SCHEMA, TUNING_LABELS, ComponentSpec, DatasetSpec, TrialSpec, digest
+from initbench.training.recipe import RECIPE_VERSION, Recipe
+from initbench.visible_text import visible
+
+Status = Literal["finished", "diverged", "failed"]
+_LABELS = (
+    "suite",
+    "set_by_rules",
+    "scheme_named_by",
+    *TUNING_LABELS,
+)  # the part of a spec that its identity leaves out
+_LARGEST_INTEGER = 2**63 - 1
+_MOST_STEPS = 2**53
+_MOST_NESTED = 40
+_REASON = "_reason"
+_FILE = "file"
+_FORMAT = re.compile(r"[^{}]{0,20}\{:[^{}]{0,20}\}[^{}]{0,20}")
+_RECIPE_DEFAULTS = Recipe().model_dump(mode="json")
+_COMPONENTS = ("architecture", "initializer", "dataset")
+# What `json.dumps` makes of control characters without a short form, and of halves of characters among others.
+_MAY_BE_INVISIBLE = re.compile(r"\\u(?:00[0189]|d[89a-f])")
+
+
+# Unknown keys may be of a later version. A model only checks the data, and the data itself is what is kept.
+_STORED = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class StoredModel(BaseModel):
+    """A part of a file."""
+
+    model_config = _STORED
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _StoredAs:
+    """The type that a part of a record has in its file; in memory it is plain data."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_wrap_validator_function(_checked, handler.generate_schema(self.kind))
+
+
+def _checked(value: Any, check: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    if info.context is _FILE:  # what this process itself makes is checked where it is made
+        check(value)
+    return value
+
+
+# --- the specification: the types of a suite, with the fields that every reader takes for granted
+
+
+class StoredComponent(ComponentSpec):
+    model_config = _STORED
+
+    arguments: dict[str, Any]
+
+
+class _StoredDataset(DatasetSpec):
+    model_config = _STORED
+
+    arguments: dict[str, Any]
+    task: str
+    inputs: Inputs
+    outputs: int
+
+
+# The fields of a recipe without its rules about combinations. Annotated asks for something more, and so gets None.
+_READ_OF_RECIPES = {"epochs", "batch_size", "optimizer", "lr"}
+_RECIPE: dict[str, Any] = {
+    name: (Annotated[(field.annotation, *field.metadata, None)], ... if name in _READ_OF_RECIPES else field.default)
+    for name, field in Recipe.model_fields.items()
+}
+_StoredRecipe = create_model("_StoredRecipe", __base__=StoredModel, **_RECIPE)
+
+
+class _StoredSpec(TrialSpec):
+    model_config = _STORED
+
+    architecture: StoredComponent
+    scheme: str
+    initializer: StoredComponent
+    dataset: _StoredDataset
+    recipe: Annotated[Any, GetPydanticSchema(lambda _, handler: handler.generate_schema(_StoredRecipe))]
+    probes: tuple[StoredComponent, ...]
+    phase: Literal["search", "final"]
+    set_by_rules: tuple[str, ...]
+    scheme_named_by: Annotated[tuple[Literal["suite", "initializer"], ...], Field(min_length=1)]
+    tuned: tuple[Annotated[str, Field(pattern=r"^(recipe|initializer)\.")], ...] = ()
+
+
+# In JSON a tuple is a list.
+_SpecAsJson = Annotated[Json[_StoredSpec], BeforeValidator(to_json)]
+
+
+# --- numbers
+
+
+class _Numbers(StoredModel, extra="allow"):
+    """Numbers by name, null for one that is not finite; its text stands beside it, under ``<name>_reason``."""
+
+    __pydantic_extra__: dict[str, float | str | None]
+
+    @model_validator(mode="after")
+    def _texts_are_reasons(self) -> Self:
+        for name, value in (self.__pydantic_extra__ or {}).items():
+            if isinstance(value, str) and not name.endswith(_REASON):
+                raise ValueError(f"{name} must be a number, got {show(value)}")
+        return self
+
+
+class HistoryEntry(_Numbers):
+    step: Annotated[float, Field(ge=0, le=_MOST_STEPS)]
+    epoch: Annotated[float, Field(ge=0, le=_MOST_STEPS)]
+
+
+class _Timing(_Numbers):
+    @model_validator(mode="after")
+    def _all_are_known(self) -> Self:
+        for name, value in (self.__pydantic_extra__ or {}).items():
+            if value is None:
+                raise ValueError(f"{name} is required")
+        return self
+
+
+_Nothing = Annotated[dict[str, Any], Field(max_length=0)]
+# One that lacks its scale would be shown as another number. A field that is added to `Metric` needs its default here.
+_METRIC: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(Metric).items()}
+_StoredMetric = create_model("_StoredMetric", __base__=StoredModel, **_METRIC)
+
+
+class _Task(StoredModel):
+    name: str
+    primary: str
+    metrics: dict[str, Annotated[dict[str, Any], _StoredAs(_StoredMetric)]]
+
+    @model_validator(mode="after")
+    def _values_can_be_shown(self) -> Self:
+        for name, metric in self.metrics.items():
+            text = metric["show"]
+            try:
+                # A width of many digits would take as much memory.
+                is_format = _FORMAT.fullmatch(text) and not re.search(r"\d{3}", text)
+                readable = is_format and bool(text.format(1.0))
+            except (ValueError, TypeError, LookupError, AttributeError):
+                readable = False
+            if not readable:
+                raise ValueError(f"metrics.{name}.show is no format of a number, got {show(text)}")
+        return self
+
+
+# --- measurements, as `initbench.probes.measurement` stores them
+
+
+class _Conditions(StoredModel):
+    saturated: bool | None = None
+
+
+class _Measured(StoredModel):
+    name: str
+    unit: str = ""
+    log: bool = False
+    conditions: _Conditions = _Conditions()
+
+
+class _Scalar(_Measured):
+    kind: Literal["scalar"]
+    value: float | None
+
+
+class _Curve(_Measured):
+    kind: Literal["curve"]
+    x: list[float | None]
+    y: list[float | None]
+    over: str
+
+    @model_validator(mode="after")
+    def _a_place_for_each_value(self) -> Self:
+        if len(self.x) != len(self.y):
+            raise ValueError("x and y must be lists of the same length")
+        return self
+
+
+class _PerLayer(_Measured):
+    kind: Literal["per_layer"]
+    values: dict[str, float | None]
+
+
+StoredMeasurement = Annotated[_Scalar | _Curve | _PerLayer, Field(discriminator="kind")]
+
+
+# --- what an initializer did, as `InitializationRecord` stores it
+
+
+class _TunerStep(StoredModel):
+    step: float = 0
+
+
+class _Event(StoredModel):
+    event: str
+    factor: float | None = None
+
+
+class StoredInitialization(StoredModel):
+    history: list[_TunerStep] = []
+    tensors: dict[str, list[_Event]] = {}
+    cost: dict[str, float] = {}
+
+    @model_validator(mode="after")
+    def _scaled_by_a_factor(self) -> Self:
+        for name, events in self.tensors.items():
+            if any(event.event == "scaled" and "factor" not in event.model_fields_set for event in events):
+                raise ValueError(f"tensors.{name} was scaled by no factor")
+        return self
+
+
+class _Environment(StoredModel):
+    device: str | None = None
+    processor: str | None = None
+    host: str | None = None
+
+
+class _Error(StoredModel):
+    type: str
+    message: str
+    traceback: str
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="allow"))
+class TrialRecord:
+    """What came of one trial.
+
+    Errors and accuracies are fractions, durations seconds. A non-finite number is None, with ``<key>_reason`` beside.
+
+    Attributes:
+        id: the trial's identity, `TrialSpec.id`.
+        spec: the `TrialSpec` as plain data, with its labels.
+        identity: the part of it that was hashed, `TrialSpec.identity`.
+        task: what the metrics are: the task's ``name``, the ``primary`` metric, and ``metrics``: name → `Metric` as
+            plain data, with the chance level. Empty in the record of a trial that failed before it was known.
+        status: ``diverged`` (a non-finite loss) is a result; ``failed`` (an exception or a lost worker) is tried again.
+        metrics: final numbers by name.
+        history: one entry per epoch, and per ``history_every`` steps.
+        initialization: what the initializer did (`InitializationRecord.to_json`).
+        probes: for each measurement its ``name``, with arguments that differ from the defaults, its ``kind`` and the
+            values (see `initbench.probes.measurement`), and its ``conditions``.
+        environment: versions, processor, device. Not covered by "bitwise".
+        timing: seconds by stage and of each probe (``<name>_probe_seconds``), and ``ended_at`` in seconds since the
+            epoch; of a trial that went on from a checkpoint those of all attempts, less what was lost, and
+            ``resumed_at_step``. Not covered by "bitwise".
+        error: of a failed trial: ``{type, message, traceback}``.
+        schema: the format's version.
+    """
+
+    id: str
+    spec: Annotated[dict[str, Any], _StoredAs(_SpecAsJson)]
+    status: Status
+    identity: dict[str, Any] = Field(default_factory=dict)
+    task: Annotated[dict[str, Any], _StoredAs(_Task | _Nothing)] = Field(default_factory=dict)
+    metrics: Annotated[dict[str, Any], _StoredAs(_Numbers)] = Field(default_factory=dict)
+    history: Annotated[list[dict[str, Any]], _StoredAs(list[HistoryEntry])] = Field(default_factory=list)
+    initialization: Annotated[dict[str, Any], _StoredAs(StoredInitialization)] = Field(default_factory=dict)
+    probes: Annotated[list[dict[str, Any]], _StoredAs(list[StoredMeasurement])] = Field(default_factory=list)
+    environment: Annotated[dict[str, Any], _StoredAs(_Environment)] = Field(default_factory=dict)
+    timing: Annotated[dict[str, Any], _StoredAs(_Timing)] = Field(default_factory=dict)
+    error: Annotated[dict[str, Any] | None, _StoredAs(_Error | None)] = None
+    schema: int = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain data, which it shares."""
+        return dict(vars(self))
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the part that is bitwise reproducible: all but environment and timing."""
+        return {name: value for name, value in vars(self).items() if name not in {"environment", "timing"}}
+
+    def labelled_as(self, spec: TrialSpec) -> Self:
+        """Return the record with the labels of a spec of the same trial; what was run and measured stays."""
+        plain = spec.model_dump(mode="json")
+        labelled = self.spec | {label: plain[label] for label in _LABELS if label in plain}
+        return self.changed(spec={key: value for key, value in labelled.items() if key in plain or key not in _LABELS})
+
+    def without_labels_of_tuning(self) -> Self:
+        """Return the record of a trial that a suite searched, or chose, and does no more."""
+        return self.changed(spec={key: value for key, value in self.spec.items() if key not in TUNING_LABELS})
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the record with other values; `dataclasses.replace` would lose the keys of a later version."""
+        return type(self)(**(vars(self) | changes))
+
+
+_RECORD = TypeAdapter(TrialRecord)
+
+
+def record_of(text: str) -> TrialRecord:
+    """Return the record in JSON text, once it is known to be whole and as it was written.
+
+    Raises:
+        LedgerError: it was written in another format.
+        ValueError: it is none, or it was edited; one line says where.
+    """
+    data = from_json(text)
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema is None:
+        raise ValueError("it says no schema")
+    if schema != SCHEMA:
+        raise LedgerError(f"a record is of schema {show(schema)}; this version of initbench reads schema {SCHEMA}")
+    if missing := next((each.name for each in fields(TrialRecord) if each.name not in data), None):
+        raise ValueError(f"{missing} is required")
+    check_nesting(data)
+    try:
+        record = _RECORD.validate_python(data, context=_FILE)
+    except ValidationError as error:
+        raise ValueError(_problem(error, data)) from None
+    _check_outcome(record)
+    _check_identity(data)
+    if "\\u" in text:  # a record that this version wrote has its texts made visible
+        texts = {key: value for key, value in data.items() if key not in {"spec", "identity"}}
+        return record.changed(**with_visible_text(texts))
+    return record
+
+
+def checked(model: type[_Model], data: Any) -> _Model:
+    """Return plain data as a model.
+
+    Raises:
+        ValueError: they are not of its types; one line says where.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ValueError(_problem(error, data)) from None
+
+
+def _problem(error: ValidationError, data: Any) -> str:
+    """Return where plain data are wrong, and how; between the keys pydantic names the members of unions."""
+    details = error.errors(include_url=False)[0]
+    place: list[str] = []
+    for part in details["loc"]:
+        is_there = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+        if is_there:
+            data = data[part]
+            place.append(str(part))
+            if place[:1] == ["probes"] and isinstance(part, int) and isinstance(data, dict) and "name" in data:
+                place = [f"the probe {show(data['name'])}"]
+    if details["type"] == "missing":
+        place.append(str(details["loc"][-1]))
+    return f"{'.'.join(place) or 'it'}{':' if details['type'] == 'value_error' else ''} {explain(details)}"
+
+
+def check_nesting(data: Any) -> None:
+    """Refuse what is nested so deep that following it would end Python, and numbers that no table holds."""
+    level: list[Any] = [data]
+    for _ in range(_MOST_NESTED):
+        below: list[Any] = []
+        for value in level:
+            for item in value.values() if isinstance(value, dict) else value:
+                kind = type(item)
+                if kind is dict or kind is list:
+                    below.append(item)
+                elif (kind is float and not math.isfinite(item)) or (kind is int and abs(item) > _LARGEST_INTEGER):
+                    raise ValueError(f"a number must be finite and an integer of at most 64 bits, got {show(item)}")
+        if not below:
+            return
+        level = below
+    raise ValueError(f"it is nested deeper than {_MOST_NESTED} levels")
+
+
+def _check_outcome(record: TrialRecord) -> None:
+    """Refuse parts that deny one another."""
+    if (record.error is not None) != (record.status == "failed"):
+        raise ValueError(f"status is {record.status}, and the error {'is not' if record.error else 'is'} null")
+    if not record.task and record.status != "failed":
+        raise ValueError("task must not be empty")
+    primary = record.task.get("primary", "")
+    # A recipe without a step comes to measurements alone, and says of no metric how it reads.
+    if record.task and primary not in record.task["metrics"] and record.metrics.get(primary) is not None:
+        raise ValueError(f"task.primary, {show(primary)}, is none of its metrics")
+    recipe = record.spec["recipe"]
+    if record.history and not recipe["epochs"] and recipe.get("steps") is None:
+        raise ValueError("history.0 is of no step of the recipe, which trains nothing")
+
+
+def _check_identity(data: Mapping[str, Any]) -> None:
+    """Refuse an identity that does not come to the id, and a spec that is another trial's."""
+    identity, spec = data["identity"], data["spec"]
+    if digest(identity) != data["id"]:
+        raise ValueError("its id is not that of its identity, so it was edited")
+    if missing := next((name for name in (*_COMPONENTS, "recipe") if name not in identity), None):
+        raise ValueError(f"its identity lacks {missing}")
+    for kind in _COMPONENTS:
+        if not _within(identity[kind], spec[kind]):
+            raise ValueError(f"spec.{kind} is not that of its identity, so it was edited")
+    stated = identity["recipe"]
+    recipe = dict(stated) if isinstance(stated, dict) else {"the recipe": stated}
+    if recipe.pop("version", None) == RECIPE_VERSION:  # what it leaves out is at the default
+        recipe = {name: value for name, value in _RECIPE_DEFAULTS.items() if name in spec["recipe"]} | recipe
+    if not _within(recipe, spec["recipe"]):
+        raise ValueError("spec.recipe is not that of its identity, so it was edited")
+    for name in ("seed", "phase"):
+        if identity.get(name) != spec[name]:
+            raise ValueError(f"spec.{name} is not that of its identity, so it was edited")
+
+
+def _within(part: Any, whole: Any) -> bool:
+    """Return whether all that a reduced part of an identity says stands in the spec."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(name in whole and _within(value, whole[name]) for name, value in part.items())
+    return bool(part == whole)
+
+
+def with_visible_text(data: dict[str, Any]) -> dict[str, Any]:
+    """Return plain data with every text and key made `visible`, but for ends of lines and tabs; mostly `data` itself.
+
+    Raises:
+        TypeError: something is no plain data.
+        ValueError: a number is not finite.
+    """
+    return _visible(data) if _MAY_BE_INVISIBLE.search(json.dumps(data, allow_nan=False)) else data
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value, keep="\n\t")
+    if isinstance(value, Mapping):
+        return {_visible(key): _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, list | tuple) else value
