@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from initbench.suite.datasets import describe_datasets
+from initbench.suite.load import describe_datasets
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
 from initbench.suite.overrides import override

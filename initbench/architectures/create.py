@@ -63,7 +63,8 @@ def create_model(
     # The CPU generator alone is seeded and restored: to touch those of GPUs would start a context on each.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(derive_seed(seed, "weights", "construction"))
-        return build_model(component, arguments, inputs or Inputs(tuple(input_shape)), num_classes, scheme)
+        resolved, inputs = component.resolve(arguments), inputs or Inputs(tuple(input_shape))
+        return build_model(component, resolved, inputs, num_classes, scheme)
 
 
 def build_model(
@@ -75,7 +76,7 @@ def build_model(
 
     Args:
         architecture: what is registered.
-        arguments: its own.
+        arguments: its own, as `Component.resolve` returns them.
         inputs: one sample.
         outputs: how many the model must have.
         scheme: one of `scheme_names`.
@@ -83,7 +84,7 @@ def build_model(
     Raises:
         ArgumentError: the architecture refuses an argument, or the scheme the model.
     """
-    model: nn.Module = architecture.build(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
+    model: nn.Module = architecture.call(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
     if scheme in {STANDARD, *architecture.traits.schemes}:
         return model
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initbench.statistics.power import SeedSpread
-    from initbench.suite.planned import Plan
+    from initbench.suite.plan import Plan
 
 
 def plan_power(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from initbench.execution.driver import RunSummary
     from initbench.ledger import TrialRecord
-    from initbench.suite.planned import Plan
+    from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
 
 _STYLES = {"finished": "green", "diverged": "yellow", "failed": "red"}

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from initbench.execution.progress_file import Asked
     from initbench.ledger import TrialRecord
     from initbench.plugins import PluginFile
-    from initbench.suite.choice import Searched
     from initbench.suite.load import Suite
-    from initbench.suite.planned import Plan
+    from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
+    from initbench.suite.tuning import Searched
 
     Replan = Callable[[Mapping[str, Searched]], Plan]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from initbench.execution.checkpoint_folder import CheckpointFolder
     from initbench.execution.shared_networks import NetworkKeeper
     from initbench.ledger import Ledger, TrialRecord
-    from initbench.suite.planned import Plan
+    from initbench.suite.plan import Plan
     from initbench.suite.spec import TrialSpec
     from initbench.tracking.thread import TrackingThread
 

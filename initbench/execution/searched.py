@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from initbench.comparing.chance import is_trained
 from initbench.metric import Metric
-from initbench.suite.choice import Searched
+from initbench.suite.tuning import Searched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

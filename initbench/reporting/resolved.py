@@ -22,10 +22,10 @@ from initbench.suite.spec import SCHEMA, TUNING_LABELS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from initbench.suite.planned import Incompatible
+    from initbench.suite.part import Row
 
 Refused = tuple[dict[str, Any], str]
-"""A cell that cannot run: a spec as plain data, without probes (a `TrialDraft`'s), and the reason."""
+"""A cell that cannot run: a spec as plain data, without probes and with a dataset that is not described; the reason."""
 
 
 def read_compare(folder: str | Path) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def read_stated(folder: str | Path) -> Stated | None:
         raise InitbenchError(f"{path}: {problem}; initbench run writes the file anew") from error
 
 
-def incompatible_entries(refused: Iterable[Incompatible]) -> list[dict[str, Any]]:
+def incompatible_entries(refused: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the cells that cannot run as ``resolved.json`` holds them.
 
     An entry is ``{"spec": ..., "reason": ...}``. Its spec, and the recipe in this, leave out what is as in the entry

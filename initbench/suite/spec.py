@@ -1,9 +1,9 @@
 """What a trial is: `TrialSpec`, with every default resolved, and its identity.
 
-The identity is the spec, reduced to what changes the numbers; its hash is the trial's id. A plain value of the library's
-own component that is at its default is left out, so that an argument that a later version adds moves no id. A default
-whose change moves numbers raises the component's version. Components (of a trial, and those that are arguments of
-others), their versions, and all arguments of a plug-in stay.
+The identity is the spec, reduced to what changes the numbers; its hash is the trial's id. A plain value of the
+library's own component that is at its default is left out, so that an argument that a later version adds moves no id. A
+default whose change moves numbers raises the component's version. Components (of a trial, and those that are arguments
+of others), their versions, and all arguments of a plug-in stay.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from functools import cache, cached_property
 from typing import Any, Literal, Self
 
@@ -152,10 +153,10 @@ class TrialSpec(BaseModel):
         return self.seed if self.phase == "final" else derive_seed(self.seed, "search")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a trial with other values, and so with an id of its own: made of the fields, without what is cached."""
+        """Return a trial with other values, and so with an id of its own: of the fields, without what is cached."""
         fields = {name: getattr(self, name) for name in type(self).model_fields} | dict(update or {})
-        changed = self.model_construct(**fields)
-        return changed.__deepcopy__() if deep else changed
+        changed = type(self).model_construct(**fields)
+        return deepcopy(changed) if deep else changed  # type: ignore[return-value]  # the plugin of pydantic says TrialSpec
 
 
 def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:

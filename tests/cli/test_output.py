@@ -24,7 +24,7 @@ from initbench.cli.console import VisibleConsole
 from initbench.cli.output import OutputStream, say_json
 from initbench.cli.progress import Display
 from initbench.ledger import Ledger
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
 
 HOSTILE = "\x1b]0;title\x07 \x1b[2J \x9b31m \r \u202e txt.exe \x00"
 RAW = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")

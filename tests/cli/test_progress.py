@@ -9,7 +9,7 @@ from rich.console import Console
 from initbench.cli.progress import Display, duration
 from initbench.execution import time_left
 from initbench.execution.time_left import TimeLeft
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
 
 
 @pytest.fixture

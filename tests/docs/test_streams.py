@@ -12,8 +12,8 @@ import initbench
 from initbench import randomness
 from initbench.data.augmentation import Augmentation
 from initbench.execution.trial import run_trial
-from initbench.suite.choice import Searched
-from initbench.suite.datasets import describe_datasets
+from initbench.suite.tuning import Searched
+from initbench.suite.load import describe_datasets
 from initbench.suite.document import parse
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan

@@ -10,7 +10,7 @@ from initbench.cli import main
 from initbench.errors import DataError, SuiteError
 from initbench.inputs import Inputs
 from initbench.registry import Description
-from initbench.suite.datasets import describe_datasets
+from initbench.suite.load import describe_datasets
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan

@@ -8,8 +8,8 @@ import random
 
 import tuned
 
-from initbench.suite.choice import Searched, best_at_rates, own_choice, shared_choice
-from initbench.suite.datasets import describe_datasets
+from initbench.suite.tuning import Searched, best_at_rates, own_choice, shared_choice
+from initbench.suite.load import describe_datasets
 from initbench.suite.document import Document
 from initbench.suite.load import suite_of
 from initbench.suite.plan import plan

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from initbench.suite.datasets import describe_datasets
+from initbench.suite.load import describe_datasets
 from initbench.suite.load import load_suite
 from initbench.suite.plan import plan
 
