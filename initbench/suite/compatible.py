@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from initbench.errors import ArgumentError
@@ -34,15 +34,15 @@ class Refusal(NamedTuple):
     blames: Blamed | None
 
 
+@dataclass
 class Compatibility:
     """Finds the rows that cannot run; each architecture is tried once in each scheme on each dataset."""
 
-    def __init__(self) -> None:
-        self._models: dict[tuple[Part, Part, str], Refusal | ModelTraits] = {}
-        self._sizes: dict[tuple[Part, Part], Size | None] = {}
-        self._recipes: dict[tuple[Part, Part, str, Recipe], Refusal | None] = {}
-        self._initializers: dict[tuple[Part, str, float], str | None] = {}
-        self._tasks: dict[str, Task] = {}
+    _models: dict[tuple[Part, Part, str], Refusal | ModelTraits] = field(default_factory=dict)
+    _sizes: dict[tuple[Part, Part], Size | None] = field(default_factory=dict)
+    _recipes: dict[tuple[Part, Part, str, Recipe], Refusal | None] = field(default_factory=dict)
+    _initializers: dict[tuple[Part, str, float], str | None] = field(default_factory=dict)
+    _tasks: dict[str, Task] = field(default_factory=dict)
 
     def check(self, row: Row) -> Row:
         """Return a row, with the reason if it cannot run.
@@ -64,11 +64,10 @@ class Compatibility:
         """Return why a trial cannot run by what its parts declare."""
         spec, dataset, architecture = row.spec, row.parts.dataset, row.parts.architecture
         initializer, scheme, recipe = row.parts.initializer, spec.scheme, spec.recipe
-        name = architecture.spec.name
+        name, needed = architecture.spec.name, initializer.scheme
         task = dataset.component.traits.task if dataset.described is None else dataset.described.task
         if task not in (serves := architecture.component.traits.tasks):
             return Refusal(f"{name} serves {' and '.join(serves)}, the data are for {task}", "dataset")
-        needed = initializer.scheme
         if needed is not None and not has_parts_of(scheme, needed):
             return Refusal(f"{spec.initializer.name} needs scheme {needed}, the suite says {scheme}", "initializer")
         if scheme not in (known := scheme_names(architecture.component)):
@@ -82,9 +81,12 @@ class Compatibility:
 
     def _tried(self, row: Row, dataset: DatasetSpec) -> Refusal | None:
         """Return why a trial cannot run, as its model and its recipe show."""
+        from initbench.tasks import find_task
         from initbench.training.refusals import data_refusal, model_refusal
 
         assert dataset.inputs is not None
+        if dataset.task not in self._tasks:
+            self._tasks[dataset.task] = find_task(dataset.task)
         recipe = row.spec.recipe
         key = (row.parts.architecture, row.parts.dataset, row.spec.scheme)
         model = self._model(*key, dataset)
@@ -94,28 +96,26 @@ class Compatibility:
             return Refusal(model.reason, "initializer") if brought else model
         if (*key, recipe) not in self._recipes:
             refused = None
-            if (reason := data_refusal(recipe, self._task(dataset), dataset.inputs)) is not None:
+            if (reason := data_refusal(recipe, self._tasks[dataset.task], dataset.inputs)) is not None:
                 refused = Refusal(reason, "dataset")
             elif (reason := model_refusal(recipe, model)) is not None:
                 refused = Refusal(reason, None)
             self._recipes[*key, recipe] = refused
         return self._recipes[*key, recipe]
 
-    def _task(self, dataset: DatasetSpec) -> Task:
-        from initbench.tasks import find_task
-
-        if dataset.task not in self._tasks:
-            self._tasks[dataset.task] = find_task(dataset.task)
-        return self._tasks[dataset.task]
-
     def _model(self, architecture: Part, data: Part, scheme: str, dataset: DatasetSpec) -> Refusal | ModelTraits:
         """Return what a recipe may ask of a model, or why the model cannot be."""
-        key = (architecture, data, scheme)
-        if key not in self._models:
-            if key[:2] not in self._sizes:
-                self._sizes[key[:2]] = _size(architecture, dataset)
-            self._models[key] = self._try(architecture, data, scheme, dataset)
-        return self._models[key]
+        from initbench.architectures.size import model_size
+
+        assert dataset.inputs is not None
+        if (architecture, data) not in self._sizes:
+            size, component, values = None, architecture.component, architecture.values
+            with suppress(Exception):  # whatever speaks against the model is said when it is built and run
+                size = model_size(component, values, inputs=dataset.inputs, outputs=dataset.outputs)
+            self._sizes[architecture, data] = size
+        if (architecture, data, scheme) not in self._models:
+            self._models[architecture, data, scheme] = self._try(architecture, data, scheme, dataset)
+        return self._models[architecture, data, scheme]
 
     def _try(self, architecture: Part, data: Part, scheme: str, dataset: DatasetSpec) -> Refusal | ModelTraits:
         """Build the model and run it on two samples; what does not fit into memory is not built."""
@@ -126,12 +126,12 @@ class Compatibility:
 
         assert dataset.inputs is not None
         name, inputs, size = architecture.spec.name, dataset.inputs, self._sizes[architecture, data]
-        expected = (_SAMPLES, *self._task(dataset).output_shape(inputs, dataset.outputs))
+        expected = (_SAMPLES, *self._tasks[dataset.task].output_shape(inputs, dataset.outputs))
         if size is not None and (reason := too_large(name, architecture.values, size)) is not None:
             return Refusal(reason, None)
         try:
             model, result = _run(architecture, dataset, scheme, size)
-        except Exception as error:  # noqa: BLE001  # a model may raise anything at a shape that it is not made for
+        except Exception as error:  # a model may raise anything at a shape that it is not made for
             is_argument = isinstance(error, ArgumentError)
             reason = str(error) if is_argument else first_line(error) or type(error).__name__
             # What the standard scheme takes is no mistake of the suite: the scheme does not go with it.
@@ -153,18 +153,6 @@ def _is_given(architecture: Part, argument: str | None) -> bool:
     names = [argument] if argument else list(architecture.values)
     document, key = architecture.origin.document, architecture.origin.key
     return any(document.has((*key, name)) for name in names)
-
-
-def _size(architecture: Part, dataset: DatasetSpec) -> Size | None:
-    """Return the size of a model, None if it is not known."""
-    from initbench.architectures.size import model_size
-
-    assert dataset.inputs is not None
-    component, values = architecture.component, architecture.values
-    try:
-        return model_size(component, values, inputs=dataset.inputs, outputs=dataset.outputs)
-    except Exception:  # noqa: BLE001  # whatever speaks against the model is said when it is built and run
-        return None
 
 
 def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | None) -> tuple[nn.Module, Any]:

@@ -146,19 +146,21 @@ def parse_value(text: str, option: str) -> Any:
     return _Reader(Document(option, text, {}), has_lines=False).read()
 
 
+@dataclass
 class _Reader:
     """Converts the text of a document, and notes the lines of its keys."""
 
-    def __init__(self, document: Document, *, has_lines: bool = True) -> None:
-        from ruamel.yaml import YAML
-
-        self.document, self.has_lines = document, has_lines
-        self.yaml = YAML(typ="safe", pure=True)
-        self.values = 0
-        self.above: list[Any] = []
+    document: Document
+    has_lines: bool = True
+    values: int = 0
+    above: list[Any] = field(default_factory=list)
+    yaml: Any = None
 
     def read(self) -> Any:
+        from ruamel.yaml import YAML
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+        self.yaml = YAML(typ="safe", pure=True)
 
         try:
             with warnings.catch_warnings():
@@ -223,12 +225,13 @@ class _Reader:
             return node.value
         if kind not in _SCALARS:
             raise self._error(key, node, f"the tag {show(str(node.ctag or node.tag))} is not allowed; {_PLAIN}")
+        problem = f"{show(node.value)} is not {_SCALARS[kind]}"
         try:
             value = self.yaml.constructor.construct_object(node)
-            if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
-                raise ValueError(value)
         except (ValueError, KeyError, IndexError) as error:
-            raise self._error(key, node, f"{show(node.value)} is not {_SCALARS[kind]}") from error
+            raise self._error(key, node, problem) from error
+        if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+            raise self._error(key, node, problem)
         return value
 
     def _unusable(self, key: Key, node: Any) -> SuiteError:

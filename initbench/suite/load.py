@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from initbench.arguments import Key, dotted, nearest, show
 from initbench.claims.claim import Claim, Published
-from initbench.comparing.treatments import factors
+from initbench.comparing.treatments import DEFAULT_COMPARE, factors
 from initbench.errors import ArgumentError, DataError, UnknownNameError
 from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, TASKS, Registry, scheme_names
 from initbench.suite.document import Document, read
@@ -17,8 +17,7 @@ from initbench.suite.overrides import override
 from initbench.suite.part import (
     Part,
     RecipePart,
-    combinations,
-    cross_arguments,
+    cross,
     part_of,
     recipe_of,
     recipe_takes_a_list,
@@ -133,7 +132,8 @@ def suite_of(document: Document) -> Suite:
     names = dict.fromkeys(part.spec.name for part in initializers)
     search = None if file.tune is None else Search(document, file.tune, names)
     components = {"architecture": architectures, "initializer": initializers, "dataset": datasets}
-    _check_factors(document, file.compare, components, recipes[0].recipe)
+    if tuple(file.compare) != DEFAULT_COMPARE:
+        _check_factors(document, file.compare, components, recipes[0].recipe)
     tuned = set() if search is None else {tuned.key for tuned in search.ranges}
     if factor := next((factor for factor in file.compare if factor in tuned), None):
         raise document.error(("compare",), f"{factor} is tuned: each treatment chooses its own, so it tells none apart")
@@ -167,26 +167,32 @@ def describe_datasets(suite: Suite) -> tuple[Part, ...]:
     Raises:
         SuiteError: a dataset refuses an argument, or its task is unknown.
     """
-    return tuple(map(_described, suite.datasets))
-
-
-def _described(part: Part) -> Part:
     from initbench.data.load import describe_component
 
-    try:
-        known = describe_component(part.component, part.values)
-        task = known.task or part.component.traits.task
-        TASKS.get(task)
-    except ArgumentError as error:
-        raise part.origin.argument_error(error) from error
-    except UnknownNameError as error:
-        raise part.origin.error(str(error)) from error
-    except DataError as error:
-        return replace(part, absent=error)
-    reading = part.component.reading(part.values)
-    asked = {"task": task, "inputs": known.inputs, "outputs": known.outputs, "content": known.content}
-    spec = DatasetSpec(**dict(part.spec), **asked, reading=reading)
-    return replace(part, described=spec, absent=None if known.absent is None else DataError(known.absent))
+    described = []
+    for part in suite.datasets:
+        try:
+            known = describe_component(part.component, part.values)
+            task = known.task or part.component.traits.task
+            TASKS.get(task)
+        except ArgumentError as error:
+            raise part.origin.argument_error(error) from error
+        except UnknownNameError as error:
+            raise part.origin.error(str(error)) from error
+        except DataError as error:
+            described.append(replace(part, absent=error))
+            continue
+        spec = DatasetSpec(
+            **dict(part.spec),
+            task=task,
+            inputs=known.inputs,
+            outputs=known.outputs,
+            content=known.content,
+            reading=part.component.reading(part.values),
+        )
+        absent = None if known.absent is None else DataError(known.absent)
+        described.append(replace(part, described=spec, absent=absent))
+    return tuple(described)
 
 
 def _section(
@@ -201,7 +207,8 @@ def _section(
         except UnknownNameError as error:
             named = (*key, "name")
             raise document.error(named if named in document.lines else key, str(error)) from error
-        for arguments, origin in cross_arguments(document, component, entry.model_extra or {}, key):
+        nested = component.initializer_arguments
+        for arguments, origin in cross(document, entry.model_extra or {}, key, component.takes_a_list, nested):
             scheme = None
             if registry is ARCHITECTURES and (scheme := arguments.pop("scheme", None)) is not None:
                 # One that this architecture or the scheme refuses is no mistake: the pair is incompatible.
@@ -239,20 +246,18 @@ def _cross_recipes(document: Document, written: Mapping[str, Any]) -> tuple[Reci
         except UnknownNameError as error:
             raise document.error(at, str(error)) from error
     parts: list[RecipePart] = []
-    for combination in combinations(document, written, key, recipe_takes_a_list):
-        fields = _with_named({name: value for name, (_, value) in combination.items()})
+    for asked, _ in cross(document, written, key, recipe_takes_a_list):
+        fields = _on_named(asked) if USE in asked else asked
         recipe = recipe_of(document, fields, key)
         if USE in written and any(recipe == part.recipe for part in parts):
-            problem = f"comes to the same recipe twice, the second time with {combination[USE][1]}"
+            problem = f"comes to the same recipe twice, the second time with {asked[USE]}"
             raise document.error((*key, USE), problem)
         parts.append(RecipePart(fields, recipe))
     return tuple(parts)
 
 
-def _with_named(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a combination with those of the recipe that it starts from."""
-    if USE not in fields:
-        return dict(fields)
+def _on_named(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a combination on top of those of the recipe that it starts from."""
     named = RECIPES.get(fields[USE]).fields
     known = Recipe.model_fields
     defaults = {name: known[name].default if name in known else None for name in fields}

@@ -34,6 +34,7 @@ class Part:
     Attributes:
         component: what is registered under its name.
         values: all its arguments, as its factory takes them.
+        spec: the same as plain data.
         origin: where it is written.
         scheme: of an architecture, the scheme that the suite asks for; of an initializer, the one that it needs, or
             that one needs from which it starts; None for any.
@@ -44,16 +45,12 @@ class Part:
 
     component: Component[Any]
     values: Mapping[str, Any]
+    spec: ComponentSpec
     origin: Origin
     scheme: str | None = None
     described: DatasetSpec | None = None
     absent: DataError | None = None
     written: Part | None = None
-
-    @cached_property
-    def spec(self) -> ComponentSpec:
-        """The part as plain data."""
-        return ComponentSpec(**self.component.spec(self.values))
 
     @cached_property
     def properties(self) -> dict[str, Any]:
@@ -155,7 +152,8 @@ def part_of(
     except ArgumentError as error:
         raise origin.argument_error(error) from error
     needed = needed_scheme(component, values) if component.kind == "initializer" else scheme
-    return Part(component, values, origin, needed, written=written)
+    spec = ComponentSpec(**component.spec(values))
+    return Part(component, values, spec, origin, needed, written=written)
 
 
 def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe:
@@ -184,38 +182,25 @@ def needed_scheme(component: Component[Any], values: Mapping[str, Any]) -> str |
     return component.traits.scheme or next(filter(None, inner), None)
 
 
-def cross_arguments(
-    document: Document, component: Component[Any], arguments: Mapping[str, Any], key: Key
-) -> list[tuple[dict[str, Any], Origin]]:
-    """Return every combination of a component's arguments; those of an initializer among them are crossed too.
-
-    Args:
-        document: for messages.
-        component: says which arguments take a list as one value, and which are initializers.
-        arguments: as the suite has them.
-        key: of the component.
-
-    Raises:
-        SuiteError: a list is empty or has a value twice, or there are too many combinations.
-    """
-    nested = component.initializer_arguments
-    return [
-        (
-            {name: value for name, (_, value) in combination.items()},
-            Origin(document, key, {name: at for name, (at, _) in combination.items() if name in nested}),
-        )
-        for combination in combinations(document, arguments, key, component.takes_a_list, nested)
-    ]
-
-
-def combinations(
+def cross(
     document: Document,
     arguments: Mapping[str, Any],
     key: Key,
     takes_a_list: Callable[[str], bool],
     initializers: Collection[str] = (),
-) -> list[dict[str, tuple[Key, Any]]]:
-    """Return every combination of the listed values, each value with its key; see `cross_arguments`."""
+) -> list[tuple[dict[str, Any], Origin]]:
+    """Return every combination of the listed values; those of an initializer among the arguments are crossed too.
+
+    Args:
+        document: for messages.
+        arguments: as the suite has them.
+        key: of what has the arguments.
+        takes_a_list: whether a list is one value of the argument of this name.
+        initializers: the names of arguments that are initializers.
+
+    Raises:
+        SuiteError: a list is empty or has a value twice, or there are too many combinations.
+    """
     axes = []
     for name, value in arguments.items():
         values = _values(document, value, (*key, name), takes_a_list=takes_a_list(name))
@@ -224,7 +209,11 @@ def combinations(
         axes.append([(name, item) for item in values])
     if math.prod(map(len, axes)) > MOST_TRIALS:
         raise document.error(key, f"comes to more than {MOST_TRIALS} combinations")
-    return [dict(combination) for combination in itertools.product(*axes)]
+    crossed = []
+    for combination in itertools.product(*axes):
+        listed = {name: at for name, (at, _) in combination if name in initializers}
+        crossed.append(({name: value for name, (_, value) in combination}, Origin(document, key, listed)))
+    return crossed
 
 
 def _values(document: Document, value: Any, key: Key, *, takes_a_list: bool) -> list[tuple[Key, Any]]:
@@ -248,5 +237,5 @@ def _inside(document: Document, value: Any, key: Key) -> list[Any]:
     except (TypeError, KeyError, AttributeError, UnknownNameError):
         return [value]
     arguments = {name: item for name, item in value.items() if name != "name"}
-    crossed = cross_arguments(document, component, arguments, key)
+    crossed = cross(document, arguments, key, component.takes_a_list, component.initializer_arguments)
     return [{"name": value["name"], **own} for own, _ in crossed]

@@ -132,8 +132,12 @@ def plan(
     if tries is not None:
         rows = [_with_tries(row, tries, compatibility) for row in rows]
     rows = _once(suite, rows)
-    _check_conditions(suite, written, selected, filters)
-    _check_any(suite, rows, filters)
+    if filters or suite.rules or suite.exclude or suite.claims or suite.published:
+        _check_conditions(suite, written, selected, filters)
+    if all(row.status in {"excluded", "unselected"} for row in rows):
+        if not any(row.status == "unselected" and not row.reason for row in rows):
+            raise suite.document.error(("exclude",), "leaves no trial")
+        raise SuiteError("no trial meets all of them", " ".join(f"--only {option}" for option, _ in filters))
     refused: dict[str, Row] = {}
     for row in rows:
         if row.reason:
@@ -374,12 +378,3 @@ def _never_met(
     matcher = Matcher(condition)
     any(matcher(row.properties) for row in rows)
     return matcher.problem(seen, set(changed))
-
-
-def _check_any(suite: Suite, rows: Sequence[Row], filters: Sequence[tuple[str, Any]]) -> None:
-    """Refuse a plan of nothing."""
-    if any(row.status in {"run", "incompatible", "waiting"} for row in rows):
-        return
-    if not any(row.status == "unselected" and not row.reason for row in rows):
-        raise suite.document.error(("exclude",), "leaves no trial")
-    raise SuiteError("no trial meets all of them", " ".join(f"--only {option}" for option, _ in filters))

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from copy import deepcopy
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
@@ -135,7 +135,27 @@ class TrialSpec(BaseModel):
         Raises:
             UnknownNameError: a component is not registered in this process.
         """
-        return _identity(self)
+        dataset = _reduced(DATASETS, self.dataset)
+        if self.dataset.content is not None:  # then a path says nothing more
+            paths = DATASETS.get(self.dataset.name).path_arguments
+            kept = {name: value for name, value in dataset["arguments"].items() if name not in paths}
+            dataset |= {"arguments": kept, "content": self.dataset.content}
+        # A scheme that an architecture alone has, and one in its first version, are known by their names.
+        scheme = SCHEMES.get(self.scheme) if self.scheme in SCHEMES.names() else None
+        is_plain = scheme is None or (scheme.source is None and scheme.version == 1)
+        recipe, defaults = self.recipe.model_dump(mode="json"), type(self.recipe).model_fields
+        return {
+            "architecture": _reduced(ARCHITECTURES, self.architecture),
+            "scheme": self.scheme if scheme is None or is_plain else _version(scheme),
+            "initializer": _reduced(INITIALIZERS, self.initializer),
+            "dataset": dataset,
+            "task": _version(TASKS.get(self.dataset.task)),
+            "recipe": {name: recipe[name] for name, value in self.recipe if value != defaults[name].default}
+            | {"version": RECIPE_VERSION},
+            "probes": [_reduced(PROBES, probe) for probe in self.probes],
+            "seed": self.seed,
+            "phase": self.phase,
+        }
 
     @cached_property
     def id(self) -> str:
@@ -182,36 +202,12 @@ def digest(canonical: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _identity(spec: TrialSpec) -> dict[str, Any]:
-    dataset = _reduced(DATASETS, spec.dataset)
-    if spec.dataset.content is not None:  # then a path says nothing more
-        paths = DATASETS.get(spec.dataset.name).path_arguments
-        kept = {name: value for name, value in dataset["arguments"].items() if name not in paths}
-        dataset |= {"arguments": kept, "content": spec.dataset.content}
-    # A scheme that an architecture alone has, and one in its first version, are known by their names.
-    scheme = SCHEMES.get(spec.scheme) if spec.scheme in SCHEMES.names() else None
-    is_plain = scheme is None or (scheme.source is None and scheme.version == 1)
-    defaults = _defaults(type(spec.recipe))
-    recipe = {name: value for name, value in spec.recipe.model_dump(mode="json").items() if value != defaults[name]}
-    return {
-        "architecture": _reduced(ARCHITECTURES, spec.architecture),
-        "scheme": spec.scheme if scheme is None or is_plain else _version(scheme),
-        "initializer": _reduced(INITIALIZERS, spec.initializer),
-        "dataset": dataset,
-        "task": _version(TASKS.get(spec.dataset.task)),
-        "recipe": recipe | {"version": RECIPE_VERSION},
-        "probes": [_reduced(PROBES, probe) for probe in spec.probes],
-        "seed": spec.seed,
-        "phase": spec.phase,
-    }
-
-
 def _reduced(registry: Registry[Any], spec: ComponentSpec) -> dict[str, Any]:
     """Return a component without the plain values that are at their defaults."""
     component = registry.get(spec.name)
     nested, defaults = component.initializer_arguments, component.defaults
     arguments = {}
-    for name, value in spec.model_dump(mode="json", include={"arguments"})["arguments"].items():
+    for name, value in spec.arguments.items():
         if name in nested and value is not None:
             arguments[name] = _reduced(INITIALIZERS, ComponentSpec(**value))
         elif name in nested or spec.source is not None or name not in defaults or value != defaults[name]:
@@ -223,8 +219,3 @@ def _reduced(registry: Registry[Any], spec: ComponentSpec) -> dict[str, Any]:
 def _version(component: Component[Any]) -> dict[str, Any]:
     source = {} if component.source is None else {"source": component.source}
     return {"name": component.name, "version": component.version} | source
-
-
-@cache
-def _defaults(recipe: type[Recipe]) -> dict[str, Any]:
-    return recipe().model_dump(mode="json")
