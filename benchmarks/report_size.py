@@ -20,9 +20,8 @@ import timing
 from initbench.execution.trial import run_trial
 from initbench.ledger import Ledger, TrialRecord
 from initbench.reporting.report import write_report
-from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
-from initbench.suite.load import suite_of
+from initbench.suite.load import describe_datasets, suite_of
 from initbench.suite.plan import plan
 from initbench.suite.spec import TrialSpec
 

@@ -64,9 +64,8 @@ def sweep(text: str) -> tuple[float, list[float]]:
 
 def bare(text: str) -> list[float]:
     """Run the same trials in as many plain processes at a time; return the seconds that each took."""
-    from initbench.suite.datasets import describe_datasets
     from initbench.suite.document import parse
-    from initbench.suite.load import suite_of
+    from initbench.suite.load import describe_datasets, suite_of
     from initbench.suite.plan import plan
 
     suite = suite_of(parse(text, "suite.yaml"))

@@ -115,12 +115,17 @@ def argument_of(error: ErrorDetails) -> tuple[str | int, ...]:
 
 def types_of(annotation: Any) -> set[Any]:
     """Return the types that an annotation admits: ``int | tuple[float, ...]`` gives int and tuple."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return types_of(get_args(annotation)[0])
-    if origin in {Union, UnionType}:
-        return set().union(*(types_of(member) for member in get_args(annotation)))
-    return {origin or annotation}
+    admitted, left = set(), [annotation]
+    while left:
+        annotation = left.pop()
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            left.append(get_args(annotation)[0])
+        elif origin in {Union, UnionType}:
+            left.extend(get_args(annotation))
+        else:
+            admitted.add(origin or annotation)
+    return admitted
 
 
 def choices_of(annotation: Any) -> set[Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 
-from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import Document
-from initbench.suite.load import suite_of
+from initbench.suite.load import describe_datasets, suite_of
 from initbench.suite.overrides import override
-from initbench.suite.plan import plan
+from initbench.suite.part import Row
+from initbench.suite.plan import Plan, plan
 
 VALID = """\
 name: valid
@@ -63,6 +63,11 @@ def made(*, assignments=(), **keys):
 def plan_of(suite, only=()):
     """The plan of a suite whose datasets are described here."""
     return plan(suite, only, descriptions=describe_datasets(suite))
+
+
+def plan_of_trials(trials):
+    """A plan in which these trials run, whatever they are made of."""
+    return Plan(tuple(Row(trial, parts=None) for trial in trials))
 
 
 def the_trial(**keys):

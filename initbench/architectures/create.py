@@ -59,7 +59,8 @@ def create_model(
     # The CPU generator alone is seeded and restored: to touch those of GPUs would start a context on each.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(derive_seed(seed, "weights", "construction"))
-        return build_model(component, arguments, inputs or Inputs(tuple(input_shape)), num_classes, scheme)
+        resolved, inputs = component.resolve(arguments), inputs or Inputs(tuple(input_shape))
+        return build_model(component, resolved, inputs, num_classes, scheme)
 
 
 def build_model(
@@ -69,7 +70,7 @@ def build_model(
 
     What a transform has made runs once on two samples of zeros.
     """
-    model: nn.Module = architecture.build(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
+    model: nn.Module = architecture.call(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
     if scheme in {STANDARD, *architecture.traits.schemes}:
         return model
     try:

@@ -225,7 +225,7 @@ def structure_of_default(component: Component[Any]) -> tuple[Inputs, Structure] 
     for inputs in _INPUTS:
         try:
             with torch.device("meta"):
-                model = build_model(component, {}, inputs, inputs.vocabulary or _CLASSES, STANDARD)
+                model = build_model(component, component.resolve({}), inputs, inputs.vocabulary or _CLASSES, STANDARD)
                 return inputs, find_structure(model, zero_inputs(inputs, model))
         except (InitbenchError, ValueError):
             continue

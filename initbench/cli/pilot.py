@@ -20,7 +20,7 @@ from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
 from initbench.registry import INITIALIZERS
 from initbench.suite.load import Suite
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec, cell_id
 from initbench.training.recipe import Recipe
 
@@ -139,8 +139,8 @@ def plan_pilot(
     from initbench.execution.environment import environment
     from initbench.execution.trial import attempt_trial
 
-    for waiting in plan.undescribed:
-        raise suite.document.error(waiting.key, str(waiting.reason)) from waiting.reason
+    for dataset in plan.waiting:
+        raise dataset.origin.error(str(dataset.absent)) from dataset.absent
     if price is not None and not price >= 0:
         raise InitbenchError(f"--price must be at least 0, got {price:g}")
     device = "cuda" if suite.resources.gpus else "cpu"

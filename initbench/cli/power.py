@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from initbench.comparing.treatments import DEFAULT_COMPARE, standings, treatment_word
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
 
 if TYPE_CHECKING:
     from initbench.statistics.power import SeedSpread

@@ -20,7 +20,7 @@ from initbench.execution.recorder import Labels, Progress
 from initbench.execution.time_left import TimeLeft
 from initbench.ledger import TrialRecord
 from initbench.metric import Metric
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec
 from initbench.visible_text import visible
 

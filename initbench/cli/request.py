@@ -11,10 +11,10 @@ from initbench.cli.options import load_plugins
 from initbench.errors import InitbenchError
 from initbench.execution.progress_file import Asked
 from initbench.plugins import PluginFile
-from initbench.suite.choice import Searched
-from initbench.suite.datasets import Described
 from initbench.suite.load import Suite
-from initbench.suite.planned import Plan
+from initbench.suite.part import Part
+from initbench.suite.plan import Plan
+from initbench.suite.tuning import Searched
 
 if TYPE_CHECKING:
     from initbench.execution.driver import Replan
@@ -47,8 +47,7 @@ def read_request(
 ) -> Request:
     if smoke and seeds is not None:
         raise InitbenchError("--seeds is not for --smoke, which runs one seed")
-    from initbench.suite.datasets import describe_datasets
-    from initbench.suite.load import load_suite
+    from initbench.suite.load import describe_datasets, load_suite
 
     files = load_plugins(plugins)
     asked = Asked(tuple(assignments or ()), seeds, tuple(only or ()), tuple(plugins or ()), smoke)
@@ -65,7 +64,7 @@ def read_request(
     return Request(suite, planned, files, asked, replan=plan_from if planned.tuned else None)
 
 
-def _plan(suite: Suite, only: list[str], descriptions: Sequence[Described], found: Mapping[str, Searched]) -> Plan:
+def _plan(suite: Suite, only: list[str], descriptions: Sequence[Part], found: Mapping[str, Searched]) -> Plan:
     from initbench.suite.plan import plan
 
     return plan(suite, only, descriptions=descriptions, found=found)
@@ -74,8 +73,7 @@ def _plan(suite: Suite, only: list[str], descriptions: Sequence[Described], foun
 def _left_out(plan: Plan) -> list[str]:
     """Return what a smoke run cannot try: without its files it is not known which random data stand for a dataset."""
     return [
-        f"the smoke run leaves out {', '.join(dict.fromkeys(trial.dataset.name for trial in found.trials))}, "
-        f"of which it is not known what it asks of a model: {found.reason}"
-        for found in plan.undescribed
-        if found.dataset is None
+        f"the smoke run leaves out {part.spec.name}, of which it is not known what it asks of a model: {part.absent}"
+        for part in plan.waiting
+        if part.described is None
     ]

@@ -76,7 +76,8 @@ def _request(folder: Path, only: list[str] | None, plugins: list[str] | None, *,
     if not failed:
         return request
     statuses = Ledger(folder).statuses([])
-    chosen = tuple(trial for trial in request.plan.trials if statuses.get(trial.id) == "failed")
-    others = tuple(trial for trial in request.plan.trials if statuses.get(trial.id) != "failed")
-    unselected = (*others, *request.plan.unselected)
-    return request._replace(plan=replace(request.plan, trials=chosen, unselected=unselected))
+    rows = [
+        replace(row, status="unselected") if row.status == "run" and statuses.get(row.spec.id) != "failed" else row
+        for row in request.plan.rows
+    ]
+    return request._replace(plan=replace(request.plan, rows=tuple(rows)))

@@ -95,8 +95,8 @@ def execute(
     from initbench.execution.driver import run_suite
     from initbench.tracking.uri import default_tracking_uri
 
-    for waiting in request.plan.undescribed:
-        raise request.suite.document.error(waiting.key, str(waiting.reason)) from waiting.reason
+    for dataset in request.plan.waiting:
+        raise dataset.origin.error(str(dataset.absent)) from dataset.absent
     display = Display(request.plan, to_stderr=json)
     for note in request.notes:
         display.note(note)

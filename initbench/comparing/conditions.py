@@ -8,58 +8,55 @@ name) and ``initializer.base.gain``. A list matches any of its values.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from initbench.arguments import nearest, show
 from initbench.comparing.labels import is_component
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from initbench.suite.spec import ComponentSpec, TrialDraft
 
 Condition = dict[str, Any]
 _COMPONENTS = ("architecture", "initializer", "dataset")
 
 
-def properties(trial: TrialDraft) -> dict[str, Any]:
-    """Return what conditions on a trial can name, defaults included."""
-    components: dict[str, ComponentSpec] = {kind: getattr(trial, kind) for kind in _COMPONENTS}
-    named = {kind: (component.name, component.arguments) for kind, component in components.items()}
-    return _properties(trial.scheme, trial.seed, named, trial.recipe.plain())
+def properties(architecture: Mapping[str, Any], scheme: str, seed: int, *parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what conditions on a trial can name, defaults included.
+
+    Args:
+        architecture: its arguments, which conditions name without their kind.
+        scheme: of the trial.
+        seed: likewise.
+        parts: the properties of its components and of its recipe, by their whole names.
+    """
+    # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
+    found = {**architecture, "scheme": scheme, "seed": seed}
+    for part in parts:
+        found |= part
+    return found
 
 
 def properties_of_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `properties` does, of a trial's spec as plain data, as a record holds it."""
-    named = {kind: (spec[kind]["name"], spec[kind]["arguments"]) for kind in _COMPONENTS}
-    return _properties(spec["scheme"], spec["seed"], named, spec["recipe"])
+    """Return the `properties` of a trial's spec as plain data, as a record holds it."""
+    components = [component_properties(kind, spec[kind]["name"], spec[kind]["arguments"]) for kind in _COMPONENTS]
+    recipe = {f"recipe.{name}": value for name, value in spec["recipe"].items()}
+    return properties(spec["architecture"]["arguments"], spec["scheme"], spec["seed"], *components, recipe)
 
 
-def _properties(
-    scheme: str, seed: int, components: Mapping[str, tuple[str, Mapping[str, Any]]], recipe: Mapping[str, Any]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {"scheme": scheme, "seed": seed}
-    for kind, (name, arguments) in components.items():
-        found[kind] = name
-        found.update(_dotted(kind, arguments))
-    found |= {f"recipe.{name}": value for name, value in recipe.items()}
-    # An architecture's argument that is called `seed` or `scheme` has its dotted name alone.
-    return dict(components["architecture"][1]) | found
+def component_properties(kind: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what conditions can name of a component: its name, its arguments, and those of components among these."""
+    found: dict[str, Any] = {kind: name}
+    for argument, value in arguments.items():
+        key = f"{kind}.{argument}"
+        if isinstance(value, Mapping) and is_component(value):
+            found |= component_properties(key, value["name"], value["arguments"])
+        else:
+            found[key] = value
+    return found
 
 
 def kind_of(key: str) -> str:
     """Return what a key of a condition is about: ``recipe`` of ``recipe.lr``, ``architecture`` of ``norm``."""
     head, dot, _ = key.partition(".")
     return head if dot or head in {*_COMPONENTS, "seed"} else "architecture"
-
-
-def _dotted(above: str, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in arguments.items():
-        if is_component(value):
-            yield f"{above}.{name}", value["name"]
-            yield from _dotted(f"{above}.{name}", value["arguments"])
-        else:
-            yield f"{above}.{name}", value
 
 
 class Matcher:

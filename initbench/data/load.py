@@ -39,7 +39,7 @@ def describe_dataset(name: str, arguments: Mapping[str, Any]) -> Description:
         DataError: files that it needs to know are absent or unreadable.
     """
     component = DATASETS.get(name)
-    return _describe(component, component.resolve(arguments))
+    return describe_component(component, component.resolve(arguments))
 
 
 def load_dataset(
@@ -61,12 +61,12 @@ def load_dataset(
     """
     component = DATASETS.get(name)
     resolved = component.resolve(arguments)
-    wanted = _describe(component, resolved).content if content is None else content
+    wanted = describe_component(component, resolved).content if content is None else content
     # What is kept was what is wanted when it was read: files that have changed since are not looked at again.
     return _load(component, json.dumps(component.plain(resolved), sort_keys=True), str(device), data_root(), wanted)
 
 
-def _describe(component: Component[DatasetTraits], resolved: Mapping[str, Any]) -> Description:
+def describe_component(component: Component[DatasetTraits], resolved: Mapping[str, Any]) -> Description:
     try:
         return component.traits.describe(**resolved)
     except ArgumentError:
@@ -84,11 +84,11 @@ def _load(
     content: str | None,
 ) -> Dataset:
     resolved = component.resolve(json.loads(arguments))
-    description = _describe(component, resolved)
+    description = describe_component(component, resolved)
     _check_content(component.name, description.content, content)
     splits = component.call(resolved)
     # Again, as files may have changed between the two.
-    _check_content(component.name, _describe(component, resolved).content, content)
+    _check_content(component.name, describe_component(component, resolved).content, content)
     if not isinstance(splits, Splits):
         raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.Splits")
     shape = splits.train.sample_shape

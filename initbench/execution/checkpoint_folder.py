@@ -95,7 +95,9 @@ def checkpoint_bytes(trial: TrialSpec) -> int | None:
     component = ARCHITECTURES.get(trial.architecture.name)
     try:
         arguments = component.resolve(trial.architecture.arguments)
-        size = model_size(component, arguments, inputs=trial.dataset.inputs, outputs=trial.dataset.outputs)
+        inputs, outputs = trial.dataset.inputs, trial.dataset.outputs
+        assert inputs is not None
+        size = model_size(component, arguments, inputs=inputs, outputs=outputs)
     except Exception:  # noqa: BLE001  # an architecture may not be made for the meta device; the trial runs all the same
         return None
     recipe = trial.recipe

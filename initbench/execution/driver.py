@@ -24,9 +24,9 @@ from initbench.execution.shared_networks import NetworkKeeper
 from initbench.ledger import Ledger
 from initbench.plugins import PluginFile
 from initbench.reporting.resolved import incompatible_entries
-from initbench.suite.choice import Searched
 from initbench.suite.load import Suite
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
+from initbench.suite.tuning import Searched
 from initbench.tracking.uri import StoreUnreachableError, check_tracking_uri, resolve_tracking_uri, shown_uri
 
 Replan = Callable[[Mapping[str, Searched]], Plan]

@@ -8,8 +8,9 @@ from initbench.comparing.formatting import counted
 from initbench.errors import ArgumentError, DataError
 from initbench.execution.environment import differences, environment
 from initbench.ledger import TrialRecord
+from initbench.suite.document import Origin
 from initbench.suite.load import Suite
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
 from initbench.suite.spec import ComponentSpec, TrialSpec
 
 _MOST_NAMED = 5
@@ -36,22 +37,22 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
     """
     from initbench.data.load import load_dataset
 
-    keys = {_named(choice.spec): choice.key for choice in suite.datasets}
+    origins = {_named(part.spec): part.origin for part in suite.datasets}
     used: dict[str, TrialSpec] = {}
     for trial in sorted(trials, key=lambda trial: trial.phase == "search"):  # the last one, one that searches
         used[trial.dataset.model_dump_json()] = trial
     notes = []
     for trial in used.values():
         dataset = trial.dataset
-        key = keys.get(_named(dataset), ("dataset",))
+        origin = origins.get(_named(dataset)) or Origin(suite.document, ("dataset",))
         try:
             loaded = load_dataset(dataset.name, dataset.all_arguments, content=dataset.content)
         except ArgumentError as error:
-            raise suite.document.argument_error(key, error) from error
+            raise origin.argument_error(error) from error
         except DataError as error:
-            raise suite.document.error(key, str(error)) from error
+            raise origin.error(str(error)) from error
         if trial.phase == "search" and not len(loaded.validation):
-            raise suite.document.error(key, "has no validation samples, by which tune chooses")
+            raise origin.error("has no validation samples, by which tune chooses")
         if loaded.facts:
             facts = ", ".join(f"{name.replace('_', ' ')}: {number}" for name, number in loaded.facts.items())
             notes.append(f"{dataset.name}: {facts}")

@@ -11,7 +11,7 @@ from initbench.errors import InitbenchError
 from initbench.execution.executor import Observer
 from initbench.execution.progress_file import PLAN_FILE, Asked, ProgressFile, write_plan
 from initbench.ledger import RESOLVED_FILE, SUITE_FILE, Ledger, TrialRecord
-from initbench.suite.planned import Plan
+from initbench.suite.plan import Plan
 from initbench.suite.spec import TrialSpec, cell_id
 from initbench.tracking import thread
 from initbench.tracking.contents import trial_labels

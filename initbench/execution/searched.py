@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from initbench.comparing.chance import is_trained
 from initbench.ledger import TrialRecord
 from initbench.metric import Metric
-from initbench.suite.choice import Searched
+from initbench.suite.tuning import Searched
 
 
 def searched(records: Iterable[TrialRecord]) -> dict[str, Searched]:

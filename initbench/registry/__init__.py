@@ -8,31 +8,29 @@ and its decorator then registers the factory with what it declares (`traits`).
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from initbench.arguments import nearest
 from initbench.errors import InitbenchError
-from initbench.registry.component import Argument, Component
-from initbench.registry.generic import Factory, Registry
-from initbench.registry.initializer import Initializer
+from initbench.inputs import Inputs
+from initbench.registry.component import Argument, Component, Factory, Registry
+from initbench.registry.initializer import INITIALIZERS, Initializer
 from initbench.registry.scheme import SCHEMES, STANDARD, has_parts_of, register_scheme, scheme_names
 from initbench.registry.traits import (
     ArchitectureTraits,
+    DataKind,
     DatasetTraits,
+    Describe,
     Description,
     InitializerTraits,
     Member,
     ProbeTraits,
+    Refuses,
     SchemeTraits,
     Shallow,
     TaskTraits,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from initbench.inputs import Inputs
-    from initbench.registry.traits import DataKind, Describe, Refuses
 
 __all__ = [
     "ARCHITECTURES",
@@ -69,31 +67,6 @@ __all__ = [
 
 TaskClass = TypeVar("TaskClass", bound=type)
 
-INITIALIZERS: Registry[InitializerTraits] = Registry(
-    "initializer",
-    {
-        "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
-        "delta_orthogonal": "initbench.initializers.delta_orthogonal",
-        "fixup": "initbench.initializers.fixup",
-        "gaussian": "initbench.initializers.gaussian",
-        "gpt2": "initbench.initializers.gpt2",
-        "gradinit": "initbench.initializers.gradinit",
-        "kaiming": "initbench.initializers.kaiming",
-        "layer_scale": "initbench.initializers.layer_scale",
-        "lecun": "initbench.initializers.lecun",
-        "looks_linear": "initbench.initializers.looks_linear",
-        "lsuv": "initbench.initializers.lsuv",
-        "metainit": "initbench.initializers.metainit",
-        "orthogonal": "initbench.initializers.orthogonal",
-        "pytorch_default": "initbench.initializers.pytorch_default",
-        "skipinit": "initbench.initializers.skipinit",
-        "truncated_normal": "initbench.initializers.truncated_normal",
-        "weight_norm": "initbench.initializers.weight_norm",
-        "xavier": "initbench.initializers.xavier",
-        "zero": "initbench.initializers.zero",
-    },
-)
-Initializer._registry = INITIALIZERS  # noqa: SLF001 - the two know one another
 ARCHITECTURES: Registry[ArchitectureTraits] = Registry(
     "architecture",
     {

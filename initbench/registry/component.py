@@ -1,25 +1,38 @@
-"""One registered factory: its typed arguments, and how it is called with them."""
+"""Components: factories with typed arguments, registered by name, and how they are called."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from initbench import plugins
-from initbench.arguments import argument_of, choices_of, explain, type_text, types_of
-from initbench.errors import ArgumentError, InitbenchError
-from initbench.registry.initializer import Initializer
+from initbench.arguments import argument_of, choices_of, explain, nearest, show, type_text, types_of
+from initbench.errors import ArgumentError, InitbenchError, UnknownNameError
+from initbench.registry.traits import ArchitectureTraits, Shallow
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from initbench.registry.traits import Shallow
-
+Factory = TypeVar("Factory", bound=Callable[..., Any])
 TraitsT = TypeVar("TraitsT")
+_FAMILY = "/*"
+_SCALARS = (str, int, float, type(None))
+
+
+class ComponentArgument(ABC):
+    """What an argument receives that is a component itself, with arguments of its own."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return name, arguments, version and plug-in source, as the specs and records hold it."""
+
+    @abstractmethod
+    def to_user(self) -> str | dict[str, Any]:
+        """Return what a user writes in a suite for it."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,12 @@ class Component(Generic[TraitsT]):
     @cached_property
     def source(self) -> str | None:
         """The SHA-256 of a plug-in's source; None for what the library brings."""
-        return None if self.module.partition(".")[0] == "initbench" else plugins.source_hash(self.module)
+        module = self.module
+        return None if module.partition(".")[0] == "initbench" else plugins.source_hash(module)
+
+    @cached_property
+    def _types(self) -> dict[str, set[Any]]:
+        return {name: types_of(parameter.annotation) for name, parameter in self._parameters.items()}
 
     @cached_property
     def _model(self) -> Any:
@@ -169,12 +187,16 @@ class Component(Generic[TraitsT]):
     @cached_property
     def initializer_arguments(self) -> tuple[str, ...]:
         """The names of the arguments that are initializers themselves."""
-        return tuple(n for n, p in self._parameters.items() if Initializer in types_of(p.annotation))
+        return tuple(
+            name
+            for name, types in self._types.items()
+            if any(isinstance(kind, type) and issubclass(kind, ComponentArgument) for kind in types)
+        )
 
     @cached_property
     def path_arguments(self) -> tuple[str, ...]:
         """The names of the arguments that are paths."""
-        return tuple(n for n, p in self._parameters.items() if Path in types_of(p.annotation))
+        return tuple(name for name, types in self._types.items() if Path in types)
 
     def shallow(self, arguments: Mapping[str, Any]) -> Shallow | None:
         """Return the shallow networks of the same kind that an architecture declares for one with these arguments.
@@ -192,17 +214,17 @@ class Component(Generic[TraitsT]):
 
     def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return resolved arguments as plain data, as specs and records hold them."""
-        return {name: _plain(value) for name, value in arguments.items()}
+        return {name: v if isinstance(v, _SCALARS) else _plain(v) for name, v in arguments.items()}
 
     def spec(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the component with its resolved arguments as plain data, as specs and records hold it.
 
         How a dataset's files are read is left out: see `reading`.
         """
-        plain = self.plain(arguments)
+        plain, reading = self.plain(arguments), self.reading_arguments
         return {
             "name": self.name,
-            "arguments": {name: value for name, value in plain.items() if name not in self.reading_arguments},
+            "arguments": {name: value for name, value in plain.items() if name not in reading},
             "version": self.version,
             "source": self.source,
         }
@@ -214,13 +236,10 @@ class Component(Generic[TraitsT]):
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """The default of each argument that has one, as plain data."""
-        given = {n: p.default for n, p in self._parameters.items() if p.default is not inspect.Parameter.empty}
-        return self.plain({name: float(v) if self._is_a_number(name, v) else v for name, v in given.items()})
-
-    def _is_a_number(self, name: str, value: Any) -> bool:
-        """Return whether an integer given for this argument is made a float by `resolve`."""
-        types = types_of(self._parameters[name].annotation)
-        return isinstance(value, int) and not isinstance(value, bool) and float in types and int not in types
+        # An integer that is the default of a number stays one here, and is equal to what `resolve` makes of it.
+        return self.plain(
+            {n: p.default for n, p in self._parameters.items() if p.default is not inspect.Parameter.empty}
+        )
 
     def _as_python(self, name: str, value: Any) -> Any:
         """Return a value of YAML or JSON, which have lists and texts alone, as the argument's tuple or path.
@@ -228,9 +247,8 @@ class Component(Generic[TraitsT]):
         An infinity, which YAML has and the JSON of specs and records has not, is the text ``inf`` of an argument that
         names it.
         """
-        annotation = self._parameters[name].annotation if name in self._parameters else inspect.Parameter.empty
-        types = types_of(annotation)
-        if isinstance(value, float) and value == math.inf and "inf" in choices_of(annotation):
+        types = self._types.get(name, set())
+        if value == math.inf and types and "inf" in choices_of(self._parameters[name].annotation):
             return "inf"
         if isinstance(value, list) and tuple in types:
             return tuple(value)
@@ -238,7 +256,7 @@ class Component(Generic[TraitsT]):
 
     def takes_a_list(self, name: str) -> bool:
         """Return whether a list is one value of this argument (and so is not crossed)."""
-        return name in self._parameters and not {tuple, list}.isdisjoint(types_of(self._parameters[name].annotation))
+        return not {tuple, list}.isdisjoint(self._types.get(name, ()))
 
     def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:
         """Check what a user set, and call the factory with it.
@@ -273,11 +291,11 @@ class Component(Generic[TraitsT]):
 
 def as_a_user_writes_it(default: Any) -> Any:
     """Return a default of a factory as a suite would have it."""
-    return default.to_user() if isinstance(default, Initializer) else default
+    return default.to_user() if isinstance(default, ComponentArgument) else default
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Initializer):
+    if isinstance(value, ComponentArgument):
         return value.to_json()
     if isinstance(value, Path):
         return str(value)
@@ -286,3 +304,121 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value
+
+
+@dataclass
+class Registry(Generic[TraitsT]):
+    """All components of one kind.
+
+    Attributes:
+        kind: what they are, for messages.
+        builtins: name → module of what the library brings. ``prefix/*`` is a family: every member of
+            ``prefix/NAME`` is built by one factory, whose first argument is NAME.
+        supplied: see `Component`.
+    """
+
+    kind: str
+    builtins: Mapping[str, str]
+    supplied: frozenset[str] = frozenset()
+    _registered: dict[str, Component[TraitsT]] = field(default_factory=dict)
+    _members: dict[str, Component[TraitsT]] = field(default_factory=dict)
+
+    def register(self, name: str, version: int, traits: TraitsT) -> Callable[[Factory], Factory]:
+        """Return a decorator that registers a factory.
+
+        Raises:
+            InitbenchError: the name is taken or malformed, or the version is below 1.
+        """
+        if not name or any(c.isspace() or c in "[](),=" for c in name):
+            raise InitbenchError(f"{self.kind} {show(name)}: a name has no spaces, brackets, commas or '='")
+        if version < 1:
+            raise InitbenchError(f"{self.kind} {show(name)}: version must be at least 1, got {version}")
+
+        def decorate(factory: Factory) -> Factory:
+            owner = self._taken_by(name, factory)
+            if owner is not None:
+                raise InitbenchError(f"{self.kind} {show(name)} is already registered by {plugins.origin(owner)}")
+            self._registered[name] = Component(self.kind, name, factory, version, traits, self.supplied)
+            return factory
+
+        return decorate
+
+    def _taken_by(self, name: str, factory: Callable[..., Any]) -> str | None:
+        """Return the module of another factory that has this name, or the family that it would belong to."""
+        for taken in (name, name.partition("/")[0] + _FAMILY):
+            builtin = self.builtins.get(taken)
+            if builtin is not None and builtin != factory.__module__:
+                return builtin
+            registered = self._registered.get(taken)
+            # The same definition may run again: a module is reloaded, a notebook's cell repeated.
+            if registered is not None and (
+                (registered.factory.__module__, registered.factory.__qualname__)
+                != (factory.__module__, factory.__qualname__)
+            ):
+                return registered.module
+        return None
+
+    def names(self) -> list[str]:
+        """Return the names of all components, those of installed plug-ins included, families as ``prefix/*``."""
+        plugins.load_entry_points()
+        return sorted({*self.builtins, *self._registered})
+
+    def get(self, name: str) -> Component[TraitsT]:
+        """Return a component, importing its module.
+
+        Raises:
+            UnknownNameError: no component has this name.
+        """
+        if name not in self._registered:
+            if name in self.builtins:
+                importlib.import_module(self.builtins[name])
+            else:
+                plugins.load_entry_points()
+        if name in self._registered and not name.endswith(_FAMILY):
+            return self._registered[name]
+        prefix, slash, member = name.partition("/")
+        family = prefix + _FAMILY
+        if slash and family in self.names():
+            return self._member(self._family(family), name, member)
+        # A family stands for its member of the name that is asked for.
+        valid = [n[:-1] + member if slash and n.endswith(_FAMILY) else n for n in self.names()]
+        raise UnknownNameError(f"unknown {self.kind} {show(name)}{nearest(name, valid)}")
+
+    def find(self, name: str) -> Component[TraitsT]:
+        """Return a component, or a whole family by its ``prefix/*``.
+
+        Raises:
+            UnknownNameError: no component has this name.
+        """
+        if name.endswith(_FAMILY) and name in self.names():
+            family = self._family(name)
+            # Its first argument is the member's name, which stands in the component's.
+            return replace(
+                family, supplied=family.supplied | {next(iter(inspect.signature(family.factory).parameters))}
+            )
+        return self.get(name)
+
+    def _family(self, name: str) -> Component[TraitsT]:
+        if name in self.builtins:
+            importlib.import_module(self.builtins[name])
+        return self._registered[name]
+
+    def _member(self, family: Component[TraitsT], name: str, member: str) -> Component[TraitsT]:
+        known = self._members.get(name)
+        if known is not None and known.definition is family.factory:  # a plan asks for it once per trial
+            return known
+        members: list[str] = list(getattr(family.traits, "members", tuple)())
+        if member not in members:
+            prefix = name.partition("/")[0]
+            hint = "" if member in {"", "*"} else nearest(name, [f"{prefix}/{m}" for m in members], list_all=False)
+            example = f" (such as {prefix}/{members[0]})" if members else ""
+            raise UnknownNameError(f"unknown {self.kind} {show(name)}{hint or example}")
+        traits, own = family.traits, family.own
+        if isinstance(traits, ArchitectureTraits) and traits.member is not None:
+            of_member = traits.member(member)
+            own = of_member.arguments
+            if of_member.tasks is not None:
+                traits = replace(traits, tasks=of_member.tasks)
+        factory = partial(family.factory, member)
+        self._members[name] = replace(family, name=name, factory=factory, traits=traits, own=own)
+        return self._members[name]

@@ -1,22 +1,44 @@
-"""An initializer with its arguments: what an argument of this type receives."""
+"""Initializers by name, and one with its arguments: what an argument of this type receives."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
 
 from initbench.arguments import show
 from initbench.errors import ArgumentError, UnknownNameError
+from initbench.registry.component import Component, ComponentArgument, Registry
+from initbench.registry.traits import InitializerTraits
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from initbench.registry.component import Component
-    from initbench.registry.generic import Registry
-
+INITIALIZERS: Registry[InitializerTraits] = Registry(
+    "initializer",
+    {
+        "data_dependent_weight_norm": "initbench.initializers.data_dependent_weight_norm",
+        "delta_orthogonal": "initbench.initializers.delta_orthogonal",
+        "fixup": "initbench.initializers.fixup",
+        "gaussian": "initbench.initializers.gaussian",
+        "gpt2": "initbench.initializers.gpt2",
+        "gradinit": "initbench.initializers.gradinit",
+        "kaiming": "initbench.initializers.kaiming",
+        "layer_scale": "initbench.initializers.layer_scale",
+        "lecun": "initbench.initializers.lecun",
+        "looks_linear": "initbench.initializers.looks_linear",
+        "lsuv": "initbench.initializers.lsuv",
+        "metainit": "initbench.initializers.metainit",
+        "orthogonal": "initbench.initializers.orthogonal",
+        "pytorch_default": "initbench.initializers.pytorch_default",
+        "skipinit": "initbench.initializers.skipinit",
+        "truncated_normal": "initbench.initializers.truncated_normal",
+        "weight_norm": "initbench.initializers.weight_norm",
+        "xavier": "initbench.initializers.xavier",
+        "zero": "initbench.initializers.zero",
+    },
+)
 _SPEC_KEYS = {"name", "arguments", "version", "source"}
 
 
-class Initializer:
+class Initializer(ComponentArgument):
     """A registered initializer and its arguments.
 
     An initializer that starts from another has an argument of this type: ``base: Initializer =
@@ -30,33 +52,27 @@ class Initializer:
         name: as given.
     """
 
-    _registry: ClassVar[Registry[Any]]
-    """Where names are looked up; `initbench.registry`, which knows this class, sets it."""
-
     def __init__(self, name: str, **arguments: Any) -> None:
         self.name = name
         self._given = arguments
-        self._resolved: dict[str, Any] | None = None
 
-    @property
-    def component(self) -> Component[Any]:
+    @cached_property
+    def component(self) -> Component[InitializerTraits]:
         """What is registered under the name.
 
         Raises:
             UnknownNameError: nothing is.
         """
-        return self._registry.get(self.name)
+        return INITIALIZERS.get(self.name)
 
-    @property
+    @cached_property
     def arguments(self) -> dict[str, Any]:
         """All its arguments.
 
         Raises:
             ArgumentError: one is unknown, or refused.
         """
-        if self._resolved is None:
-            self._resolved = self.component.resolve(self._given)
-        return self._resolved
+        return self.component.resolve(self._given)
 
     def build(self) -> Any:
         """Return what its factory makes: a function of a model and an `InitializationContext`.

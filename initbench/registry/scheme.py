@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from initbench.errors import InitbenchError
-from initbench.registry.generic import Factory, Registry
+from initbench.registry.component import Component, Factory, Registry
 from initbench.registry.traits import SchemeTraits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from initbench.registry.component import Component
 
 STANDARD = "standard"
 """No scheme: a model as its architecture builds it."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
-if TYPE_CHECKING:
-    import inspect
-
-    from initbench.inputs import Inputs
+from initbench.inputs import Inputs
 
 DataKind = Literal["random", "real"]
 

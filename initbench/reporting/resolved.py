@@ -23,7 +23,7 @@ from initbench.reporting.plain_data import plain_data
 from initbench.suite.spec import SCHEMA, TUNING_LABELS
 
 if TYPE_CHECKING:
-    from initbench.suite.planned import Incompatible
+    from initbench.suite.part import Row
 
 Refused = tuple[dict[str, Any], str]
 """A cell that cannot run: a spec as plain data, without probes, and the reason."""
@@ -121,7 +121,7 @@ def read_stated(folder: str | Path) -> Stated | None:
     return Stated(tuple(resolved.claims), resolved.published, resolved.seeds)
 
 
-def incompatible_entries(refused: Iterable[Incompatible]) -> list[dict[str, Any]]:
+def incompatible_entries(refused: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the cells that cannot run as ``resolved.json`` holds them.
 
     An entry is ``{"spec": ..., "reason": ...}``. Its spec, and the recipe in this, leave out what is as in the entry

@@ -2,33 +2,29 @@
 
 The file is composed into nodes and these are converted here, so that nothing but plain data can come out: tags that
 build objects are refused, and anchors are expanded under a limit (an "alias bomb" is a small file that expands to
-billions of values).
+billions of values). Aliases become copies: what is changed at one key stays as it was at the other.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from initbench.arguments import Key, dotted, read_text, show
-from initbench.errors import SuiteError
+from initbench.errors import ArgumentError, SuiteError
 from initbench.visible_text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from initbench.errors import ArgumentError
 
 _MOST_VALUES = 20_000
 _MOST_NESTED = 20
 _LARGEST_INTEGER = 2**63 - 1
 _TAG = "tag:yaml.org,2002:"
-_COLLECTIONS = {"mapping": "map", "sequence": "seq"}
 _SCALARS = {"null": "null", "bool": "true or false", "int": "an integer of at most 64 bits", "float": "a number"}
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")  # what no file can hold, and what ends a path or a name for other libraries
+_PLAIN = "a suite is plain data"
 _EMPTY = "is empty; a suite needs name, dataset, architectures and initializers"
 
 
@@ -58,9 +54,8 @@ class Document:
             problem: what is wrong with it.
             line: of the key, where the document does not have it.
         """
-        known = next(
-            (key[:n] for n in range(len(key), -1, -1) if key[:n] in self.lines or key[:n] in self.overrides), ()
-        )
+        above = (key[:n] for n in range(len(key), -1, -1))
+        known = next((part for part in above if part in self.lines or part in self.overrides), ())
         if known in self.overrides:
             return SuiteError(problem, self.overrides[known], None, dotted(key))
         return SuiteError(problem, self.path, line or self.lines.get(known), dotted(key))
@@ -74,19 +69,6 @@ class Document:
                 return False
             value = value[part]
         return True
-
-    def argument_error(self, key: Key, error: ArgumentError, places: Mapping[str, Key] | None = None) -> SuiteError:
-        """Return what a component says of its arguments as an error of this document.
-
-        Args:
-            key: where the component stands.
-            error: of an argument; of one of an initializer that is itself an argument, ``base.gain``.
-            places: where arguments stand that are items of a list; the others stand below `key` by their names.
-        """
-        if not error.argument:
-            return self.error(key, error.problem)
-        name, *within = error.argument.split(".")
-        return self.error((*(places or {}).get(name, (*key, name)), *within), error.problem)
 
     def replace(self, key: Key, value: Any, option: str) -> None:
         """Put a value of the command line in the place of what the file has.
@@ -104,6 +86,32 @@ class Document:
         self.overrides[key] = option
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a component is written.
+
+    Attributes:
+        document: the suite.
+        key: of the component.
+        listed: the keys of arguments that are items of a list; the others stand below `key` by their names.
+    """
+
+    document: Document
+    key: Key
+    listed: Mapping[str, Key] = field(default_factory=dict)
+
+    def error(self, problem: str) -> SuiteError:
+        """Return an error of the component."""
+        return self.document.error(self.key, problem)
+
+    def argument_error(self, error: ArgumentError) -> SuiteError:
+        """Return what a component says of an argument; of one of an initializer that is an argument: ``base.gain``."""
+        if not error.argument:
+            return self.error(error.problem)
+        name, *within = error.argument.split(".")
+        return self.document.error((*self.listed.get(name, (*self.key, name)), *within), error.problem)
+
+
 def read(path: str | Path) -> Document:
     """Read a suite file.
 
@@ -115,11 +123,8 @@ def read(path: str | Path) -> Document:
 
 def parse(text: str, path: str) -> Document:
     """Turn YAML text into a `Document`; see `read`."""
-    node = _compose(text, path, lines=True)
-    if node is None:
-        raise SuiteError(_EMPTY, path)
     document = Document(path, text, {})
-    data = _Converter(document, lines=True).convert(node, ())
+    data = _Reader(document).read()
     if data is None:
         raise SuiteError(_EMPTY, path)
     if not isinstance(data, dict):
@@ -138,99 +143,100 @@ def parse_value(text: str, option: str) -> Any:
     Raises:
         SuiteError: it is not YAML, or not plain data.
     """
-    node = _compose(text, option, lines=False)
-    return None if node is None else _Converter(Document(option, text, {}), lines=False).convert(node, ())
+    return _Reader(Document(option, text, {}), has_lines=False).read()
 
 
-def _compose(text: str, where: str, *, lines: bool) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+@dataclass
+class _Reader:
+    """Converts the text of a document, and notes the lines of its keys."""
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that an anchor is defined twice, which YAML allows
-            return YAML(typ="safe", pure=True).compose(text)
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if lines and error.problem_mark is not None else None
-        problem = ", ".join(filter(None, [error.context, error.problem]))
-        raise SuiteError(f"not YAML: {problem}", where, line) from error
-    except (YAMLError, ValueError) as error:
-        problem = str(error).partition("\n")[0]
-        raise SuiteError(f"not YAML: {problem}", where) from error
-    except RecursionError as error:
-        raise SuiteError(f"nested deeper than {_MOST_NESTED} levels", where) from error
+    document: Document
+    has_lines: bool = True
+    values: int = 0
+    above: list[Any] = field(default_factory=list)
+    yaml: Any = None
 
-
-class _Converter:
-    def __init__(self, document: Document, *, lines: bool) -> None:
+    def read(self) -> Any:
         from ruamel.yaml import YAML
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-        self.document = document
-        self.lines = lines
-        self.constructor = YAML(typ="safe", pure=True).constructor
-        self.values = 0
-        self.above: list[Any] = []
+        self.yaml = YAML(typ="safe", pure=True)
 
-    def convert(self, node: Any, key: Key) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that an anchor is defined twice, which YAML allows
+                node = self.yaml.compose(self.document.text)
+        except MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if self.has_lines and error.problem_mark is not None else None
+            problem = ", ".join(filter(None, [error.context, error.problem]))
+            raise SuiteError(f"not YAML: {problem}", self.document.path, line) from error
+        except (YAMLError, ValueError) as error:
+            problem = str(error).partition("\n")[0]
+            raise SuiteError(f"not YAML: {problem}", self.document.path) from error
+        except RecursionError as error:
+            raise SuiteError(f"nested deeper than {_MOST_NESTED} levels", self.document.path) from error
+        return None if node is None else self._value(node, ())
+
+    def _value(self, node: Any, key: Key) -> Any:
         self.values += 1
-        self._remember(key, node)
+        if self.has_lines:
+            self.document.lines.setdefault(key, node.start_mark.line + 1)
         if any(node is other for other in self.above):
             raise self._error(key, node, "an alias refers to what it stands in")
         if self.values > _MOST_VALUES:
             raise self._error((), node, f"expands to more than {_MOST_VALUES} values; use fewer aliases")
         if len(key) > _MOST_NESTED:
             raise self._error((), node, f"nested deeper than {_MOST_NESTED} levels")
-        tag = str(node.ctag) if node.ctag else str(node.tag)
-        if tag == f"{_TAG}{_COLLECTIONS.get(node.id)}":
-            self.above.append(node)
-            result = self._mapping(node, key) if node.id == "mapping" else self._sequence(node, key)
-            self.above.pop()
-            return result
-        return self._scalar(node, tag, key)
+        kind = str(node.ctag or node.tag).removeprefix(_TAG)
+        if node.id == "scalar":
+            return self._scalar(node, kind, key)
+        if (node.id, kind) not in {("mapping", "map"), ("sequence", "seq")}:
+            raise self._error(key, node, f"the tag {show(str(node.ctag or node.tag))} is not allowed; {_PLAIN}")
+        self.above.append(node)
+        converted = (
+            self._mapping(node, key)
+            if node.id == "mapping"
+            else [self._value(item, (*key, index)) for index, item in enumerate(node.value)]
+        )
+        self.above.pop()
+        return converted
 
     def _mapping(self, node: Any, key: Key) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+        converted: dict[str, Any] = {}
         for key_node, value_node in node.value:
             name = key_node.value
             if key_node.id != "scalar" or not name:
                 raise self._error(key, key_node, "a key must be a name")
-            self._check_text(name, key_node, key)
-            if name in result:
+            if _UNUSABLE.search(name):
+                raise self._unusable(key, key_node)
+            if name in converted:
                 first = self.document.lines.get((*key, name))
                 hint = "" if first is None else f" (first on line {first})"
                 raise self._error((*key, name), key_node, f"stands twice{hint}")
-            self._remember((*key, name), key_node)
-            result[name] = self.convert(value_node, (*key, name))
-        return result
+            if self.has_lines:
+                self.document.lines.setdefault((*key, name), key_node.start_mark.line + 1)
+            converted[name] = self._value(value_node, (*key, name))
+        return converted
 
-    def _sequence(self, node: Any, key: Key) -> list[Any]:
-        return [self.convert(child, (*key, index)) for index, child in enumerate(node.value)]
-
-    def _scalar(self, node: Any, tag: str, key: Key) -> Any:
-        kind = tag.removeprefix(_TAG)
-        if node.id == "scalar" and kind in {"str", "timestamp"}:  # a suite has no dates: `name: 2026-11-21` is a text
-            self._check_text(node.value, node, key)
+    def _scalar(self, node: Any, kind: str, key: Key) -> Any:
+        if kind in {"str", "timestamp"}:  # a suite has no dates: `name: 2026-11-21` is a text
+            if _UNUSABLE.search(node.value):
+                raise self._unusable(key, node)
             return node.value
-        if node.id != "scalar" or kind not in _SCALARS:
-            raise self._error(key, node, f"the tag {show(tag)} is not allowed; a suite is plain data")
-        wrong = self._error(key, node, f"{show(node.value)} is not {_SCALARS[kind]}")
+        if kind not in _SCALARS:
+            raise self._error(key, node, f"the tag {show(str(node.ctag or node.tag))} is not allowed; {_PLAIN}")
+        problem = f"{show(node.value)} is not {_SCALARS[kind]}"
         try:
-            value = self.constructor.construct_object(node)
+            value = self.yaml.constructor.construct_object(node)
         except (ValueError, KeyError, IndexError) as error:
-            raise wrong from error
+            raise self._error(key, node, problem) from error
         if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
-            raise wrong
+            raise self._error(key, node, problem)
         return value
 
-    def _check_text(self, text: str, node: Any, key: Key) -> None:
-        """Refuse what no file can hold, and what ends a path or a name for other libraries."""
-        wrong = _UNUSABLE.search(text)
-        if wrong:
-            raise self._error(key, node, f"holds {visible(wrong[0])}, which is no character of a text")
+    def _unusable(self, key: Key, node: Any) -> SuiteError:
+        [character, *_] = _UNUSABLE.findall(node.value)
+        return self._error(key, node, f"holds {visible(character)}, which is no character of a text")
 
-    def _remember(self, key: Key, node: Any) -> None:
-        if self.lines:
-            self.document.lines.setdefault(key, node.start_mark.line + 1)
-
-    def _error(self, key: Key, node: Any, message: str) -> SuiteError:
-        return self.document.error(key, message, node.start_mark.line + 1 if self.lines else None)
+    def _error(self, key: Key, node: Any, problem: str) -> SuiteError:
+        return self.document.error(key, problem, node.start_mark.line + 1 if self.has_lines else None)

@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 from initbench.arguments import Key, dotted, nearest, show
-from initbench.comparing.treatments import factors
-from initbench.errors import ArgumentError, UnknownNameError
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, scheme_names
-from initbench.suite.crossing import cross_arguments
+from initbench.claims.claim import Claim, Published
+from initbench.comparing.treatments import DEFAULT_COMPARE, factors
+from initbench.errors import ArgumentError, DataError, UnknownNameError
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, TASKS, Registry, scheme_names
 from initbench.suite.document import Document, read
 from initbench.suite.overrides import override
-from initbench.suite.recipes import USE, cross_recipes
-from initbench.suite.schema import (
-    Checkpoints,
-    Entry,
-    Resources,
-    Rule,
-    entry_key,
+from initbench.suite.part import (
+    Part,
+    RecipePart,
+    cross,
+    part_of,
+    recipe_of,
     recipe_takes_a_list,
-    validate,
 )
-from initbench.suite.spec import SCHEMA, ComponentSpec
-from initbench.suite.tune import Search
+from initbench.suite.schema import Checkpoints, Entry, Resources, Rule, entry_key, validate
+from initbench.suite.spec import SCHEMA, ComponentSpec, DatasetSpec
+from initbench.suite.tuning import Search
+from initbench.training.named_recipes import RECIPES
 from initbench.training.recipe import Recipe
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from initbench.claims.claim import Claim, Published
-    from initbench.registry import Registry
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One component of a suite after crossing.
-
-    Attributes:
-        spec: the component, defaults resolved.
-        key: where it stands in the file.
-        component: what is registered under its name.
-        scheme: of an architecture, the scheme that the suite asks for; of an initializer, the one that it needs (see
-            `needed_scheme`); None for any.
-        reading: of a dataset, the arguments that say how its files are read.
-    """
-
-    spec: ComponentSpec
-    key: Key
-    component: Component[Any]
-    scheme: str | None = None
-    reading: dict[str, Any] = field(default_factory=dict)
+USE = "use"
+"""The key of the recipe that a suite's recipe starts from; no field of it."""
+# What stands in the place of another field, or says what it means: with another value of the first the others go.
+_BELONG_TO = {
+    "epochs": ("steps",),
+    "steps": ("epochs",),
+    "warmup_epochs": ("warmup_steps",),
+    "warmup_steps": ("warmup_epochs",),
+    "schedule": ("milestones", "step_factor"),
+    "optimizer": ("momentum", "nesterov", "betas"),
+}
 
 
 @dataclass(frozen=True)
@@ -66,8 +53,7 @@ class Suite:
         architectures: likewise.
         initializers: likewise.
         compare: the factors whose values are compared (see `initbench.comparing.treatments`).
-        recipes: fields that the file sets, or the recipe that it starts from, one mapping for each crossing; rules are
-            applied to these.
+        recipes: one for each combination of listed values.
         search: what is tuned; None where nothing is.
         rules: what depends on the pair.
         exclude: conditions of the pairs that do not run.
@@ -83,11 +69,11 @@ class Suite:
     document: Document
     name: str
     description: str
-    datasets: tuple[Choice, ...]
-    architectures: tuple[Choice, ...]
-    initializers: tuple[Choice, ...]
+    datasets: tuple[Part, ...]
+    architectures: tuple[Part, ...]
+    initializers: tuple[Part, ...]
     compare: tuple[str, ...]
-    recipes: tuple[dict[str, Any], ...]
+    recipes: tuple[RecipePart, ...]
     search: Search | None
     rules: tuple[Rule, ...]
     exclude: tuple[dict[str, Any], ...]
@@ -135,7 +121,7 @@ def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | N
 def suite_of(document: Document) -> Suite:
     """Check a document; see `load_suite`."""
     file = validate(document)
-    recipes = cross_recipes(document, file.recipe)
+    recipes = _cross_recipes(document, file.recipe)
     for index, rule in enumerate(file.rules):
         _check_rule(document, rule, ("rules", index))
     # A dataset reads its files and an architecture needs the shape of the inputs: the driver and the planner try them.
@@ -143,13 +129,13 @@ def suite_of(document: Document) -> Suite:
     architectures = _section(document, "architectures", ARCHITECTURES, file.architectures, call=False)
     initializers = _section(document, "initializers", INITIALIZERS, file.initializers)
     probes = _section(document, "probes", PROBES, file.probes)
-    names = [choice.spec.name for choice in initializers]
-    search = None if file.tune is None else Search(document, file.tune, dict.fromkeys(names))
-    _check_factors(
-        document, file.compare, {"architecture": architectures, "initializer": initializers, "dataset": datasets}
-    )
-    tuned = set() if search is None else {own.key for own in search.ranges}
-    if factor := next((own for own in file.compare if own in tuned), None):
+    names = dict.fromkeys(part.spec.name for part in initializers)
+    search = None if file.tune is None else Search(document, file.tune, names)
+    components = {"architecture": architectures, "initializer": initializers, "dataset": datasets}
+    if tuple(file.compare) != DEFAULT_COMPARE:
+        _check_factors(document, file.compare, components, recipes[0].recipe)
+    tuned = set() if search is None else {tuned.key for tuned in search.ranges}
+    if factor := next((factor for factor in file.compare if factor in tuned), None):
         raise document.error(("compare",), f"{factor} is tuned: each treatment chooses its own, so it tells none apart")
     return Suite(
         document=document,
@@ -163,7 +149,7 @@ def suite_of(document: Document) -> Suite:
         search=search,
         rules=tuple(file.rules),
         exclude=tuple(file.exclude),
-        probes=tuple(choice.spec for choice in probes),
+        probes=tuple(part.spec for part in probes),
         seeds=tuple(file.seeds),
         resources=file.resources,
         checkpoints=file.checkpoints,
@@ -173,73 +159,122 @@ def suite_of(document: Document) -> Suite:
     )
 
 
-def checked_spec(
-    document: Document,
-    component: Component[Any],
-    arguments: Mapping[str, Any],
-    key: Key,
-    places: Mapping[str, Key] | None = None,
-    *,
-    call: bool = True,
-) -> ComponentSpec:
-    """Return a component with its arguments checked and its defaults filled in.
+def describe_datasets(suite: Suite) -> tuple[Part, ...]:
+    """Return each dataset of a suite, in its order, with what it asks of a model, or what is missing to know it.
 
-    Args:
-        document: for messages.
-        component: what is registered.
-        arguments: as a suite or a spec has them.
-        key: where the component stands.
-        places: where arguments stand that are items of a list.
-        call: whether the factory is asked too.
+    The driver does this once, before the plan, because it may read files.
 
     Raises:
-        SuiteError: an argument is unknown, of the wrong type or refused.
+        SuiteError: a dataset refuses an argument, or its task is unknown.
     """
-    try:
-        resolved = component.resolve(arguments)
-        if call:
-            component.call(resolved)
-    except ArgumentError as error:
-        raise document.argument_error(key, error, places) from error
-    return ComponentSpec(**component.spec(resolved))
+    from initbench.data.load import describe_component
 
-
-def needed_scheme(initializer: ComponentSpec) -> str | None:
-    """Return the scheme that an initializer needs, or one of those that it starts from; None for any."""
-    component = INITIALIZERS.get(initializer.name)
-    nested = [initializer.arguments[name] for name in component.initializer_arguments]
-    inner = (needed_scheme(ComponentSpec(**spec)) for spec in nested if spec is not None)
-    return component.traits.scheme or next(filter(None, inner), None)
+    described = []
+    for part in suite.datasets:
+        try:
+            known = describe_component(part.component, part.values)
+            task = known.task or part.component.traits.task
+            TASKS.get(task)
+        except ArgumentError as error:
+            raise part.origin.argument_error(error) from error
+        except UnknownNameError as error:
+            raise part.origin.error(str(error)) from error
+        except DataError as error:
+            described.append(replace(part, absent=error))
+            continue
+        spec = DatasetSpec(
+            **dict(part.spec),
+            task=task,
+            inputs=known.inputs,
+            outputs=known.outputs,
+            content=known.content,
+            reading=part.component.reading(part.values),
+        )
+        absent = None if known.absent is None else DataError(known.absent)
+        described.append(replace(part, described=spec, absent=absent))
+    return tuple(described)
 
 
 def _section(
     document: Document, section: str, registry: Registry[Any], entries: Iterable[Entry], *, call: bool = True
-) -> tuple[Choice, ...]:
+) -> tuple[Part, ...]:
     """Return every combination of a section's entries."""
-    choices: dict[tuple[str, str | None], Choice] = {}
+    parts: dict[tuple[str, str | None], Part] = {}
     for index, entry in enumerate(entries):
         key = entry_key(document, section, index)
-        component = _lookup(document, registry, entry.name, key)
-        for crossed in cross_arguments(document, component, entry.arguments, key):
-            arguments = crossed.arguments
-            scheme = _asked_scheme(document, component, arguments, key) if registry is ARCHITECTURES else None
-            spec = checked_spec(document, component, arguments, key, crossed.places, call=call)
-            if registry is INITIALIZERS:
-                scheme = needed_scheme(spec)
-            same = (spec.model_dump_json(), scheme)
-            if same in choices:
+        try:
+            component = registry.get(entry.name)
+        except UnknownNameError as error:
+            named = (*key, "name")
+            raise document.error(named if named in document.lines else key, str(error)) from error
+        nested = component.initializer_arguments
+        for arguments, origin in cross(document, entry.model_extra or {}, key, component.takes_a_list, nested):
+            scheme = None
+            if registry is ARCHITECTURES and (scheme := arguments.pop("scheme", None)) is not None:
+                # One that this architecture or the scheme refuses is no mistake: the pair is incompatible.
+                known = scheme_names(component)
+                if scheme not in known:
+                    hint = nearest(scheme, known, list_all=False) if isinstance(scheme, str) else ""
+                    problem = f"must be one of {', '.join(known)}; got {show(scheme)}{hint}"
+                    raise document.error((*key, "scheme"), problem)
+            part = part_of(component, arguments, origin, scheme=scheme, call=call)
+            same = (part.spec.model_dump_json(), part.scheme)
+            if same in parts:
                 raise document.error(key, f"the same {entry.name} stands twice in {section}")
-            reading = component.reading(component.resolve(arguments)) if component.reading_arguments else {}
-            choices[same] = Choice(spec, key, component, scheme, reading)
-    return tuple(choices.values())
+            parts[same] = part
+    return tuple(parts.values())
 
 
-def _check_factors(document: Document, compare: Sequence[str], components: Mapping[str, Sequence[Choice]]) -> None:
+def _cross_recipes(document: Document, written: Mapping[str, Any]) -> tuple[RecipePart, ...]:
+    """Return every recipe of a suite.
+
+    ``use`` names a registered recipe, or several in a list, and the other keys are set on top of it. The recipe's own
+    value of a field goes where the suite sets what that field belongs to otherwise: ``steps`` in the place of its
+    ``epochs``, or another ``schedule`` than that of its ``milestones``.
+
+    Raises:
+        SuiteError: a recipe is unknown, a field is unknown or its value refused, or two combinations are one recipe.
+    """
+    key: Key = ("recipe",)
+    named = written.get(USE, [])
+    for index, name in enumerate(named if isinstance(named, list) else [named]):
+        at = (*key, USE, index) if isinstance(named, list) else (*key, USE)
+        if not isinstance(name, str):
+            raise document.error(at, f"must be the name of a recipe, got {show(name)}")
+        try:
+            RECIPES.get(name)
+        except UnknownNameError as error:
+            raise document.error(at, str(error)) from error
+    parts: list[RecipePart] = []
+    for asked, _ in cross(document, written, key, recipe_takes_a_list):
+        fields = _on_named(asked) if USE in asked else asked
+        recipe = recipe_of(document, fields, key)
+        if USE in written and any(recipe == part.recipe for part in parts):
+            problem = f"comes to the same recipe twice, the second time with {asked[USE]}"
+            raise document.error((*key, USE), problem)
+        parts.append(RecipePart(fields, recipe))
+    return tuple(parts)
+
+
+def _on_named(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a combination on top of those of the recipe that it starts from."""
+    named = RECIPES.get(fields[USE]).fields
+    known = Recipe.model_fields
+    defaults = {name: known[name].default if name in known else None for name in fields}
+    changed = {name for name in fields if fields[name] != named.get(name, defaults[name])}
+    gone = {other for name in changed for other in _BELONG_TO.get(name, ())}
+    kept = {name: value for name, value in named.items() if name not in gone}
+    return kept | {name: value for name, value in fields.items() if name != USE}
+
+
+def _check_factors(
+    document: Document, compare: Sequence[str], components: Mapping[str, Sequence[Part]], recipe: Recipe
+) -> None:
     """Refuse a factor that nothing in the suite has, or that stands twice."""
     # As many trials as it takes for each component to stand in one.
     trials = [
-        {kind: choices[min(n, len(choices) - 1)].spec.model_dump() for kind, choices in components.items()}
-        | {"recipe": Recipe().model_dump()}
+        {kind: parts[min(n, len(parts) - 1)].spec.model_dump() for kind, parts in components.items()}
+        | {"recipe": recipe.model_dump()}
         for n in range(max(map(len, components.values())))
     ]
     known = factors(trials)
@@ -249,24 +284,6 @@ def _check_factors(document: Document, compare: Sequence[str], components: Mappi
             raise document.error(key, f"no trial has {dotted((factor,))}{nearest(factor, known)}")
         if factor in compare[:index]:
             raise document.error(key, f"{factor} stands twice")
-
-
-def _asked_scheme(document: Document, component: Component[Any], arguments: dict[str, Any], key: Key) -> str | None:
-    """Take the scheme that a suite asks for out of an architecture's arguments."""
-    scheme: str | None = arguments.pop("scheme", None)
-    # One that this architecture or the scheme refuses is no mistake: the pair is incompatible.
-    known = scheme_names(component)
-    if scheme is not None and scheme not in known:
-        hint = nearest(scheme, known, list_all=False) if isinstance(scheme, str) else ""
-        raise document.error((*key, "scheme"), f"must be one of {', '.join(known)}; got {show(scheme)}{hint}")
-    return scheme
-
-
-def _lookup(document: Document, registry: Registry[Any], name: str, key: Key) -> Component[Any]:
-    try:
-        return registry.get(name)
-    except UnknownNameError as error:
-        raise document.error((*key, "name") if (*key, "name") in document.lines else key, str(error)) from error
 
 
 def _check_rule(document: Document, rule: Rule, key: Key) -> None:

@@ -1,35 +1,25 @@
-"""From a suite to its plan. Pure: nothing is read or written."""
+"""From a suite to its plan: a table of trials, made by passes from rows to rows. Pure: nothing is read or written."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
 
+from initbench.arguments import Key, dotted, show
 from initbench.claims.check import check_claims
-from initbench.comparing.conditions import Matcher, Seen, properties
-from initbench.errors import DataError, SuiteError
-from initbench.suite.compatibility import Compatibility, Refusal
-from initbench.suite.crossing import MOST_TRIALS
-from initbench.suite.datasets import Awaited
-from initbench.suite.load import needed_scheme
-from initbench.suite.once import Once
+from initbench.comparing.conditions import Matcher, Seen
+from initbench.comparing.labels import component_labels
+from initbench.errors import SuiteError
+from initbench.suite.compatible import Compatibility
+from initbench.suite.document import Origin
+from initbench.suite.load import Suite
 from initbench.suite.overrides import parse_only
-from initbench.suite.planned import Incompatible, Plan, Undescribed
-from initbench.suite.rules import Rules
-from initbench.suite.schema import recipe_of
-from initbench.suite.search import Tries, in_order
-from initbench.suite.spec import TrialDraft
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from initbench.arguments import Key
-    from initbench.suite.choice import Searched
-    from initbench.suite.datasets import Described
-    from initbench.suite.load import Choice, Suite
-    from initbench.suite.search import TunedTrial
-    from initbench.suite.spec import DatasetSpec
+from initbench.suite.part import MOST_TRIALS, Part, Parts, RecipePart, Row, recipe_of
+from initbench.suite.spec import DatasetSpec, TrialSpec
+from initbench.suite.tuning import Searched, Tries, TunedTrial, search
 
 _KINDS = {
     "architectures": "architecture",
@@ -39,13 +29,85 @@ _KINDS = {
     "seeds": "seed",
 }
 """What conditions call the sections of a suite, see `initbench.comparing.conditions.kind_of`."""
+_MOST_REASONS = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a suite comes to.
+
+    Attributes:
+        rows: all trials, those that run in the order of the file: all cells at the first seed before the second seed.
+        refused: each cell that cannot run, whether or not ``--only`` leaves it out, at its first seed and with its
+            first reason: what is refused whatever the initializer is here with every initializer.
+        tuned: of a suite that tunes, what each seed of each cell that runs searches and comes to.
+    """
+
+    rows: tuple[Row, ...]
+    refused: tuple[Row, ...] = ()
+    tuned: tuple[TunedTrial, ...] = ()
+
+    @cached_property
+    def trials(self) -> tuple[TrialSpec, ...]:
+        """What runs, in this order."""
+        return tuple(row.spec for row in self.rows if row.status == "run")
+
+    @cached_property
+    def unselected(self) -> tuple[TrialSpec, ...]:
+        """The trials of the suite that ``--only`` left out; labels tell trials apart from these too."""
+        return tuple(row.spec for row in self.rows if row.status == "unselected" and row.spec.id)
+
+    @cached_property
+    def waiting(self) -> dict[Part, list[Row]]:
+        """What can run only when the files of a dataset are there, by dataset."""
+        waiting: dict[Part, list[Row]] = {}
+        for row in self.rows:
+            if row.status == "waiting":
+                waiting.setdefault(row.parts.dataset, []).append(row)
+        return waiting
+
+    @cached_property
+    def incompatible(self) -> tuple[Row, ...]:
+        """The pairs that cannot run, each with each reason once: the other trials of it are the same pair."""
+        pairs: dict[tuple[Any, ...], Row] = {}
+        for row in self.rows:
+            if row.status == "incompatible":
+                blamed = {"initializer": row.spec.initializer.model_dump_json(), "dataset": row.parts.dataset}
+                other = None if row.blames is None else blamed[row.blames]
+                pairs.setdefault((row.parts.architecture, row.spec.scheme, other, row.reason), row)
+        return tuple(pairs.values())
+
+    @property
+    def excluded(self) -> int:
+        """How many trials ``exclude`` left out."""
+        return sum(row.status == "excluded" for row in self.rows)
+
+    @property
+    def awaited(self) -> int:
+        """How many final trials are not known before searches have results; those that agree are counted apart."""
+        return sum(len(trial.awaited) for trial in self.tuned)
+
+    @property
+    def reasons(self) -> str:
+        """Why pairs cannot run, each reason once, in one line; empty where all can."""
+        reasons = [*dict.fromkeys(row.reason for row in self.incompatible)]
+        more = len(reasons) - _MOST_REASONS
+        return "; ".join([*reasons[:_MOST_REASONS], *[f"and {more} more"] * (more > 0)])
+
+    def missing(self, statuses: Mapping[str, str]) -> tuple[TrialSpec, ...]:
+        """Return the trials without a result; a failed one is tried again.
+
+        Args:
+            statuses: trial id → status, as the ledger has them.
+        """
+        return tuple(t for t in self.trials if statuses.get(t.id) not in {"finished", "diverged"})
 
 
 def plan(
     suite: Suite,
     only: Iterable[str] = (),
     *,
-    descriptions: Sequence[Described],
+    descriptions: Sequence[Part],
     found: Mapping[str, Searched] | None = None,
 ) -> Plan:
     """Return the plan of a suite.
@@ -53,224 +115,270 @@ def plan(
     Args:
         suite: checked by `load_suite`.
         only: ``KEY=VALUE,VALUE`` filters; a trial must meet all of them. What is tuned has there the value as written.
-        descriptions: of its datasets, as `initbench.suite.datasets.describe_datasets` returns them.
+        descriptions: of its datasets, as `initbench.suite.load.describe_datasets` returns them.
         found: what search trials came to, by id, of a suite that tunes: its final trials follow from them.
 
     Raises:
         SuiteError: a rule, ``exclude`` or filter that no trial meets; an architecture that serves none of the tasks; a
             rule or an argument that the component refuses; two entries or rules that make the same trial.
     """
-    datasets = [_dataset(*described) for described in zip(suite.datasets, descriptions, strict=True)]
-    _check_tasks(suite, [dataset.task for dataset in datasets])
-    cells = list(itertools.product(datasets, suite.architectures, suite.recipes, suite.initializers))
-    each = 1 if suite.search is None else suite.search.tries + len(suite.search.protocols)
-    if len(cells) * len(suite.seeds) * each > MOST_TRIALS:
-        raise suite.document.error((), f"comes to more than {MOST_TRIALS} trials")
-    planner = _Planner(suite, list(only))
-    for seed in suite.seeds:
-        for cell in cells:
-            planner.add(seed, *cell)
-    return planner.plan(datasets, found or {})
+    written = _cross(suite, descriptions)
+    filters = [(option, parse_only(option)) for option in only]
+    ruled = _rules(suite, written)
+    selected = _select(ruled, suite.exclude, [condition for _, condition in filters])
+    compatibility = Compatibility()
+    rows = [compatibility.check(row) for row in selected]
+    tries = None if suite.search is None else Tries(suite.document, suite.search, suite.seeds[0])
+    if tries is not None:
+        rows = [_with_tries(row, tries, compatibility) for row in rows]
+    rows = _once(suite, rows)
+    if filters or suite.rules or suite.exclude or suite.claims or suite.published:
+        _check_conditions(suite, written, selected, filters)
+    if all(row.status in {"excluded", "unselected"} for row in rows):
+        if not any(row.status == "unselected" and not row.reason for row in rows):
+            raise suite.document.error(("exclude",), "leaves no trial")
+        raise SuiteError("no trial meets all of them", " ".join(f"--only {option}" for option, _ in filters))
+    refused: dict[str, Row] = {}
+    for row in rows:
+        if row.reason:
+            refused.setdefault(row.spec.model_dump_json(exclude={"seed"}), row)
+    if tries is None:
+        return Plan(tuple(rows), tuple(refused.values()))
+    described = sorted((row for row in rows if row.spec.id), key=lambda row: row.status)  # those that run come first
+    trials, tuned = search(described, tries, suite.compare, found or {})
+    others = (row for row in rows if not row.spec.id)
+    return Plan((*trials, *others), tuple(refused.values()), tuned)
 
 
-@dataclass(frozen=True)
-class _Dataset:
-    choice: Choice
-    spec: DatasetSpec | None
-    absent: DataError | None
-
-    @property
-    def task(self) -> str:
-        task: str = self.choice.component.traits.task if self.spec is None else self.spec.task
-        return task
-
-
-def _dataset(choice: Choice, described: Described) -> _Dataset:
-    if isinstance(described, DataError):
-        return _Dataset(choice, None, described)
-    if isinstance(described, Awaited):
-        return _Dataset(choice, described.spec, described.reason)
-    return _Dataset(choice, described, None)
-
-
-def _check_tasks(suite: Suite, tasks: list[str]) -> None:
+def _cross(suite: Suite, datasets: Sequence[Part]) -> list[Row]:
+    """Return a row for each combination of parts and seeds, as the suite writes them."""
+    tasks = [part.component.traits.task if part.described is None else part.described.task for part in datasets]
     for architecture in suite.architectures:
         serves = architecture.component.traits.tasks
         if set(serves).isdisjoint(tasks):
-            problem = (
-                f"{architecture.spec.name} serves {' and '.join(serves)}, the data of the suite are for "
-                f"{' and '.join(dict.fromkeys(tasks))}"
-            )
-            raise suite.document.error(architecture.key, problem)
+            others = " and ".join(dict.fromkeys(tasks))
+            problem = f"{architecture.spec.name} serves {' and '.join(serves)}, the data of the suite are for {others}"
+            raise architecture.origin.error(problem)
+    cells = list(
+        itertools.starmap(Parts, itertools.product(datasets, suite.architectures, suite.recipes, suite.initializers))
+    )
+    each = 1 if suite.search is None else suite.search.tries + len(suite.search.protocols)
+    if len(cells) * len(suite.seeds) * each > MOST_TRIALS:
+        raise suite.document.error((), f"comes to more than {MOST_TRIALS} trials")
+    undescribed = {part: DatasetSpec(**dict(part.spec)) for part in datasets}
+    names = {part.spec.name for part in suite.initializers}
+    tuned = {name: () if suite.search is None else suite.search.keys(name) for name in names}
+    return [
+        Row(
+            TrialSpec(
+                suite=suite.name,
+                architecture=parts.architecture.spec,
+                initializer=parts.initializer.spec,
+                dataset=undescribed[parts.dataset],
+                recipe=parts.recipe.recipe,
+                probes=suite.probes,
+                seed=seed,
+                tuned=tuned[parts.initializer.spec.name],
+                **_scheme(parts),
+            ),
+            parts,
+        )
+        for seed in suite.seeds
+        for parts in cells
+    ]
 
 
-class _Planner:
-    """Takes the trials of a suite one after another.
+def _scheme(parts: Parts) -> dict[str, Any]:
+    """Return the scheme of a trial and who names it."""
+    asked, needed = parts.architecture.scheme, parts.initializer.scheme
+    if asked is None and needed is not None:
+        return {"scheme": needed, "scheme_named_by": ("initializer",)}
+    return {"scheme": asked or "standard", "scheme_named_by": ("suite",)}
+
+
+def _rules(suite: Suite, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with the rules applied in their order; each is matched against the trial before all of them.
+
+    Raises:
+        SuiteError: what a rule sets is refused.
+    """
+    conditions = [Matcher(rule.when) for rule in suite.rules]
+
+    @cache
+    def changed_recipe(part: RecipePart, met: tuple[int, ...]) -> RecipePart:
+        for index in met:
+            if values := suite.rules[index].recipe:
+                fields = {**part.fields, **values}
+                part = RecipePart(fields, recipe_of(suite.document, fields, ("rules", index, "recipe")))
+        return part
+
+    @cache
+    def changed_initializer(part: Part, met: tuple[int, ...]) -> Part:
+        for index in met:
+            if values := suite.rules[index].initializer:
+                part = _changed(part, values, Origin(suite.document, ("rules", index, "initializer")))
+        return part
+
+    def ruled(row: Row) -> Row:
+        properties = row.properties
+        met = tuple(index for index, condition in enumerate(conditions) if condition(properties))
+        if not met:
+            return row
+        recipe, initializer = changed_recipe(row.parts.recipe, met), changed_initializer(row.parts.initializer, met)
+        parts = row.parts._replace(recipe=recipe, initializer=initializer)
+        keys = {f"recipe.{name}" for index in met for name in suite.rules[index].recipe}
+        keys |= {f"initializer.{name}" for index in met for name in suite.rules[index].initializer}
+        update = {"recipe": recipe.recipe, "initializer": initializer.spec, "set_by_rules": tuple(sorted(keys))}
+        return replace(row, spec=row.spec.model_copy(update=update | _scheme(parts)), parts=parts)
+
+    return [ruled(row) for row in rows] if conditions else list(rows)
+
+
+def _changed(part: Part, values: Mapping[str, Any], origin: Origin) -> Part:
+    """Return an initializer with the values that a rule sets."""
+    for name, value in values.items():
+        if isinstance(value, list) and not part.component.takes_a_list(name):
+            raise origin.document.error((*origin.key, name), f"a rule sets one value, got {show(value)}")
+    try:
+        return part.changed(values, origin)
+    except SuiteError as error:
+        problem = f"{error.problem}; the rule matches {part.spec.name}"
+        raise SuiteError(problem, error.where, error.line, error.key) from error
+
+
+def _select(rows: Iterable[Row], exclude: Iterable[dict[str, Any]], only: Iterable[dict[str, Any]]) -> list[Row]:
+    """Return the rows, those marked that the suite excludes and that the command line does not select."""
+    excluding, selecting = [Matcher(condition) for condition in exclude], [Matcher(condition) for condition in only]
+    if not excluding and not selecting:
+        return list(rows)
+
+    def selected(row: Row) -> Row:
+        properties = row.properties
+        if any(matcher(properties) for matcher in excluding):
+            return replace(row, status="excluded")
+        return row if all(matcher(properties) for matcher in selecting) else replace(row, status="unselected")
+
+    return [selected(row) for row in rows]
+
+
+def _with_tries(row: Row, tries: Tries, compatibility: Compatibility) -> Row:
+    """Return a row with the tries of its search; a cell that could not try all that the others try runs at none."""
+    if row.status == "excluded" or row.reason:
+        return row
+    made = tries.of(row)
+    refused = next((one for one in map(compatibility.check, made) if one.reason), None)
+    if refused is not None:
+        return replace(row, status=refused.status, reason=refused.reason, blames=refused.blames)
+    return replace(row, tries=made)
+
+
+def _once(suite: Suite, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with what their data are, if that is known, and each trial once.
+
+    If both the suite and an initializer ask for a trial's scheme, it is kept once.
+
+    Raises:
+        SuiteError: two entries come to the same trial.
+    """
+    once: dict[str | int, Row] = {}
+    for number, row in enumerate(rows):
+        dataset = row.parts.dataset
+        if row.status == "excluded" or row.reason:
+            once[number] = row
+        elif dataset.absent is not None:
+            once[number] = replace(row, status="waiting") if row.status == "run" else row
+        else:
+            spec = row.spec.model_copy(update={"dataset": dataset.described})
+            known = once.setdefault(spec.id, replace(row, spec=spec))
+            if known.spec is spec:
+                continue
+            named_by = {*known.spec.scheme_named_by, *spec.scheme_named_by}
+            if len(named_by) == len(known.spec.scheme_named_by):
+                raise _same_trial(suite, row, known)
+            both = known.spec.model_copy(update={"scheme_named_by": tuple(sorted(named_by))})
+            once[spec.id] = replace(known, spec=both)
+    return list(once.values())
+
+
+def _same_trial(suite: Suite, row: Row, other: Row) -> SuiteError:
+    """Return that two entries come to the same trial, by which labels they are told apart, and why they do."""
+    set_by_rules = {*row.spec.set_by_rules}
+    for name in ("dataset", "architecture", "initializer"):
+        part, first = (_as_written(getattr(each.parts, name)) for each in (row, other))
+        if part is first:
+            continue
+        labels = component_labels([part.spec.model_dump(), first.spec.model_dump()])
+        if labels[0] == labels[1]:
+            problem = f"comes to the same trial as {dotted(first.origin.key)} (defaults and rules applied)"
+        else:
+            mine, its = part.spec.arguments, first.spec.arguments
+            differ = {f"initializer.{key}" for key in {*mine, *its} if mine.get(key) != its.get(key)}
+            where = "" if part.origin.key == first.origin.key else f" of {dotted(first.origin.key)}"
+            why = _which_rules(suite, differ & set_by_rules)
+            problem = f"{labels[0]} comes to the same trial as {labels[1]}{where}{why}"
+        return part.origin.error(problem)
+    asked = suite.document.data.get("recipe", {})
+    crossed = {f"recipe.{name}" for name, value in asked.items() if isinstance(value, list)}
+    why = _which_rules(suite, crossed & set_by_rules)
+    return suite.document.error(("recipe",), f"two of its combinations come to the same trial{why}")
+
+
+def _as_written(part: Part) -> Part:
+    return part.written or part
+
+
+def _which_rules(suite: Suite, keys: Iterable[str]) -> str:
+    """Return which rules set these keys (``recipe.lr``), in words that follow; nothing where none does."""
+    parts = []
+    for key in sorted(keys):
+        kind, _, name = key.partition(".")
+        setting = [dotted(("rules", index)) for index, rule in enumerate(suite.rules) if name in getattr(rule, kind)]
+        parts.append(f"{' or '.join(setting)} sets {key}")
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def _check_conditions(
+    suite: Suite, written: Sequence[Row], selected: Sequence[Row], filters: Sequence[tuple[str, dict[str, Any]]]
+) -> None:
+    """Refuse conditions that no row meets: they are misspelled.
 
     Args:
-        suite: gives rules and conditions.
-        only: the filters of the command line.
+        suite: with its rules, excludes and claims.
+        written: the rows before rules, which these are matched against.
+        selected: the same rows after them.
+        filters: the options of the command line, with their conditions.
     """
-
-    def __init__(self, suite: Suite, only: list[str]) -> None:
-        self.suite, self.only = suite, only
-        self.rules = Rules(suite)
-        self.exclude = [Matcher(condition) for condition in suite.exclude]
-        self.filters = [Matcher(parse_only(option)) for option in only]
-        self.compatibility = Compatibility(suite.document)
-        self.seen = Seen()
-        self.once = Once(suite.document)
-        self.tries = None if suite.search is None else Tries(suite, suite.search)
-        self.incompatible: dict[tuple[Any, ...], Incompatible] = {}
-        self.refused: dict[str, Incompatible] = {}
-        self.undescribed: dict[int, list[TrialDraft]] = {}
-        self.excluded = 0
-        self.claimed: list[dict[str, Any]] = []
-
-    def add(
-        self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
-    ) -> None:
-        """Take in one trial, whatever becomes of it."""
-        draft, needed = self._ruled(seed, dataset, architecture, recipe, initializer)
-        found = properties(draft)
-        self.seen.add(found)
-        met, meets = ([condition(found) for condition in asked] for asked in (self.exclude, self.filters))
-        if any(met):  # each was asked, to know whether it is ever met
-            self.excluded += 1
-            return
-        selected = all(meets)
-        if seed == self.suite.seeds[0] and (self.suite.claims or self.suite.published):
-            self.claimed.append(found)
-        refusal = self._refusal(draft, dataset, architecture, needed)
-        tries = () if self.tries is None or refusal is not None else self.tries.made(draft)
-        for one in tries:  # a cell that could not try all that the others try runs at none of it
-            tried = draft.model_copy(update={"recipe": one.recipe, "initializer": one.initializer})
-            refusal = refusal or self._refusal(tried, dataset, architecture, needed)
-        if refusal is not None:
-            pair = Incompatible(draft, refusal.reason, refusal.other)
-            self.refused.setdefault(draft.model_dump_json(exclude={"seed"}), pair)
-            if selected:
-                self._refuse(pair, dataset, architecture)
-        elif dataset.absent is not None or dataset.spec is None:
-            drafts = self.undescribed.setdefault(id(dataset), [])
-            if selected:
-                drafts.append(draft)
-        else:
-            spec = draft.on(dataset.spec)
-            self.once.add(spec, (dataset.choice, architecture, initializer), selected=selected)
-            if self.tries is not None:
-                self.tries.add(spec, tries)
-
-    def _ruled(
-        self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
-    ) -> tuple[TrialDraft, str | None]:
-        """Return one trial after the rules, and the scheme that its initializer needs then."""
-        draft = self._draft(seed, dataset, architecture, recipe, initializer)
-        self.seen.add(properties(draft))
-        draft = self.rules.apply(draft, recipe)
-        if draft.initializer is initializer.spec:
-            return draft, initializer.scheme
-        needed = needed_scheme(draft.initializer)  # a rule may have changed what it starts from
-        return draft.model_copy(update=_scheme(architecture, needed)), needed
-
-    def _refusal(
-        self, draft: TrialDraft, dataset: _Dataset, architecture: Choice, needed: str | None
-    ) -> Refusal | None:
-        """Return why a trial cannot run."""
-        refusal = self.compatibility.task(dataset.task, architecture)
-        refusal = refusal or self.compatibility.declared(draft, architecture, needed)
-        if refusal is not None or dataset.spec is None:
-            return refusal
-        return self.compatibility.tried(draft, dataset.spec, architecture)
-
-    def _refuse(self, refused: Incompatible, dataset: _Dataset, architecture: Choice) -> None:
-        """Take in a pair that cannot run, once for each reason: the other trials of it are the same pair."""
-        draft = refused.spec
-        parts: dict[Any, Any] = {"initializer": draft.initializer.model_dump_json(), "dataset": id(dataset)}
-        pair = (id(architecture), draft.scheme, parts.get(refused.other), refused.reason)
-        self.incompatible.setdefault(pair, refused)
-
-    def _draft(
-        self, seed: int, dataset: _Dataset, architecture: Choice, recipe: dict[str, Any], initializer: Choice
-    ) -> TrialDraft:
-        """Return one trial before the rules."""
-        return TrialDraft(
-            suite=self.suite.name,
-            architecture=architecture.spec,
-            initializer=initializer.spec,
-            dataset=dataset.choice.spec,
-            recipe=recipe_of(self.suite.document, recipe, ("recipe",)),
-            probes=self.suite.probes,
-            seed=seed,
-            tuned=() if self.suite.search is None else self.suite.search.keys(initializer.spec.name),
-            **_scheme(architecture, initializer.scheme),
-        )
-
-    def plan(self, datasets: Iterable[_Dataset], found: Mapping[str, Searched]) -> Plan:
-        """Return the plan of all that was taken in.
-
-        Raises:
-            SuiteError: see `plan`.
-        """
-        _check_conditions(self.suite, self.rules.conditions, self.exclude, self.seen)
-        wrong = check_claims(
-            self.suite.claims,
-            self.suite.published,
-            self.claimed,
-            self.seen,
-            probes=[probe.name for probe in self.suite.probes],
-            tuned=self.suite.document.data.get("tune") or (),  # a smoke run plans no search
-            changed=_changed(self.suite),
-        )
-        for key, problem in wrong:
-            raise self.suite.document.error(key, problem)
-        _check_filters(self.only, self.filters, self.seen)
-        trials, unselected = self.once.trials()
-        if not trials and not self.incompatible and not any(self.undescribed.values()):
-            if not unselected and not self.undescribed:
-                raise self.suite.document.error(("exclude",), "leaves no trial")
-            raise SuiteError("no trial meets all of them", " ".join(f"--only {option}" for option in self.only))
-        undescribed = [
-            Undescribed(tuple(self.undescribed[id(dataset)]), dataset.choice.key, dataset.absent, dataset.spec)
-            for dataset in datasets
-            if dataset.absent is not None and self.undescribed.get(id(dataset))
-        ]
-        incompatible, refused = tuple(self.incompatible.values()), tuple(self.refused.values())
-        tuned: tuple[TunedTrial, ...] = ()
-        if self.tries is not None:  # also of the others: a rate that all share is theirs too
-            every = self.tries.trials([*trials, *unselected], found)
-            tuned, others = every[: len(trials)], every[len(trials) :]
-            trials = in_order(tuned)
-            known = {trial.id for trial in trials}
-            unselected = tuple(trial for trial in in_order(others) if trial.id not in known)
-        return Plan(trials, incompatible, self.excluded, unselected, tuple(undescribed), refused, tuned)
-
-
-def _scheme(architecture: Choice, needed: str | None) -> dict[str, Any]:
-    """Return the scheme of a trial and who names it."""
-    if architecture.scheme is None and needed is not None:
-        return {"scheme": needed, "scheme_named_by": ("initializer",)}
-    return {"scheme": architecture.scheme or "standard", "scheme_named_by": ("suite",)}
-
-
-def _changed(suite: Suite) -> set[str]:
-    """Return the kinds that the command line has changed, as conditions call them."""
-    return {_KINDS[str(key[0])] for key in suite.document.overrides if key[0] in _KINDS}
-
-
-def _check_conditions(suite: Suite, rules: list[Matcher], exclude: list[Matcher], seen: Seen) -> None:
-    """Refuse conditions that are never met: they are misspelled."""
-    changed = _changed(suite)
-    conditions: list[tuple[Key, Matcher]] = [(("rules", index, "when"), rule) for index, rule in enumerate(rules)]
-    conditions += [(("exclude", index), condition) for index, condition in enumerate(exclude)]
-    for key, matcher in conditions:
-        problem = matcher.problem(seen, changed)
-        if problem:
+    seen, known = Seen(), set[Any]()
+    for row in itertools.chain.from_iterable(zip(written, selected, strict=True)):
+        of = {*row.parts, ("scheme", row.spec.scheme), ("seed", row.spec.seed)}
+        if not of <= known:
+            seen.add(row.properties)
+            known |= of
+    changed = {_KINDS[str(key[0])] for key in suite.document.overrides if key[0] in _KINDS}
+    conditions: list[tuple[Key, dict[str, Any], Sequence[Row]]]
+    conditions = [(("rules", index, "when"), rule.when, written) for index, rule in enumerate(suite.rules)]
+    conditions += [(("exclude", index), condition, selected) for index, condition in enumerate(suite.exclude)]
+    for key, condition, rows in conditions:
+        if problem := _never_met(condition, rows, seen, changed):
             raise suite.document.error((*key, problem[0]) if problem[0] else key, problem[1])
-
-
-def _check_filters(options: list[str], filters: list[Matcher], seen: Seen) -> None:
-    for option, matcher in zip(options, filters, strict=True):
-        problem = matcher.problem(seen)
-        if problem:
+    if suite.claims or suite.published:
+        first = [row for row in selected if row.spec.seed == suite.seeds[0] and row.status != "excluded"]
+        claimed = [row.properties for row in first]
+    else:
+        claimed = []
+    probes = [probe.name for probe in suite.probes]
+    tuned = suite.document.data.get("tune") or ()  # a smoke run plans no search
+    wrong = check_claims(suite.claims, suite.published, claimed, seen, probes=probes, tuned=tuned, changed=changed)
+    for key, problem in wrong:
+        raise suite.document.error(key, problem)
+    for option, condition in filters:
+        if problem := _never_met(condition, selected, seen, ()):
             raise SuiteError(problem[1], f"--only {option}", None, problem[0] or "")
+
+
+def _never_met(
+    condition: dict[str, Any], rows: Iterable[Row], seen: Seen, changed: Iterable[str]
+) -> tuple[str | None, str] | None:
+    matcher = Matcher(condition)
+    any(matcher(row.properties) for row in rows)
+    return matcher.problem(seen, set(changed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -17,15 +17,11 @@ from pydantic import (
     model_validator,
 )
 
-from initbench.arguments import argument_of, explain, show, types_of
+from initbench.arguments import Key, explain, show
 from initbench.claims.claim import Claim, Published, key_as_written, keys_at
 from initbench.comparing.treatments import DEFAULT_COMPARE
-from initbench.suite.tune import Tune
-from initbench.training.recipe import ByRole, Recipe
-
-if TYPE_CHECKING:
-    from initbench.arguments import Key
-    from initbench.suite.document import Document
+from initbench.suite.document import Document
+from initbench.suite.tuning import Tune
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
@@ -79,11 +75,6 @@ class Entry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
     name: Annotated[str, Field(min_length=1)]
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The keys beside the name."""
-        return dict(self.model_extra or {})
 
 
 NamedEntry = Annotated[Entry, BeforeValidator(_name_alone)]
@@ -266,25 +257,6 @@ def _as_written(document: Document, key: Key) -> Key:
     if section in _ONE_OR_SEVERAL and rest and isinstance(rest[0], int):
         return (*entry_key(document, str(section), rest[0]), *rest[1:])
     return key_as_written(key)
-
-
-def recipe_of(document: Document, values: dict[str, Any], key: Key) -> Recipe:
-    """Return the recipe with these fields; lists of YAML become tuples.
-
-    Raises:
-        SuiteError: a field is unknown or its value refused; `key` is where the values stand.
-    """
-    try:
-        return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
-    except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        valid = Recipe.model_fields if len(details["loc"]) == 1 else ByRole.model_fields
-        raise document.error((*key, *argument_of(details)), explain(details, valid)) from None
-
-
-def recipe_takes_a_list(field: str) -> bool:
-    """Return whether a list is one value of this field of a recipe (and so is not crossed)."""
-    return field in Recipe.model_fields and tuple in types_of(Recipe.model_fields[field].annotation)
 
 
 def _valid_keys(key: Key) -> list[str]:

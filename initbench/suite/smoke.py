@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from initbench.registry import DATASETS, INITIALIZERS, PROBES
+from initbench.inputs import Inputs
+from initbench.registry import DATASETS, INITIALIZERS, PROBES, Registry
+from initbench.suite.part import Row
 from initbench.suite.schema import Resources
-from initbench.suite.spec import ComponentSpec, DatasetSpec
+from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
 from initbench.training.recipe import Recipe
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from initbench.registry import Registry
+if TYPE_CHECKING:  # they load torch, and reports ask `is_smoke` without it
     from initbench.suite.load import Suite
-    from initbench.suite.planned import Incompatible, Plan
-    from initbench.suite.spec import TrialSpec
+    from initbench.suite.plan import Plan
 
 _SUFFIX = "-smoke"
 # Samples of a batch: fewer where they are large, as a tuner keeps several passes of a batch in memory: 8 images of
@@ -60,64 +59,49 @@ def smoke(plan: Plan) -> Plan:
         plan: of the whole suite; what is excluded or incompatible there does not run here either, nor what is on a
             dataset whose files are absent where only these say what it asks of a model.
     """
-    small: dict[str, TrialSpec] = {}
-    trials = _trials(plan)
-    for trial in trials:
-        reduced = _reduced(trial, trials[0].seed)
-        small.setdefault(reduced.id, reduced)  # what told two trials apart may be gone, such as the number of epochs
+    rows = [row for row in plan.rows if row.status == "run"]
+    rows += [row for part, waiting in plan.waiting.items() if part.described for row in waiting]
+    if not rows:
+        others = tuple(row for row in plan.rows if row.status in {"excluded", "incompatible"})
+        return replace(plan, rows=others)
+    seed = rows[0].spec.seed
+    small: dict[str, Row] = {}
+    for row in rows:
+        reduced = _reduced(row, seed)
+        small.setdefault(reduced.spec.id, reduced)  # what told two apart may be gone, such as the number of epochs
+    # The cells that cannot run are made small as the trials are, so that the report tells them by the same labels; on
+    # a dataset without trials there is no workload of the report either.
+    datasets = {row.parts.dataset for row in rows}
+    refused: dict[str, Row] = {}
+    for row in plan.refused:
+        if row.parts.dataset in datasets:
+            reduced = _reduced(row, seed)
+            refused.setdefault(reduced.spec.id, reduced)
+    left_out = tuple(row for row in plan.rows if row.status in {"excluded", "incompatible"})
     return replace(
         plan,
-        trials=_cover(list(small.values())),
-        unselected=(),
-        undescribed=(),
-        refused=_refused(plan, trials, small),
+        rows=(*_cover(list(small.values())), *left_out),
+        refused=tuple(row for trial, row in refused.items() if trial not in small),
     )
 
 
-def _trials(plan: Plan) -> list[TrialSpec]:
-    """Return the trials of which it is known what random data stand for theirs, those that wait for files too."""
-    waiting = [draft.on(found.dataset) for found in plan.undescribed if found.dataset for draft in found.trials]
-    return [*plan.trials, *waiting]
-
-
-def _refused(plan: Plan, trials: list[TrialSpec], small: Mapping[str, TrialSpec]) -> tuple[Incompatible, ...]:
-    """Return the cells that cannot run made small as the trials are, so that they are told by the same labels."""
-    if not trials:
-        return plan.refused
-    described = {_asked(trial.dataset): trial.dataset for trial in trials}
-    found: dict[str, Incompatible] = {}
-    for pair in plan.refused:
-        dataset = described.get(_asked(pair.spec.dataset))
-        if dataset is not None:  # else no trial is on it, and no workload of the report either
-            reduced = _reduced(pair.spec.on(dataset), trials[0].seed)
-            found.setdefault(reduced.id, replace(pair, spec=reduced))
-    return tuple(pair for i, pair in found.items() if i not in small)
-
-
-def _asked(dataset: ComponentSpec) -> str:
-    """Return what a suite says of a dataset."""
-    return dataset.model_dump_json(include={"name", "arguments"})
-
-
-def _reduced(trial: TrialSpec, seed: int) -> TrialSpec:
-    largest = _largest_batch(trial.dataset)
-    recipe = _recipe(trial.recipe, largest)
-    probes = [_short(PROBES, probe, largest) for probe in trial.probes]
-    return trial.model_copy(
-        update={
-            "suite": trial.suite + _SUFFIX,
-            "initializer": _short(INITIALIZERS, trial.initializer, largest),
-            "dataset": _random_data(trial.dataset, recipe.batch_size),
-            "recipe": recipe,
-            "probes": tuple({probe.model_dump_json(): probe for probe in probes}.values()),
-            "seed": seed,
-        }
-    )
-
-
-def _largest_batch(dataset: DatasetSpec) -> int:
-    """Return how many samples a batch may have."""
-    return max(_LEAST_BATCH, min(_LARGEST_BATCH, _LARGEST_BATCH_NUMBERS // math.prod(dataset.inputs.shape)))
+def _reduced(row: Row, seed: int) -> Row:
+    """Return a row that waits for no files any more: its data are random."""
+    spec, dataset = row.spec, row.parts.dataset.described
+    assert dataset is not None
+    assert dataset.inputs is not None
+    largest = max(_LEAST_BATCH, min(_LARGEST_BATCH, _LARGEST_BATCH_NUMBERS // math.prod(dataset.inputs.shape)))
+    recipe = _recipe(spec.recipe, largest)
+    probes = [_short(PROBES, probe, largest) for probe in spec.probes]
+    small = {
+        "suite": spec.suite + _SUFFIX,
+        "initializer": _short(INITIALIZERS, spec.initializer, largest),
+        "dataset": _random_data(dataset, dataset.inputs, recipe.batch_size),
+        "recipe": recipe,
+        "probes": tuple({probe.model_dump_json(): probe for probe in probes}.values()),
+        "seed": seed,
+    }
+    return replace(row, spec=spec.model_copy(update=small), status="run" if row.status == "waiting" else row.status)
 
 
 def _recipe(recipe: Recipe, largest: int) -> Recipe:
@@ -153,47 +137,46 @@ def _short(registry: Registry[Any], spec: ComponentSpec, largest: int) -> Compon
     return ComponentSpec(**component.spec(component.resolve(arguments)))
 
 
-def _random_data(spec: DatasetSpec, batch_size: int) -> DatasetSpec:
+def _random_data(spec: DatasetSpec, inputs: Inputs, batch_size: int) -> DatasetSpec:
     """Return random data that ask the same of a model, with one training batch."""
     component = DATASETS.get(_RANDOM_DATA)
     arguments = component.resolve(
         {
             "task": spec.task,
-            "shape": spec.inputs.shape,
-            "vocabulary": spec.inputs.vocabulary,
+            "shape": inputs.shape,
+            "vocabulary": inputs.vocabulary,
             "outputs": spec.outputs,
             "train_size": batch_size,
             "validation_size": _HELD_OUT,
             "test_size": _HELD_OUT,
         }
     )
-    return DatasetSpec(**component.spec(arguments), task=spec.task, inputs=spec.inputs, outputs=spec.outputs)
+    return DatasetSpec(**component.spec(arguments), task=spec.task, inputs=inputs, outputs=spec.outputs)
 
 
-def _cover(trials: list[TrialSpec]) -> tuple[TrialSpec, ...]:
-    """Return few trials that have every part which any of them has, in their order.
+def _cover(rows: list[Row]) -> list[Row]:
+    """Return few rows that have every part which any of them has, in their order.
 
     The greedy cover: always the trial with the most parts that are still missing, of equals the shallowest.
     """
-    kinds = {trial.id: _beside_depth(trial) for trial in trials}
+    trials = [row.spec for row in rows]
+    kinds = [_beside_depth(trial) for trial in trials]
     smallest: dict[str, float] = {}
-    for trial in trials:
-        kind = kinds[trial.id]
-        smallest[kind] = min(_depth(trial), smallest.get(kind, _depth(trial)))
-    parts = {trial.id: _parts(trial, kinds[trial.id], smallest) for trial in trials}
-    missing = set().union(*parts.values())
-    chosen: set[str] = set()
+    for trial, kind in zip(trials, kinds, strict=True):
+        smallest[kind] = min(_depth(trial), smallest.get(kind, math.inf))
+    # What running a trial shows to work; its architecture only where none of its kind is shallower.
+    parts = [
+        {(name, getattr(trial, name).model_dump_json()) for name in ("initializer", "dataset", "recipe")}
+        | ({("architecture", kind)} if _depth(trial) == smallest[kind] else set())
+        for trial, kind in zip(trials, kinds, strict=True)
+    ]
+    missing = set[tuple[str, str]]().union(*parts)
+    chosen: set[int] = set()
     while missing:
-        best = min(trials, key=lambda trial: (-len(parts[trial.id] & missing), _depth(trial)))
-        chosen.add(best.id)
-        missing -= parts[best.id]
-    return tuple(trial for trial in trials if trial.id in chosen)
-
-
-def _parts(trial: TrialSpec, kind: str, smallest: dict[str, float]) -> set[tuple[str, str]]:
-    """Return what running this trial shows to work; its architecture only where none of its kind is shallower."""
-    parts = {(name, getattr(trial, name).model_dump_json()) for name in ("initializer", "dataset", "recipe")}
-    return parts | ({("architecture", kind)} if _depth(trial) == smallest[kind] else set())
+        best = min(range(len(rows)), key=lambda index: (-len(parts[index] & missing), _depth(trials[index])))
+        chosen.add(best)
+        missing -= parts[best]
+    return [row for index, row in enumerate(rows) if index in chosen]
 
 
 def _depth(trial: TrialSpec) -> float:

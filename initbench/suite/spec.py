@@ -1,25 +1,31 @@
-"""TrialSpec: one trial, with every default resolved, and its identity; TrialDraft: one whose data are not known yet."""
+"""What a trial is: `TrialSpec`, with every default resolved, and its identity.
+
+The identity is the spec, reduced to what changes the numbers; its hash is the trial's id. A plain value of the
+library's own component that is at its default is left out, so that an argument that a later version adds moves no id. A
+default whose change moves numbers raises the component's version. Components (of a trial, and those that are arguments
+of others), their versions, and all arguments of a plug-in stay.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Mapping
+from copy import deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from initbench.inputs import Inputs
 from initbench.randomness import derive_seed
-from initbench.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, SCHEMES, TASKS, Component, Registry
+from initbench.training.recipe import RECIPE_VERSION, Recipe
 
 SCHEMA = 2
 """The format of records and of what stands beside them."""
 Protocol = Literal["recipe", "shared", "own"]
-"""The values at which the trials of a tuned suite are compared: see `TrialDraft.protocols`."""
+"""The values at which the trials of a tuned suite are compared: see `TrialSpec.protocols`."""
 TUNING_LABELS = ("tuned", "protocols")
 """The labels that stand in plain data only where they are not empty."""
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
@@ -46,20 +52,20 @@ class ComponentSpec(BaseModel):
 
 
 class DatasetSpec(ComponentSpec):
-    """A dataset, and what it asks of a model.
+    """A dataset, and what it asks of a model; of one that is not described yet, name and arguments alone.
 
     Attributes:
         task: what is learned from it.
-        inputs: one sample.
-        outputs: how many outputs a model must have.
+        inputs: one sample; None if the dataset is not described.
+        outputs: how many outputs a model must have; 0 if the dataset is not described.
         content: the hash of the source's bytes, its identity in the place of any path; None where name, version and
             arguments are all of it.
         reading: the arguments that say how its files are read, of those that have any: they change no number.
     """
 
     task: str = "classification"
-    inputs: Inputs
-    outputs: int
+    inputs: Inputs | None = None
+    outputs: int = 0
     content: str | None = None
     reading: dict[str, Any] = {}
 
@@ -69,20 +75,22 @@ class DatasetSpec(ComponentSpec):
         return self.arguments | self.reading
 
     @model_serializer(mode="wrap")
-    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _what_is_known(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         plain: dict[str, Any] = serialize(self)
-        return plain if plain.get("reading") else {name: value for name, value in plain.items() if name != "reading"}
+        unknown = () if self.inputs is not None else ("task", "inputs", "outputs", "content")
+        hidden = {*unknown, *(() if self.reading else ("reading",))}
+        return {name: value for name, value in plain.items() if name not in hidden}
 
 
-class TrialDraft(BaseModel):
-    """A trial of which it is not known what its data are: the files may be absent. It has no identity.
+class TrialSpec(BaseModel):
+    """Architecture × scheme × initializer × dataset × recipe × probes × seed: the unit that runs.
 
     Attributes:
         suite: the suite's name; a label, not part of the identity.
         architecture: what is trained.
         scheme: the scheme that it is built with.
         initializer: what sets its parameters.
-        dataset: what it is trained on.
+        dataset: what it is trained on, and what that asks of a model.
         recipe: how it is trained.
         probes: what is measured before training.
         seed: which replicate.
@@ -104,7 +112,7 @@ class TrialDraft(BaseModel):
     architecture: ComponentSpec
     scheme: str = "standard"
     initializer: ComponentSpec
-    dataset: ComponentSpec
+    dataset: DatasetSpec
     recipe: Recipe
     probes: tuple[ComponentSpec, ...]
     seed: int
@@ -120,48 +128,55 @@ class TrialDraft(BaseModel):
         plain: dict[str, Any] = serialize(self)
         return {name: value for name, value in plain.items() if value or name not in TUNING_LABELS}
 
-    def on(self, dataset: DatasetSpec) -> TrialSpec:
-        """Return the trial, with what its data are."""
-        return TrialSpec.model_construct(**{**dict(self), "dataset": dataset})
-
-
-class TrialSpec(TrialDraft):
-    """Architecture × scheme × initializer × dataset × recipe × probes × seed: the unit that runs.
-
-    Attributes:
-        dataset: what it is trained on, and what that asks of a model.
-    """
-
-    dataset: DatasetSpec
-
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What is hashed: everything that changes the numbers, and nothing else; see `initbench.suite.identity`."""
-        from initbench.suite.identity import identity
+        """What is hashed: everything that changes the numbers, and nothing else.
 
-        return identity(self)
-
-    @property
-    def stream_seed(self) -> int:
-        """The seed of all random streams of the trial: a search has others than the final trial of its seed."""
-        return self.seed if self.phase == "final" else derive_seed(self.seed, "search")
+        Raises:
+            UnknownNameError: a component is not registered in this process.
+        """
+        dataset = _reduced(DATASETS, self.dataset)
+        if self.dataset.content is not None:  # then a path says nothing more
+            paths = DATASETS.get(self.dataset.name).path_arguments
+            kept = {name: value for name, value in dataset["arguments"].items() if name not in paths}
+            dataset |= {"arguments": kept, "content": self.dataset.content}
+        # A scheme that an architecture alone has, and one in its first version, are known by their names.
+        scheme = SCHEMES.get(self.scheme) if self.scheme in SCHEMES.names() else None
+        is_plain = scheme is None or (scheme.source is None and scheme.version == 1)
+        recipe, defaults = self.recipe.model_dump(mode="json"), type(self.recipe).model_fields
+        return {
+            "architecture": _reduced(ARCHITECTURES, self.architecture),
+            "scheme": self.scheme if scheme is None or is_plain else _version(scheme),
+            "initializer": _reduced(INITIALIZERS, self.initializer),
+            "dataset": dataset,
+            "task": _version(TASKS.get(self.dataset.task)),
+            "recipe": {name: recipe[name] for name, value in self.recipe if value != defaults[name].default}
+            | {"version": RECIPE_VERSION},
+            "probes": [_reduced(PROBES, probe) for probe in self.probes],
+            "seed": self.seed,
+            "phase": self.phase,
+        }
 
     @cached_property
     def id(self) -> str:
-        """The SHA-256 of the identity."""
-        return digest(self.identity)
+        """The SHA-256 of the identity; empty if the dataset is not described."""
+        return "" if self.dataset.inputs is None else digest(self.identity)
 
     @cached_property
     def cell(self) -> str:
         """The hash of the identity without seed and probes: trials of one cell are replicates."""
         return cell_id(self.identity)
 
+    @property
+    def stream_seed(self) -> int:
+        """The seed of all random streams of the trial: a search has others than the final trial of its seed."""
+        return self.seed if self.phase == "final" else derive_seed(self.seed, "search")
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with other values, and so with an identity of its own (pydantic would copy the cached one)."""
-        copied = super().model_copy(update=update, deep=deep)
-        for cached in ("id", "identity", "cell"):
-            copied.__dict__.pop(cached, None)
-        return copied
+        """Return a trial with other values, and so with an id of its own: of the fields, without what is cached."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields} | dict(update or {})
+        changed = type(self).model_construct(**fields)
+        return deepcopy(changed) if deep else changed  # type: ignore[return-value]  # the plugin of pydantic says TrialSpec
 
 
 def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:
@@ -176,7 +191,7 @@ def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:
         kind, _, name = key.partition(".")
         inside = "recipe" if kind == "recipe" else "arguments"
         part = kept[kind] if kind == inside else kept[kind][inside]
-        without = {own: value for own, value in part.items() if own != name}
+        without = {other: value for other, value in part.items() if other != name}
         kept[kind] = without if kind == inside else kept[kind] | {inside: without}
     return digest(kept)
 
@@ -185,3 +200,22 @@ def digest(canonical: Mapping[str, Any]) -> str:
     """Return the SHA-256 of plain data, whatever the order of its keys."""
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _reduced(registry: Registry[Any], spec: ComponentSpec) -> dict[str, Any]:
+    """Return a component without the plain values that are at their defaults."""
+    component = registry.get(spec.name)
+    nested, defaults = component.initializer_arguments, component.defaults
+    arguments = {}
+    for name, value in spec.arguments.items():
+        if name in nested and value is not None:
+            arguments[name] = _reduced(INITIALIZERS, ComponentSpec(**value))
+        elif name in nested or spec.source is not None or name not in defaults or value != defaults[name]:
+            arguments[name] = value
+    reduced = {"name": spec.name, "arguments": arguments, "version": spec.version}
+    return reduced if spec.source is None else reduced | {"source": spec.source}
+
+
+def _version(component: Component[Any]) -> dict[str, Any]:
+    source = {} if component.source is None else {"source": component.source}
+    return {"name": component.name, "version": component.version} | source

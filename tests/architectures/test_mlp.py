@@ -10,8 +10,8 @@ from initbench.architectures.create import create_model
 from initbench.errors import ArgumentError
 from initbench.initializers.initialize import initialize
 from initbench.registry import ARCHITECTURES
-from initbench.suite.crossing import cross_arguments
 from initbench.suite.document import Document
+from initbench.suite.part import cross
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
@@ -124,7 +124,8 @@ def test_a_list_of_widths_is_one_value_in_a_suite_and_a_list_of_lists_is_crossed
     assert mlp.resolve({"widths": [500, 300]})["widths"] == (500, 300)
     document = Document("suite.yaml", "", {})
     values = [[500, 300], [300, 500, 300]]
-    crossed = cross_arguments(document, mlp, {"widths": values, "norm": ["none", "batch"]}, ("architectures", 0))
-    assert [(c.arguments["widths"], c.arguments["norm"]) for c in crossed] == [
+    arguments = {"widths": values, "norm": ["none", "batch"]}
+    crossed = cross(document, arguments, ("architectures", 0), mlp.takes_a_list)
+    assert [(arguments["widths"], arguments["norm"]) for arguments, _ in crossed] == [
         (widths, norm) for widths in values for norm in ("none", "batch")
     ]

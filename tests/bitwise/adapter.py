@@ -66,10 +66,11 @@ def trials_of(suite_text: str, phase: str = "final") -> tuple[dict[str, Any], di
 
 def _plan(suite: Any) -> Any:
     """Return the plan of a suite; since 0.2 its datasets are described before it."""
-    if find_spec("initbench.suite.datasets") is None:
+    old = find_spec("initbench.suite.datasets") is not None
+    describing = import_module("initbench.suite.datasets" if old else "initbench.suite.load")
+    if not hasattr(describing, "describe_datasets"):
         return plan(suite)
-    datasets = import_module("initbench.suite.datasets")
-    return plan(suite, descriptions=datasets.describe_datasets(suite))
+    return plan(suite, descriptions=describing.describe_datasets(suite))
 
 
 class _Numbered:

@@ -37,10 +37,10 @@ def rows_of(file: str, only: list[str], folder: Path, *, smoke: bool) -> Iterato
     if request.replan is not None:
         plan = request.replan(import_module("initbench.execution.searched").searched(records))
     compared = [("run", trial, {}) for trial in plan.trials] + [("unselected", trial, {}) for trial in plan.unselected]
-    for found in plan.undescribed:
-        known = None if found.dataset is None else found.dataset.model_dump(mode="json")
-        reason = {"reason": str(found.reason), "key": list(found.key), "dataset": known}
-        compared += [("waiting", trial, reason) for trial in found.trials]
+    for trials, reason, key, dataset in _waiting(plan):
+        known = None if dataset is None else dataset.model_dump(mode="json")
+        more = {"reason": str(reason), "key": list(key), "dataset": known}
+        compared += [("waiting", trial, more) for trial in trials]
     standings = import_module("initbench.comparing.treatments").standings
     places: dict[int, list[list[str]]] = {}
     for place in standings([trial.model_dump(mode="json") for _, trial, _ in compared], suite.compare):
@@ -49,10 +49,11 @@ def rows_of(file: str, only: list[str], folder: Path, *, smoke: bool) -> Iterato
         yield {"status": status, **_trial(trial), **more, "places": places[index]}
     for status in ("incompatible", "refused"):
         for pair in getattr(plan, status):
-            yield {"status": status, **_trial(pair.spec), "reason": pair.reason, "other": pair.other}
+            yield {"status": status, **_trial(pair.spec), "reason": pair.reason, "other": _blamed(pair)}
     for own in plan.tuned:
         ids = {kind: [trial.id for trial in getattr(own, kind)] for kind in ("searches", "finals")}
-        yield {"status": "tuned", "written": own.written.id, **ids, "awaited": list(own.awaited)}
+        written = own.written if hasattr(own, "written") else own.row.spec
+        yield {"status": "tuned", "written": written.id, **ids, "awaited": list(own.awaited)}
     statuses = {record.id: record.status for record in records}
     yield {"status": "printed", **import_module("initbench.cli.cells").plan_data(suite, plan, statuses)}
     entries = import_module("initbench.reporting.resolved").incompatible_entries(plan.refused)
@@ -61,6 +62,20 @@ def rows_of(file: str, only: list[str], folder: Path, *, smoke: bool) -> Iterato
 
 def _trial(trial: Any) -> Row:
     spec = {"spec": trial.model_dump(mode="json")}
-    if getattr(trial, "id", None) is None:  # its data are not known
+    if not getattr(trial, "id", ""):  # its data are not known
         return spec
     return spec | {"id": trial.id, "cell": trial.cell, "identity": trial.identity}
+
+
+def _waiting(plan: Any) -> Iterator[tuple[list[Any], Any, Any, Any]]:
+    """Yield the trials that wait for files, by dataset, why they do, the dataset's key, and what it asks if known."""
+    if hasattr(plan, "undescribed"):  # before a plan was a table
+        for found in plan.undescribed:
+            yield found.trials, found.reason, found.key, found.dataset
+        return
+    for dataset, rows in plan.waiting.items():
+        yield [row.spec for row in rows], dataset.absent, dataset.origin.key, dataset.described
+
+
+def _blamed(pair: Any) -> Any:
+    return pair.other if hasattr(pair, "other") else pair.blames

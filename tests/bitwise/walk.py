@@ -32,8 +32,7 @@ seeds: 1
 
 def ids() -> list[str]:
     """Return the ids of the suite's trials; to be adapted if the steps between have other names."""
-    from initbench.suite.datasets import describe_datasets
-    from initbench.suite.load import load_suite
+    from initbench.suite.load import describe_datasets, load_suite
     from initbench.suite.plan import plan
 
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:

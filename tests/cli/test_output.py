@@ -24,7 +24,7 @@ from initbench.cli.console import VisibleConsole
 from initbench.cli.output import OutputStream, say_json
 from initbench.cli.progress import Display
 from initbench.ledger import Ledger
-from initbench.suite.planned import Plan
+from suites import plan_of_trials
 
 HOSTILE = "\x1b]0;title\x07 \x1b[2J \x9b31m \r \u202e txt.exe \x00"
 RAW = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
@@ -242,7 +242,7 @@ def test_what_a_plug_in_says_cannot_steer_the_terminal(folder, monkeypatch, caps
 
 
 def test_the_display_keeps_its_own_colours_alone():
-    display = Display(Plan((SPEC,), (), 0, ()))
+    display = Display(plan_of_trials((SPEC,)))
     display.console = VisibleConsole(
         file=io.StringIO(), force_terminal=True, color_system="standard", width=300, soft_wrap=True, highlight=False
     )

@@ -9,7 +9,7 @@ from rich.console import Console
 from initbench.cli.progress import Display, duration
 from initbench.execution import time_left
 from initbench.execution.time_left import TimeLeft
-from initbench.suite.planned import Plan
+from suites import plan_of_trials
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def shown(display, terminal):
 
 def test_without_a_terminal_each_finished_trial_is_one_line(clock):
     specs = trials((PLAIN, 0), (PLAIN, 1), (WRN, 0))
-    display = Display(Plan(specs, (), 0, ()))
+    display = Display(plan_of_trials(specs))
     out = shown(display, terminal=False)
     display.begin(specs)
     for spec, status, error in zip(specs, ("finished", "diverged", "failed"), (0.125, None, None), strict=True):
@@ -89,7 +89,7 @@ def test_a_line_says_what_tells_its_trial_from_the_others():
         plain.model_copy(update={"dataset": other}),
         plain.model_copy(update={"recipe": plain.recipe.model_copy(update={"lr": 0.25})}),
     )
-    display = Display(Plan(specs, (), 0, ()))
+    display = Display(plan_of_trials(specs))
     out = shown(display, terminal=False)
     display.begin(specs)
     for spec in specs:
@@ -105,7 +105,7 @@ def test_a_line_says_what_tells_its_trial_from_the_others():
 
 def test_one_trial_is_one():
     specs = trials((PLAIN, 0), (PLAIN, 1))
-    display = Display(Plan(specs, (), 0, ()))
+    display = Display(plan_of_trials(specs))
     out = shown(display, terminal=False)
     display.begin(specs[:1])
     assert out.getvalue() == "1 trial to run, 1 has a result already\n"
@@ -114,7 +114,7 @@ def test_one_trial_is_one():
 def test_the_display_leaves_the_standard_output_alone(clock):  # it must not wait
     """It begins while an executor keeps the libraries silent, and ends after that."""
     specs = trials((PLAIN, 0))
-    display = Display(Plan(specs, (), 0, ()))
+    display = Display(plan_of_trials(specs))
     shown(display, terminal=True)
     before = sys.stdout
     with redirect_stdout(io.StringIO()):
@@ -125,7 +125,7 @@ def test_the_display_leaves_the_standard_output_alone(clock):  # it must not wai
 
 def test_on_a_terminal_the_counts_and_the_time_left_are_shown(clock):
     specs = trials((PLAIN, 0), (PLAIN, 1), (WRN, 0))
-    display = Display(Plan(specs, (), 0, ()))
+    display = Display(plan_of_trials(specs))
     out = shown(display, terminal=True)
     display.begin(specs[1:])
     display.started(specs[1])

@@ -200,8 +200,7 @@ def test_every_suite_that_a_command_runs_is_read_and_planned_with_its_options(pa
         asked = run.make_context("run", arguments).params
         given = (asked[name] for name in ("suite", "assignments", "only", "seeds", "plugin"))
         plan = read_request(*given, smoke=asked["smoke"]).plan
-        waiting = [draft for absent in plan.undescribed for draft in absent.trials]
-        assert [*plan.trials, *waiting], found.group()
+        assert plan.trials or plan.waiting, found.group()
 
 
 # ---------------------------------------------------------------- In a browser

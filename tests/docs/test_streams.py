@@ -12,11 +12,10 @@ import initbench
 from initbench import randomness
 from initbench.data.augmentation import Augmentation
 from initbench.execution.trial import run_trial
-from initbench.suite.choice import Searched
-from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
-from initbench.suite.load import suite_of
+from initbench.suite.load import describe_datasets, suite_of
 from initbench.suite.plan import plan
+from initbench.suite.tuning import Searched
 from suites import plan_of
 
 # MetaInit's batches are noise, GradInit's are training samples; a probe takes both.

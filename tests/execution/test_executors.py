@@ -27,8 +27,7 @@ from initbench.execution.ray_cluster import _shut_down
 from initbench.execution.ray_tune import run_with_ray_tune
 from initbench.ledger import Ledger
 from initbench.reporting import overview, read_results
-from initbench.suite.datasets import describe_datasets
-from initbench.suite.load import load_suite
+from initbench.suite.load import describe_datasets, load_suite
 from initbench.suite.plan import plan
 
 PLUGIN = Path(__file__).with_name("faults.py")

@@ -19,9 +19,8 @@ from initbench.execution.failure import MEMORY_LIMIT, TIME_LIMIT, WORKER_LOST
 from initbench.execution.processes import family, memory_of
 from initbench.execution.trial_process import TrialProcess
 from initbench.ledger import Ledger
-from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import parse
-from initbench.suite.load import suite_of
+from initbench.suite.load import describe_datasets, suite_of
 from initbench.suite.plan import plan
 
 NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are seen in /proc")

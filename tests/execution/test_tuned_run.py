@@ -22,8 +22,7 @@ from initbench.execution.status import StatusReader
 from initbench.ledger import Ledger
 from initbench.reporting.analyses.protocols import protocols
 from initbench.reporting.results import read_results
-from initbench.suite.datasets import describe_datasets
-from initbench.suite.load import load_suite
+from initbench.suite.load import describe_datasets, load_suite
 from initbench.suite.plan import plan
 
 pytestmark = pytest.mark.usefixtures("_without_mlflow")

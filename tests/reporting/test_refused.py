@@ -236,7 +236,7 @@ def test_a_cell_that_has_trials_is_not_refused(tmp_path):
     plan = planned(**KEYS)
     pair = plan.refused[-1]
     assert (pair.spec.initializer.name, pair.spec.architecture.arguments["depth"]) == ("skipinit", 16)
-    ran = pair.spec.on(plan.trials[0].dataset).model_copy(update={"seed": 7})
+    ran = pair.spec.model_copy(update={"dataset": plan.trials[0].dataset, "seed": 7})
     pairs = incompatible_of(plan, tmp_path)
     before = set(cells(refused_cells(records_of(plan), pairs)))
     after = set(cells(refused_cells([*records_of(plan), make_record(ran)], pairs)))

@@ -163,7 +163,7 @@ def test_activation_checkpointing_needs_blocks():
     ]
     [pair] = result.incompatible
     assert pair.reason.startswith("activation_checkpointing needs blocks")
-    assert pair.other is None
+    assert pair.blames is None
 
 
 def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
@@ -176,9 +176,9 @@ def test_a_norm_that_does_not_go_with_a_scheme_is_no_mistake():
         ("kaiming", "standard", "batch"),
     ]
     reason = "wrn: norm must be none for scheme fixup, got batch"
-    assert [(pair.reason, pair.other) for pair in result.incompatible] == [(reason, "initializer")]
+    assert [(pair.reason, pair.blames) for pair in result.incompatible] == [(reason, "initializer")]
     asked = planned(architectures=[network | {"scheme": "fixup"}], initializers=["kaiming", "fixup"])
-    assert [(pair.reason, pair.other) for pair in asked.incompatible] == [(reason, None)]
+    assert [(pair.reason, pair.blames) for pair in asked.incompatible] == [(reason, None)]
     assert only_reason(architectures=[{"name": "wrn", "depth": 10, "width": 1}], initializers=["fixup"]) == reason
     with pytest.raises(SuiteError) as refused:
         planned(architectures=[{"name": "wrn", "depth": 11}], initializers=["fixup"])
@@ -217,7 +217,7 @@ def tasks(scratch_registry):  # it must be forgotten
 def test_a_dataset_and_an_architecture_of_different_tasks_are_an_incompatible_pair():
     result = planned(dataset=["digits", "rows"], architectures=["mlp", "line"], seeds=2)
     assert [(t.dataset.name, t.architecture.name) for t in result.trials] == [("digits", "mlp"), ("rows", "line")] * 2
-    assert [(p.spec.dataset.name, p.spec.architecture.name, p.other, p.reason) for p in result.incompatible] == [
+    assert [(p.spec.dataset.name, p.spec.architecture.name, p.blames, p.reason) for p in result.incompatible] == [
         ("digits", "line", "dataset", "line serves numbers, the data are for classification"),
         ("rows", "mlp", "dataset", "mlp serves classification, the data are for numbers"),
     ]
@@ -250,7 +250,7 @@ def test_tokens_are_tried_as_tokens_and_outputs_by_the_task():
 def test_what_a_task_cannot_honour_is_incompatible():
     result = planned(dataset=["digits", "rows"], architectures=["mlp", "line"], recipe={"mixup": 1.0})
     assert [t.dataset.name for t in result.trials] == ["digits"]
-    assert ("mixup is not for task numbers", "dataset") in {(pair.reason, pair.other) for pair in result.incompatible}
+    assert ("mixup is not for task numbers", "dataset") in {(pair.reason, pair.blames) for pair in result.incompatible}
 
 
 def test_a_task_that_nothing_registers():

@@ -10,9 +10,8 @@ from initbench.cli import main
 from initbench.errors import DataError, SuiteError
 from initbench.inputs import Inputs
 from initbench.registry import Description
-from initbench.suite.datasets import describe_datasets
 from initbench.suite.document import Document
-from initbench.suite.load import suite_of
+from initbench.suite.load import describe_datasets, suite_of
 from initbench.suite.plan import plan
 from initbench.suite.smoke import smoke
 from suites import BASE, ids, planned
@@ -66,13 +65,9 @@ TWO = {
 @pytest.mark.usefixtures("absent")
 def test_a_suite_is_described_in_its_order():
     digits, *others = describe_datasets(suite(**TWO))
-    assert (digits.name, digits.task, digits.inputs, digits.outputs) == (
-        "digits",
-        "classification",
-        Inputs((1, 8, 8)),
-        10,
-    )
-    assert [type(other) for other in others] == [DataError, DataError]
+    known = digits.described
+    assert (known.name, known.task, known.inputs, known.outputs) == ("digits", "classification", Inputs((1, 8, 8)), 10)
+    assert [(other.described, type(other.absent)) for other in others] == [(None, DataError), (None, DataError)]
 
 
 def test_trials_on_absent_data_are_counted_and_have_no_ids(absent):
@@ -80,33 +75,33 @@ def test_trials_on_absent_data_are_counted_and_have_no_ids(absent):
     result = plan(made, descriptions=describe_datasets(made))
     assert {t.dataset.name for t in result.trials} == {"digits"}
     assert len(result.trials) == 6
-    assert [(len(found.trials), found.key, str(found.reason)) for found in result.undescribed] == [
+    assert [(len(rows), part.origin.key, str(part.absent)) for part, rows in result.waiting.items()] == [
         (6, ("dataset", 1), "absent: put images into data/absent"),
         (3, ("dataset", 1), "absent: put images into data/absent"),
     ]
-    assert not any(hasattr(draft, "id") for found in result.undescribed for draft in found.trials)
-    assert {draft.recipe.lr for found in result.undescribed for draft in found.trials} == {0.5}
+    waiting = [row for rows in result.waiting.values() for row in rows]
+    assert {(row.status, row.spec.id, row.spec.recipe.lr) for row in waiting} == {("waiting", "", 0.5)}
     assert result.excluded == 3
     absent.add("image")
     whole = plan(made, descriptions=describe_datasets(made))
-    assert (len(whole.trials), whole.undescribed) == (15, ())
+    assert (len(whole.trials), whole.waiting) == (15, {})
     assert set(ids(result)) < set(ids(whole))  # what was known has the ids that it had
 
 
 @pytest.mark.usefixtures("absent")
 def test_only_and_incompatible_pairs_are_known_without_the_data():
     result = planned(**TWO, only=["dataset=absent", "initializer=kaiming"])
-    assert (result.trials, [len(found.trials) for found in result.undescribed]) == ((), [3, 3])
+    assert (result.trials, [*map(len, result.waiting.values())]) == ((), [3, 3])
     asked = {"name": "mlp", "scheme": "standard"}
     schemes = planned(dataset="absent", architectures=[asked], initializers=["xavier", "fixup"])
     assert [pair.reason for pair in schemes.incompatible] == ["fixup needs scheme fixup, the suite says standard"]
-    assert [len(found.trials) for found in schemes.undescribed] == [1]
+    assert [*map(len, schemes.waiting.values())] == [1]
 
 
 @pytest.mark.usefixtures("absent")
 def test_a_smoke_run_leaves_them_out():
     result = smoke(planned(**TWO))
-    assert result.undescribed == ()
+    assert result.waiting == {}
     assert {t.initializer.name for t in result.trials} == {"kaiming", "xavier"}
 
 
@@ -129,10 +124,10 @@ class TestDataThatArePromised:
     def test_trials_have_no_ids_and_pairs_are_tried(self):
         found = planned(dataset=["digits", "promised"], architectures=["mlp"], initializers=["kaiming", "xavier"])
         assert {trial.dataset.name for trial in found.trials} == {"digits"}
-        [waiting] = found.undescribed
-        assert str(waiting.reason) == "promised: put images into data/promised"
-        assert (len(waiting.trials), hasattr(waiting.trials[0], "id")) == (2, False)
-        assert (waiting.dataset.inputs, waiting.dataset.outputs) == (Inputs((1, 8, 8)), 3)
+        [(dataset, rows)] = found.waiting.items()
+        assert str(dataset.absent) == "promised: put images into data/promised"
+        assert [row.spec.id for row in rows] == ["", ""]
+        assert (dataset.described.inputs, dataset.described.outputs) == (Inputs((1, 8, 8)), 3)
         refused = planned(dataset="promised", architectures=["timm/crossvit_9_240", "mlp"])
         [pair] = refused.incompatible
         assert "crossvit_9_240" in pair.reason
@@ -152,7 +147,7 @@ def test_planning_reads_nothing(absent):
     made = suite(**TWO)
     described = describe_datasets(made)
     absent.add("image")
-    assert len(plan(made, descriptions=described).undescribed) == 2
+    assert len(plan(made, descriptions=described).waiting) == 2
 
 
 def test_an_argument_that_a_description_refuses():

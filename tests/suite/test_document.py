@@ -6,7 +6,7 @@ import pytest
 
 from initbench.arguments import dotted
 from initbench.errors import ArgumentError
-from initbench.suite.document import parse, parse_value, read
+from initbench.suite.document import Origin, parse, parse_value, read
 
 TEXT = """\
 # a comment, line 1
@@ -92,7 +92,7 @@ def test_an_error_takes_the_line_of_the_nearest_known_key():
     ],
 )
 def test_what_a_component_says_of_an_argument(error, key, line):
-    made = parse("a: 1\nb: [{x: 1,\n base: y}]\n", "s.yaml").argument_error(("b", 0), error)
+    made = Origin(parse("a: 1\nb: [{x: 1,\n base: y}]\n", "s.yaml"), ("b", 0)).argument_error(error)
     assert (made.where, made.line, made.key, made.problem) == ("s.yaml", line, key, error.problem)
     assert str(made) == f"s.yaml:{line}: {key}: {error.problem}"
 

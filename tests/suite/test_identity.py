@@ -13,7 +13,7 @@ from initbench import registry
 from initbench.data.load import describe_dataset
 from initbench.inputs import Inputs
 from initbench.registry import DATASETS, INITIALIZERS, PROBES, TASKS, Description, Initializer
-from initbench.suite import identity, spec
+from initbench.suite import spec
 from initbench.suite.spec import ComponentSpec, DatasetSpec, TrialSpec
 from initbench.training.recipe import Recipe
 from suites import planned, the_trial
@@ -119,7 +119,6 @@ def grown(monkeypatch):
 
             ema: float = Field(0.0, ge=0)
 
-        monkeypatch.setattr(identity, "Recipe", Grown)
         return Grown
 
     return grow

@@ -8,7 +8,7 @@ from torch import nn
 from initbench.architectures import size
 from initbench.errors import SuiteError
 from initbench.registry import traits
-from initbench.suite import compatibility
+from initbench.suite import compatible
 from suites import ids, planned
 
 DEEP = {"name": "resnet", "depth": 60_002, "norm": "none"}  # 10,000 blocks in each of three groups
@@ -77,7 +77,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_built(monkeypatch
     result = planned(architectures=[{"name": "wrn", "depth": 28, "width": 10}])
     assert not result.trials
     [pair] = result.incompatible
-    assert pair.other is None
+    assert pair.blames is None
     # With three channels it has 36,479,194; the first of its 3 × 3 convolutions, of 16 channels, reads one.
     assert 36_479_194 - 2 * 16 * 9 == 36_478_906
     assert pair.reason == (
@@ -123,7 +123,7 @@ def test_a_wide_network_is_refused_for_the_same_reasons(devices):
 
 
 def test_what_has_no_form_without_values_is_tried_on_the_cpu(monkeypatch, devices):
-    monkeypatch.setattr(compatibility, "_LARGE", 0)
+    monkeypatch.setattr(compatible, "_LARGE", 0)
     forward = nn.Linear.forward
 
     def of_values(self, x):
