@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from initbench.errors import ArgumentError
-from initbench.models.calls import tensor_of
 from initbench.plugins import first_line
 from initbench.registry import STANDARD, Component, has_parts_of, scheme_names
 from initbench.suite.part import Blamed, Part, Row
@@ -165,6 +164,7 @@ def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | Non
     import torch
 
     from initbench.architectures.create import build_model
+    from initbench.models.calls import tensor_of
 
     assert dataset.inputs is not None
     inputs, component, values = dataset.inputs, architecture.component, architecture.values

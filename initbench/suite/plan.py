@@ -369,8 +369,8 @@ def _check_conditions(
     probes = [probe.name for probe in suite.probes]
     tuned = suite.document.data.get("tune") or ()  # a smoke run plans no search
     wrong = check_claims(suite.claims, suite.published, claimed, seen, probes=probes, tuned=tuned, changed=changed)
-    for key, problem in wrong:
-        raise suite.document.error(key, problem)
+    for place, reason in wrong:
+        raise suite.document.error(place, reason)
     for option, condition in filters:
         if problem := _never_met(condition, selected, seen, ()):
             raise SuiteError(problem[1], f"--only {option}", None, problem[0] or "")
