@@ -107,6 +107,8 @@ DAMAGED = {
     "another network": edited(spec__architecture__name="wrn"),
     "another id": edited(id="b" * 64),
     "another status": edited(status="failed"),
+    "a key that would hide a method": edited(to_json=1),
+    "a key that would hide an argument": WHOLE[:-1] + ', "__dataclass_self__": 1}',
     "an unknown status": edited(status="done"),
     "a format that takes all memory": edited(task__metrics__test_error__show="{:999999999d}"),
     "a format that reads attributes": edited(task__metrics__test_error__show="{0.__class__}"),

@@ -41,12 +41,8 @@ from initbench.training.recipe import RECIPE_VERSION, Recipe
 from initbench.visible_text import visible
 
 Status = Literal["finished", "diverged", "failed"]
-_LABELS = (
-    "suite",
-    "set_by_rules",
-    "scheme_named_by",
-    *TUNING_LABELS,
-)  # the part of a spec that its identity leaves out
+# The part of a spec that its identity leaves out.
+_LABELS = ("suite", "set_by_rules", "scheme_named_by", *TUNING_LABELS)
 _LARGEST_INTEGER = 2**63 - 1
 _MOST_STEPS = 2**53
 _MOST_NESTED = 40
@@ -346,8 +342,12 @@ def record_of(text: str) -> TrialRecord:
         raise ValueError("it says no schema")
     if schema != SCHEMA:
         raise LedgerError(f"a record is of schema {show(schema)}; this version of initbench reads schema {SCHEMA}")
-    if missing := next((each.name for each in fields(TrialRecord) if each.name not in data), None):
+    names = [field.name for field in fields(TrialRecord)]
+    if missing := next((name for name in names if name not in data), None):
         raise ValueError(f"{missing} is required")
+    for key in data:  # as an attribute it would hide one of the record's
+        if key not in names and (key.startswith("__") or hasattr(TrialRecord, key)):
+            raise ValueError(f"{show(key)} is no key of a record")
     check_nesting(data)
     try:
         record = _RECORD.validate_python(data, context=_FILE)

@@ -46,7 +46,7 @@ def suite(folder, label="norms"):
 @pytest.fixture
 def _as_it_is(monkeypatch):
     """Texts go to vl-convert as they are, in a process of the test's own."""
-    monkeypatch.setattr("initbench.ledger.with_visible_text", lambda data: data)
+    monkeypatch.setattr("initbench.ledger.record.with_visible_text", lambda data: data)
     monkeypatch.setattr(rendering, "plain_data", lambda data: data)
     drawing = rendering._Drawing()
     monkeypatch.setattr(rendering, "_drawing", lambda: drawing)
