@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 
 if TYPE_CHECKING:
@@ -68,10 +69,11 @@ def pilot(
         here: the environment of this device, see `execution.environment.environment`.
     """
     known = _recorded_seconds(records, here)
-    places = {place.trial: place for place in standings([trial.model_dump(mode="json") for trial in missing], compare)}
+    specs, labels = [trial.model_dump(mode="json") for trial in missing], Labels(compare)
+    workload_of = {standing.trial: labels.workload(standing.workload) for standing in standings(specs, compare)}
     workloads: dict[str, list[TrialSpec]] = defaultdict(list)
     for index, trial in enumerate(missing):
-        workloads[places[index].workload].append(trial)
+        workloads[workload_of[index]].append(trial)
     return [_cost(workload, trials, known, run) for workload, trials in workloads.items()]
 
 

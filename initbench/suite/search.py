@@ -23,6 +23,7 @@ from initbench.suite.tune import written_value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from initbench.comparing.keys import Key
     from initbench.suite.choice import Searched
     from initbench.suite.load import Suite
     from initbench.suite.spec import ComponentSpec, Protocol, TrialDraft, TrialSpec
@@ -144,14 +145,13 @@ class Tries:
         """Return for each trial the rate that its workload shares at its seed, and whether that is known."""
         if "shared" not in self.search.protocols:
             return [(None, True)] * len(written)
-        places = standings([trial.model_dump(mode="json") for trial in written], self.suite.compare)
-        workloads: dict[int, tuple[str, int]] = {}
-        members: dict[tuple[str, int], set[int]] = defaultdict(set)
-        for place in places:
-            workload = place.workload, written[place.trial].seed
-            members[workload].add(place.trial)
-            workloads.setdefault(place.trial, workload)
-        rates: dict[tuple[str, int], tuple[float | None, bool]] = {}
+        workloads: dict[int, tuple[Key, int]] = {}
+        members: dict[tuple[Key, int], set[int]] = defaultdict(set)
+        for standing in standings([trial.model_dump(mode="json") for trial in written], self.suite.compare):
+            workload = standing.workload, written[standing.trial].seed
+            members[workload].add(standing.trial)
+            workloads.setdefault(standing.trial, workload)
+        rates: dict[tuple[Key, int], tuple[float | None, bool]] = {}
         for workload, trials in members.items():
             known = [(self._of[written[i].id], results[i]) for i in sorted(trials)]
             common = set[float].intersection(*({own.rate for own in tries} for tries, _ in known))

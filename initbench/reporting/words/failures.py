@@ -208,16 +208,15 @@ def failures_by_factor(found: Overview, everywhere: tuple[str, str], in_part: tu
 
 def _factors(found: Overview) -> dict[str, dict[str, list[str]]]:
     """Return factor → level → workloads, of factors of which all workloads have one of several values."""
-    names = found.results.names.workloads
-    places = [column.label for column in found.map.columns]
+    workloads = [column.label for column in found.map.columns]
     levels: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for label in places:
-        for part in filter(None, names[label].detail.split(", ")):
-            levels[part.rpartition(" ")[0]][part].append(label)
+    for label in workloads:
+        for factor, words in found.results.names.details.get(label, {}).items():
+            levels[factor][words].append(label)
     return {
-        key: own
-        for key, own in levels.items()
-        if key and len(own) > 1 and sorted(label for group in own.values() for label in group) == sorted(places)
+        factor: own
+        for factor, own in levels.items()
+        if "." in factor and len(own) > 1 and sum(map(len, own.values())) == len(workloads)
     }
 
 
