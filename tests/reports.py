@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgers import ERROR
 
+from initbench.comparing.keys import Key
+from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.reporting.analyses.workloads import comparison_frame
+from initbench.reporting.frame import Frames
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.terms import Terms
@@ -57,8 +60,11 @@ def knowing_chance(
 
 def results_from(trials: pd.DataFrame) -> Results:
     """Return results of trials that have no records, such as those of simulated worlds (`worlds.frame`)."""
-    results = Results(Source([]))
+    results, labels = Results(Source([])), Labels()
     results.__dict__["trials"] = trials  # where the cached property keeps them
+    results.__dict__["_frames"] = Frames(trials, trials, labels)
+    labels.treatments.update({label: Key({"initializer": label}) for label in trials["treatment"]})
+    labels.workloads.update({label: Key({"architecture": label}) for label in trials["workload"]})
     return results
 
 

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from initbench.comparing.formatting import counted, listed
+from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
@@ -50,10 +51,11 @@ def pilot(
 ) -> list[Cost]:
     """Return what each workload takes, in the order of the trials; `here` is the environment of this device."""
     known = _recorded_seconds(records, here)
-    places = {place.trial: place for place in standings([trial.model_dump(mode="json") for trial in missing], compare)}
+    specs, labels = [trial.model_dump(mode="json") for trial in missing], Labels(compare)
+    workload_of = {standing.trial: labels.workload(standing.workload) for standing in standings(specs, compare)}
     workloads: dict[str, list[TrialSpec]] = defaultdict(list)
     for index, trial in enumerate(missing):
-        workloads[places[index].workload].append(trial)
+        workloads[workload_of[index]].append(trial)
     return [_cost(workload, trials, known, run) for workload, trials in workloads.items()]
 
 

@@ -14,6 +14,7 @@ from initbench.metric import Metric
 from initbench.suite.plan import Plan
 
 if TYPE_CHECKING:
+    from initbench.comparing.keys import Key
     from initbench.statistics.power import SeedSpread
 
 
@@ -39,8 +40,8 @@ def plan_power(
     if not difference > 0:
         raise InitbenchError(f"--difference must be positive, got {difference}")
     spread, source = _spread(own_folder, pilot, seed_deviation, plan, compare)
-    treatments: dict[str, set[str]] = defaultdict(set)
-    seeds: dict[tuple[str, str], set[int]] = defaultdict(set)
+    treatments: dict[Key, set[Key]] = defaultdict(set)
+    seeds: dict[tuple[Key, Key], set[int]] = defaultdict(set)
     for place in standings([trial.model_dump(mode="json") for trial in plan.trials], compare):
         treatments[place.workload].add(place.treatment)
         seeds[place.workload, place.treatment].add(plan.trials[place.trial].seed)
@@ -111,7 +112,7 @@ def _spread(
     own_folder: Path, pilot: Path | None, seed_deviation: float | None, plan: Plan, compare: Sequence[str]
 ) -> tuple[SeedSpread, str]:
     from initbench.comparing.metrics import has_outcome, outcome_key, outcome_metric, outcome_metrics
-    from initbench.reporting.frame import read_records, results_frame
+    from initbench.reporting.frame import read_records, results_frames
     from initbench.reporting.trials import comparable_trials
     from initbench.statistics.power import pilot_spread, stated_spread
 
@@ -139,10 +140,10 @@ def _spread(
         own = f"{metric.title} ({', '.join(sorted(task for task, _ in known))})"
         raise InitbenchError(f"{folder}: a pilot of {', '.join(sorted(titles))} tells nothing of the {own}")
     try:
-        frame = results_frame(records, compare, every_standing=True)
+        frames = results_frames(records, compare)
     except InitbenchError as error:
         raise InitbenchError(f"{folder}: {error}") from error
-    spread = pilot_spread(comparable_trials(frame, metrics))
+    spread = pilot_spread(comparable_trials(frames, metrics))
     if math.isnan(spread.difference):
         several = f"2 {treatment_word(compare)}s with 2 finished seeds"
         raise InitbenchError(f"{folder}: no workload has {several}; it tells no spread")

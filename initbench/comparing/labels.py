@@ -1,23 +1,26 @@
-"""Labels: the shortest names by which the components of a suite can be told apart.
+"""Labels: the texts that are made of keys, in full for tables and files, and in short for charts and sentences.
 
 ``metainit(delta_orthogonal)``, ``delta_orthogonal[gain=2]``: a name, in brackets every argument that varies among the
 components of that name (defaults too), in parentheses the components among its arguments. What a rule sets or a search
 chooses varies with the pair and is left out of the brackets. Of datasets that differ in their content alone, the
-content stands there too: ``python_library[content=1ac505f5]``.
+content stands there too: ``python_library[content=1ac505f5]``. Nothing is ever read back from a label.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from initbench.arguments import show
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+from initbench.arguments import nearest, show
+from initbench.comparing.formatting import counted
+from initbench.comparing.keys import COMPONENTS, Component, Key, varying
+from initbench.errors import UnknownNameError
 
 _COMPONENT = {"name", "arguments", "version", "source"}
+ALWAYS = ("depth", "width")
+"""The arguments of an architecture that its label always shows."""
 
 
 def is_component(value: Any) -> bool:
@@ -25,12 +28,12 @@ def is_component(value: Any) -> bool:
     return isinstance(value, Mapping) and value.keys() >= _COMPONENT and isinstance(value["arguments"], Mapping)
 
 
-def component_labels(
+def shown_components(
     components: Sequence[Mapping[str, Any]],
     ignore: Sequence[Collection[str]] | None = None,
     always: Collection[str] = (),
-) -> list[str]:
-    """Return one label for each component.
+) -> list[Component]:
+    """Return each component with the arguments by which it is told apart from the others.
 
     Args:
         components: as in a trial record's spec: ``name`` and ``arguments``.
@@ -38,38 +41,56 @@ def component_labels(
         always: arguments that are shown even where they do not vary.
     """
     ignored = ignore if ignore is not None else [()] * len(components)
-    nested = nested_labels(components)
+    nested = nested_components(components)
     # Where some have a component and others null, null says that there is none.
-    inner = {(c["name"], key) for c, found in zip(components, nested, strict=True) for key in found}
-    values: dict[tuple[str, str], set[str]] = defaultdict(set)
+    inner = {(c["name"], argument) for c, own in zip(components, nested, strict=True) for argument in own}
+    arguments: dict[str, list[Key]] = defaultdict(list)
     for component, skip in zip(components, ignored, strict=True):
-        for key, value in component["arguments"].items():
-            if key not in skip and (component["name"], key) not in inner:
-                values[component["name"], key].add(repr(value))
-    labels = []
-    for component, skip, found in zip(components, ignored, nested, strict=True):
+        arguments[component["name"]].append(Key(component["arguments"]).without(*skip))
+    told_apart = {name: {*always, *varying(own)} for name, own in arguments.items()}
+    shown = []
+    for component, skip, own in zip(components, ignored, nested, strict=True):
         name = component["name"]
-        shown = [
-            f"{key}={value_text(value)}"
-            for key, value in component["arguments"].items()
-            if key not in skip and (name, key) not in inner and (key in always or len(values[name, key]) > 1)
-        ]
-        brackets = f"[{', '.join(shown)}]" if shown else ""
-        labels.append(name + brackets + (f"({', '.join(found.values())})" if found else ""))
-    return labels
+        plain = {
+            argument
+            for argument in component["arguments"]
+            if argument in told_apart[name] and argument not in skip and (name, argument) not in inner
+        }
+        values = {a: own.get(a, value) for a, value in component["arguments"].items() if a in own or a in plain}
+        shown.append(Component(name, Key(values)))
+    return shown
 
 
-def nested_labels(components: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return for each component the labels of the components among its arguments, by argument.
+def nested_components(components: Sequence[Mapping[str, Any]]) -> list[dict[str, Component]]:
+    """Return for each component the components among its arguments, by argument.
 
     They are told apart from one another, not from the same component that stands by itself.
     """
-    found = [
-        {key: value for key, value in component["arguments"].items() if is_component(value)} for component in components
+    nested = [{key: value for key, value in c["arguments"].items() if is_component(value)} for c in components]
+    every = [value for own in nested for value in own.values()]
+    shown = iter(shown_components(every) if every else ())
+    return [{key: next(shown) for key in own} for own in nested]
+
+
+def component_label(component: Component) -> str:
+    """Return ``metainit[steps=100](delta_orthogonal)``."""
+    nested = [component_label(value) for value in component.arguments.values() if isinstance(value, Component)]
+    plain = [
+        f"{argument}={value_text(value)}"
+        for argument, value in component.arguments.items()
+        if not isinstance(value, Component)
     ]
-    every = [value for own in found for value in own.values()]
-    labels = iter(component_labels(every) if every else ())
-    return [{key: next(labels) for key in own} for own in found]
+    brackets = f"[{', '.join(plain)}]" if plain else ""
+    return component.name + brackets + (f"({', '.join(nested)})" if nested else "")
+
+
+def component_labels(
+    components: Sequence[Mapping[str, Any]],
+    ignore: Sequence[Collection[str]] | None = None,
+    always: Collection[str] = (),
+) -> list[str]:
+    """Return one label for each component, of the arguments that `shown_components` shows."""
+    return [component_label(component) for component in shown_components(components, ignore, always)]
 
 
 def initializer_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -85,13 +106,313 @@ def architecture_labels(specs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [with_scheme(label, s["scheme"]) for label, s in zip(labels, specs, strict=True)]
 
 
-ALWAYS = ("depth", "width")
-"""The arguments of an architecture that its label always shows."""
-
-
 def with_scheme(label: str, scheme: str) -> str:
     """Return an architecture's label with the scheme that it is built with."""
     return label if scheme == "standard" else f"{label} + {scheme}"
+
+
+class Labels:
+    """Makes the labels of a comparison, and remembers which key each is of.
+
+    Args:
+        compare: the factors that make the treatment.
+
+    Attributes:
+        treatments: label → key, of every label that was made.
+        workloads: likewise.
+    """
+
+    def __init__(self, compare: Sequence[str] = ("initializer",)) -> None:
+        self.compare = tuple(compare)
+        self._last = Counter(factor.rpartition(".")[2] for factor in compare)
+        self.treatments: dict[str, Key] = {}
+        self.workloads: dict[str, Key] = {}
+
+    def treatment(self, key: Key) -> str:
+        """Return a treatment's label: ``metainit(delta_orthogonal), norm=none``."""
+        texts = [", ".join(_text(name, value) for name, value in own) for own in self._factors(key)]
+        label = (", ".join(filter(None, texts)) or "–") + _cell(key)
+        self.treatments.setdefault(label, key)
+        return label
+
+    def part(self, key: Key) -> tuple[str, str]:
+        """Return the factor of a treatment that is exchanged with others as a whole, and the rest.
+
+        It is the initializer where it is compared, else the first factor of `compare`.
+        """
+        texts = [", ".join(_text(name, value) for name, value in own) for own in self._factors(key)]
+        whole = self.compare.index("initializer") if "initializer" in self.compare else 0
+        return texts[whole] + _cell(key), ", ".join(text for i, text in enumerate(texts) if text and i != whole)
+
+    def workload(self, key: Key) -> str:
+        """Return a workload's label: ``wrn[depth=28, width=1] + fixup · digits · lr=0.1``."""
+        parts = [architecture_label(key) or (f"scheme {key['scheme']}" if "scheme" in key else "")]
+        parts += [component_label(key.component("dataset")) if "dataset" in key else "", _recipe(key)]
+        parts += [component_label(key.component("initializer")) if "initializer" in key else "", key.get("metric", "")]
+        label = " · ".join(filter(None, parts)) or "all trials"
+        self.workloads.setdefault(label, key)
+        return label
+
+    def family(self, workload: str, factor: str) -> str:
+        """Return the label of a workload, by its own label, without one factor."""
+        return self.workload(self.workloads[workload].without(factor))
+
+    def names(self, treatments: Iterable[str], workloads: Iterable[str]) -> Names:
+        """Return the short names of treatments and workloads, by labels that were made here."""
+        short = {label: self._short(self.treatments[label]) for label in dict.fromkeys(treatments)}
+        places, are_networks = _workload_words({label: self.workloads[label] for label in dict.fromkeys(workloads)})
+        named = _unique({label: Name(name, ", ".join(words.values())) for label, (name, words) in places.items()})
+        details = {label: words for label, (_, words) in places.items() if named[label].detail}
+        return Names(_unique(short), named, "network" if are_networks else "workload", details)
+
+    def _factors(self, key: Key) -> Iterator[list[tuple[str, Any]]]:
+        """Yield for each factor that is compared the names and values that it adds; a component needs no name."""
+        for factor in self.compare:
+            kind, _, argument = factor.partition(".")
+            if factor == "recipe":
+                yield list(key.below(factor).items())
+            elif factor in COMPONENTS:
+                yield [("", key.component(factor))]
+            elif factor in key and (kind == "scheme" or kind not in self.compare):
+                yield [(argument if argument and self._last[argument] == 1 else factor, key[factor])]
+            else:
+                yield []
+
+    def _short(self, key: Key) -> Name:
+        """Return a treatment's name: its first factor, and in detail all else."""
+        each = [pair for own in self._factors(key) for pair in own]
+        if not each:
+            return Name("–")
+        (name, value), *others = each
+        if isinstance(value, Component):
+            short, details = f"{name}={value.name}" if name else value.name, list(_details(value).values())
+        else:
+            short, details = _text(name, value), []
+        return Name(short, ", ".join([*details, *(_words(*other) for other in others), *_cell_words(key)]))
+
+
+def _text(name: str, value: Any) -> str:
+    text = component_label(value) if isinstance(value, Component) else value_text(value)
+    return f"{name}={text}" if name else text
+
+
+def _words(name: str, value: Any) -> str:
+    text = component_label(value) if isinstance(value, Component) else value_text(value)
+    return f"{name} {text}" if name else text
+
+
+def architecture_label(key: Key) -> str:
+    """Return ``wrn[depth=28, width=1] + fixup`` of a workload; empty where architectures are compared."""
+    if "architecture" not in key:
+        return ""
+    return with_scheme(component_label(key.component("architecture")), key.get("scheme", "standard"))
+
+
+def _recipe(key: Key) -> str:
+    # A bracket at the end, as of milestones, has never been a part of it; ledgers are compared by these labels.
+    return ", ".join(_text(name, value) for name, value in key.below("recipe").items()).rstrip("]")
+
+
+def _cell(key: Key) -> str:
+    """Return what tells cells of one label apart: `` {clip_norm=0.5}``."""
+    arguments = [f"{column.partition('.')[2]}={value}" for column, value in key.below("cell").items()]
+    text = ", ".join(arguments) or "cell"
+    return f" {{{text} {key['cell']}}}" if "cell" in key else f" {{{text}}}" if arguments else ""
+
+
+def _cell_words(key: Key) -> list[str]:
+    arguments = [f"{column.partition('.')[2]} {value}" for column, value in key.below("cell").items()]
+    return [*arguments[:-1], f"{(arguments or ['cell'])[-1]} {key['cell']}"] if "cell" in key else arguments
+
+
+class Name(NamedTuple):
+    """A short name.
+
+    Attributes:
+        short: ``delta_orthogonal``.
+        detail: what else tells it apart, ``gain 2``; may be empty.
+    """
+
+    short: str
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both, as a sentence has them: ``delta_orthogonal (gain 2)``."""
+        return f"{self.short} ({self.detail})" if self.detail else self.short
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a report.
+
+    Attributes:
+        treatments: label → name.
+        workloads: label → name.
+        noun: what a workload is called: ``network`` where they differ in nothing else, else ``workload``.
+        details: label of a workload → factor → what its name says of it, ``norm post``.
+    """
+
+    treatments: Mapping[str, Name]
+    workloads: Mapping[str, Name]
+    noun: str = "workload"
+    details: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def treatment(self, label: str) -> str:
+        """Return a treatment as a sentence names it: without its detail where it is told apart without."""
+        return _told_apart(label, self.treatments)
+
+    def workload(self, label: str) -> str:
+        """Return a workload as a sentence names it, likewise."""
+        return _told_apart(label, self.workloads)
+
+    def workloads_of(self, count: int) -> str:
+        """Return ``1 network`` or ``2 networks``."""
+        return counted(count, self.noun)
+
+
+def label_of(name: str, known: Mapping[str, Name], noun: str) -> str:
+    """Return the label of what a user named, by its label or as reports name it.
+
+    Args:
+        name: as the user wrote it.
+        known: label → name.
+        noun: of what it is, for the message.
+
+    Raises:
+        UnknownNameError: nothing has that name; the message gives the nearest one.
+    """
+    ways = {way: label for label in known for way in (_told_apart(label, known), known[label].text, label)}
+    if name not in ways:
+        shown = [_told_apart(label, known) for label in known]
+        raise UnknownNameError(f"no {noun} {name!r} in these results{nearest(name, shown)}")
+    return ways[name]
+
+
+def _told_apart(label: str, names: Mapping[str, Name]) -> str:
+    name = names[label]
+    return name.short if sum(other.short == name.short for other in names.values()) == 1 else name.text
+
+
+def _unique(names: dict[str, Name]) -> dict[str, Name]:
+    """Return the names, the label in place of one that others have too."""
+    counts = Counter(names.values())
+    return {label: name if counts[name] == 1 else Name(label) for label, name in names.items()}
+
+
+def _details(component: Component, factor: str = "") -> dict[str, str]:
+    """Return what each argument says: ``gain 2``, ``from delta_orthogonal gain 2``."""
+    start = f"{factor}." if factor else ""
+    plain = {a: f"{a} {value_text(v)}" for a, v in component.arguments.items() if not isinstance(v, Component)}
+    bases = {a: _base(v) for a, v in component.arguments.items() if isinstance(v, Component)}
+    joined = {next(iter(bases)): f"from {', '.join(bases.values())}"} if bases else {}
+    return {f"{start}{argument}": words for argument, words in (plain | joined).items()}
+
+
+def _base(component: Component) -> str:
+    return " ".join([component.name, *_details(component).values()])
+
+
+class _Head(NamedTuple):
+    """What names a workload: the first of its parts."""
+
+    factor: str
+    name: str
+    arguments: Key
+    scheme: str = ""
+
+
+def _workload_words(keys: Mapping[str, Key]) -> tuple[dict[str, tuple[str, dict[str, str]]], bool]:
+    """Return the short name of each workload with its details by factor, and whether all are bare networks."""
+    heads = {label: _head(label, key) for label, key in keys.items()}
+    alike: dict[str, list[Key]] = defaultdict(list)
+    for head in heads.values():
+        alike[head.name].append(head.arguments)
+    told_apart = {name: varying(arguments) for name, arguments in alike.items()}
+    others = _others({label: (heads[label], key) for label, key in keys.items()})
+    counts = Counter(heads.values())
+    words = {}
+    for label, head in heads.items():
+        if counts[head] == 1:
+            others[label] = others[label].without("recipe")
+        depth = head.arguments.get("depth")
+        details = {
+            f"{head.factor}.{argument}": _words(argument, value)
+            for argument, value in head.arguments.items()
+            if argument in told_apart[head.name] and argument != "depth"
+        }
+        details |= {"scheme": head.scheme} if head.scheme else {}
+        for factor, value in others[label].items():
+            details |= _other_details(factor, value)
+        name = head.name if depth is None else f"{head.name}-{value_text(depth)}"
+        words[label] = name, details
+    are_networks = all(not others[label] and "architecture" in key for label, key in keys.items())
+    return words, are_networks
+
+
+def _head(label: str, key: Key) -> _Head:
+    for factor in ("architecture", "scheme", "dataset", "recipe", "initializer"):
+        if factor == "scheme" and factor in key:
+            return _Head(factor, f"scheme {key[factor]}", Key())
+        if factor == "recipe" and key.below(factor):
+            return _Head(factor, _recipe(key), Key())
+        if factor in key:
+            component = key.component(factor)
+            nested = {a: value for a, value in component.arguments.items() if isinstance(value, Component)}
+            name = component_label(Component(component.name, Key(nested)))
+            scheme = key.get("scheme", "") if factor == "architecture" else ""
+            return _Head(factor, name, component.arguments.without(*nested), scheme)
+    return _Head("", label, Key())
+
+
+def _others(workloads: Mapping[str, tuple[_Head, Key]]) -> dict[str, Key]:
+    """Return what else than its head tells each workload apart.
+
+    A condition that goes with the architecture, as a rule's does, tells nothing apart that its name does not. Where
+    datasets differ each is named all the same: what one network does on digits it need not do on text.
+    """
+    rest = {
+        label: _rest(key.without(head.factor, "scheme")) if head.factor else Key()
+        for label, (head, key) in workloads.items()
+    }
+    alike: dict[str, list[set[tuple[str, str]]]] = defaultdict(list)
+    for label, (head, _) in workloads.items():
+        alike[head.name].append({(factor, repr(value)) for factor, value in rest[label].items()})
+    shared = {name: set.intersection(*items) for name, items in alike.items()}
+    everywhere = set.intersection(*shared.values()) if shared else set()
+    return {
+        label: Key(
+            {
+                factor: value
+                for factor, value in rest[label].items()
+                if (factor, repr(value)) not in (shared[head.name] if factor.startswith("recipe.") else everywhere)
+            }
+        )
+        for label, (head, _) in workloads.items()
+    }
+
+
+def _rest(key: Key) -> Key:
+    """Return the parts of a workload behind its head, each component as a whole."""
+    values: dict[str, Any] = {}
+    for factor in ("dataset", "recipe", "initializer", "metric"):
+        if factor in COMPONENTS and factor in key:
+            values[factor] = key.component(factor)
+        elif factor == "recipe":
+            values |= {f"recipe.{name}": value for name, value in key.below("recipe").items()}
+        elif factor in key:
+            values[factor] = key[factor]
+    return Key(values)
+
+
+def _other_details(factor: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, Component):
+        return {factor: value if factor == "metric" else _words(factor.partition(".")[2], value)}
+    return {factor: value.name} | _details(value, factor) if _has_arguments(value) else {factor: component_label(value)}
+
+
+def _has_arguments(component: Component) -> bool:
+    return any(not isinstance(v, Component) or _has_arguments(v) for v in component.arguments.values())
 
 
 def with_contents(datasets: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -7,53 +7,42 @@ A scheme that an initializer brings goes with the initializer, one that the suit
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from initbench.arguments import nearest
+from initbench.comparing.keys import COMPONENTS, Key
 from initbench.comparing.labels import (
     ALWAYS,
-    component_labels,
     ignored_arguments,
     ignored_keys,
-    nested_labels,
+    nested_components,
+    shown_components,
     tuned_keys,
-    value_text,
     with_contents,
-    with_scheme,
 )
 from initbench.errors import InitbenchError
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    Spec = Mapping[str, Any]
+Spec = Mapping[str, Any]
 
 DEFAULT_COMPARE = ("initializer",)
-_KINDS = ("architecture", "initializer", "dataset")
 
 
 class Standing(NamedTuple):
-    """One place of a trial in a comparison.
+    """Where a trial is compared.
 
     Attributes:
         trial: its index.
-        scheme_named_by: ``suite`` or ``initializer``; a trial that two entries of a suite come to has a place for each.
-        treatment: its label, ``metainit(delta_orthogonal), norm=none``.
-        part: of the treatment, the factor that is exchanged with others as a whole: the initializer where it is
-            compared, else the first factor of `compare`.
-        rest: of the treatment, empty where there is one factor.
-        workload: its label, ``wrn[depth=28, width=1] · lr=0.1``.
-        architecture: the architecture's label, as the workload has it.
+        scheme_named_by: ``suite`` or ``initializer``; a trial that two entries of a suite come to is compared for each.
+        treatment: the values of the factors that are compared.
+        workload: the values of all others by which trials are told apart.
     """
 
     trial: int
     scheme_named_by: str
-    treatment: str
-    part: str
-    rest: str
-    workload: str
-    architecture: str
+    treatment: Key
+    workload: Key
 
 
 def treatment_word(compare: Sequence[str]) -> str:
@@ -65,7 +54,7 @@ def factors(specs: Iterable[Spec]) -> set[str]:
     """Return every factor that can be compared in these trials (`TrialSpec`s as plain data)."""
     found = {"scheme", "recipe"}
     for spec in specs:
-        for kind in _KINDS:
+        for kind in COMPONENTS:
             found |= {kind, *(f"{kind}.{name}" for name in spec[kind]["arguments"])}
         found |= {f"recipe.{name}" for name in spec["recipe"]}
     return found
@@ -88,7 +77,7 @@ def check_compare(compare: Sequence[str], specs: Sequence[Spec]) -> None:
 
 
 def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -> list[Standing]:
-    """Return the places of each trial, in the order of the trials, the one whose scheme the suite named first.
+    """Return where each trial is compared, in the order of the trials, the one whose scheme the suite named first.
 
     A key that a rule sets for some trials of an architecture is ignored in the workloads of all of them: a learning
     rate that is lowered for one initializer alone must not take this initializer out of the comparison. Of several
@@ -101,104 +90,85 @@ def standings(specs: Sequence[Spec], compare: Sequence[str] = DEFAULT_COMPARE) -
         specs: `TrialSpec`s as plain data.
         compare: factors; one that a trial lacks is no part of its treatment.
     """
-    places = [
+    named_by = [
         (i, by)
         for i, spec in enumerate(specs)
         for by in sorted(spec["scheme_named_by"], key=("suite", "initializer").index)
     ]
     datasets = with_contents([spec["dataset"] for spec in specs])
-    own = [{**specs[i], "dataset": datasets[i]} for i, _ in places]
-    is_brought = [by == "initializer" and "initializer" in compare for _, by in places]
+    compared = [{**specs[i], "dataset": datasets[i]} for i, _ in named_by]
+    is_brought = [by == "initializer" and "initializer" in compare for _, by in named_by]
     in_treatment = [brought or "scheme" in compare for brought in is_brought]
-    treatments = _treatments(own, compare)
-    architectures, workloads = _workloads(own, compare, in_treatment)
-    found: dict[tuple[int, str, str], Standing] = {}
-    rows = zip(places, treatments, workloads, architectures, strict=True)
-    for (i, by), (treatment, part, rest), workload, architecture in rows:
-        found.setdefault((i, treatment, workload), Standing(i, by, treatment, part, rest, workload, architecture))
-    return list(found.values())
+    standing: dict[tuple[int, Key, Key], Standing] = {}
+    rows = zip(named_by, _treatments(compared, compare), _workloads(compared, compare, in_treatment), strict=True)
+    for (i, by), treatment, workload in rows:
+        standing.setdefault((i, treatment, workload), Standing(i, by, treatment, workload))
+    return list(standing.values())
 
 
-def _treatments(specs: Sequence[Spec], compare: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Return the treatment's label of each trial, its part and the rest of it."""
-    short = Counter(factor.rpartition(".")[2] for factor in compare)
-    parts = [_part(factor, specs, compare, short) for factor in compare]
-    whole = compare.index("initializer") if "initializer" in compare else 0
-    found = []
-    for texts in zip(*parts, strict=True):
-        rest = ", ".join(text for i, text in enumerate(texts) if text and i != whole)
-        found.append((", ".join(text for text in texts if text) or "–", texts[whole], rest))
-    return found
+def _treatments(specs: Sequence[Spec], compare: Sequence[str]) -> list[Key]:
+    columns = [_factor(factor, specs, compare) for factor in compare]
+    return [Key({f: value for values in own for f, value in values.items()}) for own in zip(*columns, strict=True)]
 
 
-def _part(factor: str, specs: Sequence[Spec], compare: Sequence[str], short: Mapping[str, int]) -> list[str]:
-    """Return what one factor adds to each label, empty where a trial lacks it."""
+def _factor(factor: str, specs: Sequence[Spec], compare: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    """Return what one factor adds to each treatment, nothing where a trial lacks it."""
     kind, _, argument = factor.partition(".")
     if kind == "scheme":
-        return [f"scheme={spec['scheme']}" for spec in specs]
+        return [{"scheme": spec["scheme"]} for spec in specs]
+    components = [_component(spec, kind) for spec in specs]
     if not argument:
         # Of an initializer alone what a rule sets, or a search, is left out: a tuner of other steps on one network is
         # the same treatment there, which would have gaps everywhere else if it were not.
-        own = _arguments(compare, kind)
-        ignored = [ignored_arguments(spec, kind) - own if kind == "initializer" else set() for spec in specs]
-        labels = component_labels(
-            [_component(spec, kind) for spec in specs], ignored, ALWAYS if kind == "architecture" else ()
-        )
-        return [label.strip("[]") if kind == "recipe" else label for label in labels]
-    if kind in compare:  # the label of the whole has it
-        return [""] * len(specs)
-    name = argument if short[argument] == 1 else factor
-    nested = nested_labels([_component(spec, kind) for spec in specs])
+        named = _arguments(compare, kind)
+        ignored = [ignored_arguments(spec, kind) - named if kind == "initializer" else set() for spec in specs]
+        shown = shown_components(components, ignored, ALWAYS if kind == "architecture" else ())
+        return [component.under(kind) for component in shown]
+    if kind in compare:  # the whole has it
+        return [{}] * len(specs)
+    nested = nested_components(components)
     return [
-        f"{name}={inner[argument] if argument in inner else value_text(_component(spec, kind)['arguments'][argument])}"
-        if argument in _component(spec, kind)["arguments"]
-        else ""
-        for spec, inner in zip(specs, nested, strict=True)
+        {factor: inner.get(argument, component["arguments"][argument])} if argument in component["arguments"] else {}
+        for component, inner in zip(components, nested, strict=True)
     ]
 
 
-def _workloads(
-    specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatment: Sequence[bool]
-) -> tuple[list[str], list[str]]:
-    """Return the architecture's label and the workload's of each trial."""
+def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatment: Sequence[bool]) -> list[Key]:
     # Architectures that are compared with one another share what rules set for any of them.
     names = ["" if "architecture" in compare else spec["architecture"]["name"] for spec in specs]
     rules: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for spec, name in zip(specs, names, strict=True):
-        own = rules[name, spec["suite"]]
+        marks = rules[name, spec["suite"]]
         for key in ignored_keys(spec) - set(compare):
-            own[key] = "tuned" if key in tuned_keys(spec) else own.get(key, "by rules")
+            marks[key] = "tuned" if key in tuned_keys(spec) else marks.get(key, "by rules")
     everywhere: dict[str, set[str]] = {}
     for (name, _), marks in rules.items():
         everywhere[name] = everywhere.get(name, {*marks}) & marks.keys()
     marked = [_marked(spec, rules[name, spec["suite"]]) for spec, name in zip(specs, names, strict=True)]
-    ignored = [everywhere[name] for name in names]
 
-    def labels(kind: str, skipped: Sequence[Collection[str]], always: Collection[str] = ()) -> list[str]:
+    def values(kind: str) -> list[dict[str, Any]]:
         if kind in compare:
-            return [""] * len(specs)
+            return [{}] * len(specs)
         compared = _arguments(compare, kind)
-        return component_labels(
-            [_without(_component(spec, kind), compared) for spec in marked],
-            skipped,
-            always,
-        )
+        components = [_without(_component(spec, kind), compared) for spec in marked]
+        ignored = [
+            ignored_arguments(spec, kind) if kind == "initializer" else _within(kind, everywhere[name])
+            for spec, name in zip(specs, names, strict=True)
+        ]
+        shown = shown_components(components, ignored, ALWAYS if kind == "architecture" else ())
+        return [component.under(kind) for component in shown]
 
-    architectures = labels("architecture", [_within("architecture", keys) for keys in ignored], ALWAYS)
     schemes = [
-        "standard" if compared else spec["scheme"] for spec, compared in zip(specs, scheme_in_treatment, strict=True)
+        {} if compared or spec["scheme"] == "standard" else {"scheme": spec["scheme"]}
+        for spec, compared in zip(specs, scheme_in_treatment, strict=True)
     ]
-    if "architecture" in compare:
-        networks = ["" if scheme == "standard" else f"scheme {scheme}" for scheme in schemes]
-    else:
-        networks = architectures = [with_scheme(*own) for own in zip(architectures, schemes, strict=True)]
-    datasets = labels("dataset", [_within("dataset", keys) for keys in ignored])
-    recipes = [label.strip("[]") for label in labels("recipe", [_within("recipe", keys) for keys in ignored])]
-    initializers = labels("initializer", [ignored_arguments(spec, "initializer") for spec in specs])
-    parts = [networks, _where_several(datasets), recipes, _where_several(initializers)]
-    workloads = [" · ".join(part for part in own if part) for own in zip(*parts, strict=True)]
-    named = [workload or dataset or "all trials" for workload, dataset in zip(workloads, datasets, strict=True)]
-    return architectures, named
+    datasets = values("dataset")
+    parts = [
+        *(values("architecture"), schemes, _where_several(datasets), values("recipe")),
+        _where_several(values("initializer")),
+    ]
+    keys = [Key({f: value for part in own for f, value in part.items()}) for own in zip(*parts, strict=True)]
+    return [key or Key(dataset) for key, dataset in zip(keys, datasets, strict=True)]
 
 
 def _arguments(compare: Sequence[str], kind: str) -> set[str]:
@@ -233,5 +203,5 @@ def _within(kind: str, keys: Iterable[str]) -> set[str]:
     return {key.partition(".")[2] for key in keys if key.startswith(f"{kind}.")}
 
 
-def _where_several(labels: list[str]) -> list[str]:
-    return labels if len(set(labels)) > 1 else [""] * len(labels)
+def _where_several(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return values if len({Key(own) for own in values}) > 1 else [{}] * len(values)

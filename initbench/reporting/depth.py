@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -13,15 +12,17 @@ from initbench.statistics.cells import spread, trial_outcomes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from initbench.comparing.labels import Labels
     from initbench.metric import Metric
 
+DEPTH = "architecture.depth"
 COLUMNS = [
     *("family", "treatment", "depth", "seeds", "diverged"),
     *("outcome_median", "outcome_smallest", "outcome_largest", "metric"),
 ]
 
 
-def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labels) -> pd.DataFrame:
     """Return one row for each treatment at each depth, for the families of workloads that differ in depth alone.
 
     ``family`` is the workload's name without its depth; the outcomes are those of the cells (`cells.cells`), in the
@@ -30,17 +31,18 @@ def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Data
     Args:
         trials: as from `trials.comparable_trials`.
         metrics: of each workload, as from `trials.workload_metrics`.
+        labels: of the workloads.
     """
-    if "architecture.depth" not in trials:
+    if DEPTH not in trials:
         return pd.DataFrame(columns=COLUMNS)
-    results = trial_outcomes(trials).dropna(subset=["architecture.depth"])
-    families = {workload: without_depth(workload) for workload in results["workload"].unique()}
+    results = trial_outcomes(trials).dropna(subset=[DEPTH])
+    families = {workload: labels.family(workload, DEPTH) for workload in results["workload"].unique()}
     results = results.assign(family=results["workload"].map(families))
     rows: list[dict[str, Any]] = []
     for family, members in results.groupby("family", sort=False):
-        if members["architecture.depth"].nunique() < 2:
+        if members[DEPTH].nunique() < 2:
             continue
-        for (treatment, depth), cell in members.groupby(["treatment", "architecture.depth"], sort=True):
+        for (treatment, depth), cell in members.groupby(["treatment", DEPTH], sort=True):
             metric = metrics[str(cell["workload"].iloc[0])]
             rows.append(
                 {
@@ -54,8 +56,3 @@ def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Data
                 }
             )
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def without_depth(workload: str) -> str:
-    """Return ``plain[width=1] · lr=0.1`` for ``plain[depth=28, width=1] · lr=0.1``."""
-    return re.sub(r"\[\]", "", re.sub(r"(?<=\[)depth=\d+(?:, )?|, depth=\d+(?=[,\]])", "", workload))

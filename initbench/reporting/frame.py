@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import natural
-from initbench.comparing.labels import tuned_keys
+from initbench.comparing.labels import Labels, tuned_keys
 from initbench.comparing.metrics import (
     has_outcome,
     mean_train_loss,
@@ -29,10 +29,10 @@ from initbench.comparing.metrics import (
 from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.errors import InitbenchError
 from initbench.ledger import Ledger, TrialRecord
-from initbench.reporting.places import OF_ONE_TRIAL, Place, places
 from initbench.reporting.resolved import read_compare
 from initbench.reporting.sharing import Once, Shared
 from initbench.reporting.speed import uncollected
+from initbench.reporting.standing_rows import OF_ONE_TRIAL, standing_rows
 from initbench.reporting.tuner import kept_of
 from initbench.suite.spec import cell_id
 
@@ -174,23 +174,17 @@ def _with_shared_words(probe: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def results_frame(
-    records: Sequence[TrialRecord], compare: Sequence[str] = DEFAULT_COMPARE, *, every_standing: bool = False
-) -> pd.DataFrame:
+def results_frame(records: Sequence[TrialRecord], compare: Sequence[str] = DEFAULT_COMPARE) -> pd.DataFrame:
     """Return the frame of `load_results` from records in any order; rows are sorted by workload, treatment and seed.
 
     Args:
         records: as from `read_records`.
         compare: the factors that make the treatment.
-        every_standing: whether a trial that stands in two workloads has a row for each, as a report takes it; then
-            the column ``scheme_named_by`` says for whom the row is, and ``part`` and ``rest`` are the treatment's
-            (`suite.treatments.Standing`).
 
     Raises:
         InitbenchError: no trial has a factor of `compare`, or it stands twice.
     """
-    frames = results_frames(records, compare)
-    return frames.standings if every_standing else frames.trials
+    return results_frames(records, compare).trials
 
 
 class Frames(NamedTuple):
@@ -198,48 +192,45 @@ class Frames(NamedTuple):
 
     Attributes:
         trials: one row per trial.
-        standings: one row for each place of each trial.
+        standings: one row for each workload in which a trial is compared; the column ``scheme_named_by`` says for whom
+            the row is, and ``part`` and ``rest`` are the treatment's (`Labels.part`).
+        labels: that the frames have, with their keys.
     """
 
     trials: pd.DataFrame
     standings: pd.DataFrame
+    labels: Labels
 
 
 def results_frames(records: Sequence[TrialRecord], compare: Sequence[str] = DEFAULT_COMPARE) -> Frames:
-    """Return what `results_frame` returns, without and with every standing.
-
-    Args:
-        records: as from `read_records`.
-        compare: the factors that make the treatment.
-
-    Raises:
-        InitbenchError: no trial has a factor of `compare`, or it stands twice.
-    """
-    found = list(places([record.spec for record in records], compare))
+    """Return what `results_frame` returns, without and with every standing."""
+    labels = Labels(compare)
+    rows = standing_rows([record.spec for record in records], compare, labels)
     names, key, cell = outcome_names(records), cache(natural), _Cells()
 
-    def order(place: Place) -> tuple[Any, ...]:
-        record, standing = records[place.trial], place.standing
-        return key(standing.workload), key(standing.treatment), record.spec["seed"], record.id
+    def order(row: tuple[int, bool, dict[str, Any]]) -> tuple[Any, ...]:
+        trial, _, columns = row
+        record = records[trial]
+        return key(columns["workload"]), key(columns["treatment"]), record.spec["seed"], record.id
 
-    found.sort(key=order)
+    rows.sort(key=order)
     # By column: a mapping for each of 10,000 rows takes 50 MB.
-    columns: dict[str, list[Any]] = defaultdict(lambda: [math.nan] * len(found))
-    for i, place in enumerate(found):
-        record = records[place.trial]
-        row = _row(record, place) | {"cell": cell.of(record), "metric": names[place.trial]}
+    columns: dict[str, list[Any]] = defaultdict(lambda: [math.nan] * len(rows))
+    for i, (trial, _, of_spec) in enumerate(rows):
+        record = records[trial]
+        row = _row(record) | of_spec | {"cell": cell.of(record), "metric": names[trial]}
         for name, value in row.items():
             columns[name][i] = value
     whole = _typed(pd.DataFrame(columns, columns=_columns(columns)))
     del columns
-    is_first = np.array([place.is_first for place in found], dtype=bool)
+    is_first = np.array([first for _, first, _ in rows], dtype=bool)
     trials = whole.drop(columns=_OF_STANDING)  # shares its memory
-    return Frames(trials if is_first.all() else trials[is_first].reset_index(drop=True), whole)
+    return Frames(trials if is_first.all() else trials[is_first].reset_index(drop=True), whole, labels)
 
 
-def _row(record: TrialRecord, place: Place) -> dict[str, Any]:
-    """Return the columns of one place of a trial, but for those that depend on all records."""
-    spec, standing = record.spec, place.standing
+def _row(record: TrialRecord) -> dict[str, Any]:
+    """Return the columns of a trial, but for those that its spec alone tells or that depend on all records."""
+    spec = record.spec
     row = {key: value for key, value in record.metrics.items() if not key.endswith("_reason")}
     row |= {
         "trial_id": record.id,
@@ -250,15 +241,8 @@ def _row(record: TrialRecord, place: Place) -> dict[str, Any]:
         "scheme": spec["scheme"],
         "dataset": spec["dataset"]["name"],
         "seed": spec["seed"],
-        "treatment": standing.treatment,
-        "workload": standing.workload,
-        "architecture_label": standing.architecture,
         "outcome": _outcome(record),
         **_chance(record),
-        "scheme_named_by": standing.scheme_named_by,
-        "part": standing.part,
-        "rest": standing.rest,
-        **place.arguments,
     }
     if tuned_keys(spec):
         row["protocols"] = " ".join(spec.get("protocols", ()))

@@ -1,20 +1,23 @@
-"""The cells of a report that cannot run, by the labels of its trials: apart from those that have not run yet."""
+"""The cells of a report that cannot run, by the labels of its trials, apart from those that have not run yet."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from initbench.comparing.formatting import natural
+from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import DEFAULT_COMPARE, standings
-from initbench.reporting.places import kinds
+from initbench.reporting.standing_rows import kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from initbench.comparing.keys import Key
     from initbench.ledger import TrialRecord
     from initbench.reporting.resolved import Refused
 
@@ -26,10 +29,10 @@ def refused_cells(
 ) -> pd.DataFrame:
     """Return the cells that cannot run, with the labels that the trials have among themselves.
 
-    A label shows what varies among all that is labelled, so incompatible pairs are labelled together with the trials,
-    and what a label then reads is put back into what it reads among the trials alone. Where a rule for a treatment that
-    cannot run takes a key out of the labels of its network (see `standings`), one label stands for several workloads:
-    the treatment can run in none of them.
+    A key has what varies among all that is compared, so incompatible pairs are compared together with the trials, and
+    each key is put back into the one that the trials alone have. Where a rule for a treatment that cannot run takes a
+    factor out of the workloads of its network (see `standings`), one key stands for several workloads: the treatment
+    can run in none of them.
 
     Args:
         records: the trials of a report, as `frame.results_frame` takes them.
@@ -46,23 +49,24 @@ def refused_cells(
     specs, _ = kinds([record.spec for record in records])
     incompatible = list(_with_contents(incompatible, specs))
     final = {i for i, spec in enumerate(specs) if spec["phase"] == "final"}
-    own = {(p.trial, p.scheme_named_by): p for p in standings(specs, compare) if p.trial in final}
+    alone = {(s.trial, s.scheme_named_by): s for s in standings(specs, compare) if s.trial in final}
     together = standings([*specs, *(spec for spec, _ in incompatible)], compare)
-    treatments: dict[str, set[str]] = defaultdict(set)
-    workloads: dict[str, set[str]] = defaultdict(set)
-    for place in together:
-        if (alone := own.get((place.trial, place.scheme_named_by))) is not None:
-            treatments[place.treatment].add(alone.treatment)
-            workloads[place.workload].add(alone.workload)
-    ran = {(place.treatment, place.workload) for place in own.values()}
+    treatments: dict[Key, set[Key]] = defaultdict(set)
+    workloads: dict[Key, set[Key]] = defaultdict(set)
+    for standing in together:
+        if (same := alone.get((standing.trial, standing.scheme_named_by))) is not None:
+            treatments[standing.treatment].add(same.treatment)
+            workloads[standing.workload].add(same.workload)
+    ran = {(standing.treatment, standing.workload) for standing in alone.values()}
+    labels = Labels(compare)
     reasons: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for place in together:
-        if place.trial < len(specs):
+    for standing in together:
+        if standing.trial < len(specs):
             continue
-        for treatment in treatments.get(place.treatment, ()):
-            for workload in workloads.get(place.workload, ()):
-                if (treatment, workload) not in ran:
-                    reasons[treatment, workload].add(incompatible[place.trial - len(specs)][1])
+        for cell in product(treatments.get(standing.treatment, ()), workloads.get(standing.workload, ())):
+            if cell not in ran:
+                cell_labels = labels.treatment(cell[0]), labels.workload(cell[1])
+                reasons[cell_labels].add(incompatible[standing.trial - len(specs)][1])
     cells = sorted(reasons, key=lambda cell: (natural(cell[1]), natural(cell[0])))
     rows = [(*cell, "; ".join(sorted(reasons[cell]))) for cell in cells]
     return pd.DataFrame(rows, columns=_COLUMNS, dtype=object)

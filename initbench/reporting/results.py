@@ -11,7 +11,6 @@ from initbench.errors import InitbenchError
 from initbench.reporting.charts.style import colours
 from initbench.reporting.frame import Frames, results_frames
 from initbench.reporting.measurements import profiles
-from initbench.reporting.names import Names, short_names
 from initbench.reporting.refused import refused_cells
 from initbench.reporting.source import Source, read_source
 from initbench.reporting.terms import Terms, terms_of
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from initbench.comparing.labels import Labels, Names
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
 
@@ -75,6 +75,11 @@ class Results:
         return results_frames(self.records, self.source.compare)
 
     @property
+    def labels(self) -> Labels:
+        """The labels of treatments and workloads, with the key of each."""
+        return self._frames.labels
+
+    @property
     def frame(self) -> pd.DataFrame:
         """One row per trial: what `load_results` returns."""
         return self._frames.trials
@@ -82,7 +87,7 @@ class Results:
     @cached_property
     def trials(self) -> pd.DataFrame:
         """The trials that are compared, in each workload in which they stand (`trials.comparable_trials`)."""
-        return comparable_trials(self._frames.standings, outcome_metrics(self.records))
+        return comparable_trials(self._frames, outcome_metrics(self.records))
 
     @cached_property
     def searched(self) -> pd.DataFrame:
@@ -92,7 +97,7 @@ class Results:
     @cached_property
     def searches(self) -> pd.DataFrame:
         """All search trials, those of which nothing is compared yet too."""
-        return searched_trials(self._frames.standings, outcome_metrics(self.records), tuned_of(self.records))
+        return searched_trials(self._frames, outcome_metrics(self.records), tuned_of(self.records))
 
     @cached_property
     def tune(self) -> Tune | None:
@@ -106,7 +111,7 @@ class Results:
     def trials_under(self) -> dict[str, pd.DataFrame]:
         """The trials of each protocol that a report of tuned suites has (`trials.comparable_trials`)."""
         frame, metrics = self._frames.standings, outcome_metrics(self.records)
-        return {name: self._compared(comparable_trials(frame, metrics, name)) for name in protocols_of(frame)}
+        return {name: self._compared(comparable_trials(self._frames, metrics, name)) for name in protocols_of(frame)}
 
     def _compared(self, trials: pd.DataFrame) -> pd.DataFrame:
         """Leave out treatments and workloads of which no search is done, so that they stand nowhere on the page."""
@@ -161,8 +166,7 @@ class Results:
     @cached_property
     def names(self) -> Names:
         """Short names of treatments and workloads."""
-        trials = self.trials
-        return short_names(trials["treatment"], trials["workload"], trials["architecture_label"].dropna())
+        return self.labels.names(self.trials["treatment"], self.trials["workload"])
 
     @cached_property
     def colours(self) -> dict[str, str]:

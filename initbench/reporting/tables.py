@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from initbench.comparing.labels import Names
     from initbench.metric import Metric
-    from initbench.reporting.names import Names
 
 
 class Column(NamedTuple):

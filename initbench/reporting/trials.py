@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from initbench.comparing.labels import Labels
     from initbench.metric import Metric
-
+    from initbench.reporting.frame import Frames
 
 MAIN_FIRST = ("own", "shared", "recipe")
 """The protocols of tuned trials: of those that a report has, the first is that of its comparison."""
@@ -40,7 +41,7 @@ def protocols_of(frame: pd.DataFrame) -> list[str]:
     return [name for name in reversed(MAIN_FIRST) if name in found]
 
 
-def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], protocol: str = "") -> pd.DataFrame:
+def comparable_trials(frames: Frames, metrics: Mapping[str, Metric], protocol: str = "") -> pd.DataFrame:
     """Return the trials that are compared, each under a treatment's label that names one cell of its workload.
 
     Search trials are left out, and of a suite that tunes so are final trials at the values of other protocols, and of
@@ -58,10 +59,11 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], protoc
     whether the outcome is better than chance (`trained.is_trained`): 1, 0, or missing where that is not known.
 
     Args:
-        frame: as from `load_results`, or `frame.results_frame` with every standing.
+        frames: as from `frame.results_frames`.
         metrics: as from `metrics.outcome_metrics`.
         protocol: of the final trials of suites that tune; by default `main_protocol`.
     """
+    frame = frames.standings
     trials = frame[frame["phase"] == "final"]
     if "protocols" in frame:
         chosen = protocol or main_protocol(frame)
@@ -71,45 +73,41 @@ def comparable_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], protoc
             for suite, text in zip(trials["suite"], trials["protocols"], strict=True)
         ]
         trials = trials[np.array(is_chosen, dtype=bool)]
-    return _judged(_replicates(trials, ["cell", "seed", "workload"]), metrics)
+    return _judged(_replicates(trials, ["cell", "seed", "workload"]), metrics, frames.labels)
 
 
-def searched_trials(frame: pd.DataFrame, metrics: Mapping[str, Metric], keys: Sequence[str]) -> pd.DataFrame:
+def searched_trials(frames: Frames, metrics: Mapping[str, Metric], tuned: Sequence[str]) -> pd.DataFrame:
     """Return the search trials of suites that tune, with the columns that `comparable_trials` adds.
 
     Args:
-        frame: as for `comparable_trials`.
+        frames: as for `comparable_trials`.
         metrics: likewise.
-        keys: that are tuned; columns of the frame, but for those that no initializer in it has.
+        tuned: the factors that are tuned; columns of the frame, but for those that no initializer in it has.
     """
-    places = ["cell", "seed", "workload", *(key for key in keys if key in frame)]
+    frame = frames.standings
+    same = ["cell", "seed", "workload", *(factor for factor in tuned if factor in frame)]
     # A search that the suite makes no more, over another range, has no protocols, not even empty ones.
     is_made = frame["protocols"].notna() if "protocols" in frame else False
-    return _judged(_replicates(frame[(frame["phase"] == "search") & is_made], places), metrics)
+    return _judged(_replicates(frame[(frame["phase"] == "search") & is_made], same), metrics, frames.labels)
 
 
-def _replicates(trials: pd.DataFrame, places: list[str]) -> pd.DataFrame:
-    """Return one trial for each place, that of which most is known.
-
-    Args:
-        trials: some of a frame.
-        places: columns; one whose scheme the suite and an initializer name may stand in two workloads.
-    """
-    if trials.duplicated(places).any():
+def _replicates(trials: pd.DataFrame, same: list[str]) -> pd.DataFrame:
+    """Return one of the trials that are equal in some columns, that of which most is known."""
+    if trials.duplicated(same).any():
         known = trials.notna().sum(axis="columns").sort_values(kind="stable").index
-        trials = trials.loc[known].drop_duplicates(places, keep="last").sort_index()
+        trials = trials.loc[known].drop_duplicates(same, keep="last").sort_index()
     return trials.copy()
 
 
-def _judged(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+def _judged(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labels) -> pd.DataFrame:
     """Return trials with the columns that `comparable_trials` adds, their labels made to tell their cells apart."""
-    trials["workload"] = _by_metric(trials, metrics)
-    label = ["workload", "treatment"]
-    of_several_cells = trials.groupby(label, sort=False)["cell"].transform("nunique") > 1
-    for _, same in trials[of_several_cells].groupby(label, sort=False):
-        texts = [f" {{{text}}}" for text in _differences(same)]
-        for column in {"treatment", "part"} & set(trials.columns):
-            trials.loc[same.index, column] = [f"{own}{text}" for own, text in zip(same[column], texts, strict=True)]
+    trials["workload"] = _by_metric(trials, metrics, labels)
+    cell = ["workload", "treatment"]
+    of_several_cells = trials.groupby(cell, sort=False)["cell"].transform("nunique") > 1
+    for (_, treatment), same in trials[of_several_cells].groupby(cell, sort=False):
+        keys = [labels.treatments[str(treatment)] | factors for factors in _differences(same)]
+        trials.loc[same.index, "treatment"] = [labels.treatment(key) for key in keys]
+        trials.loc[same.index, "part"] = [labels.part(key)[0] for key in keys]
     signs = trials["metric"].map({name: metric.oriented(1.0) for name, metric in metrics.items()}).astype(float)
     bests = {name: metric.oriented(metric.best) for name, metric in metrics.items() if metric.best is not None}
     trials["oriented"] = (signs * trials["outcome"]).where(trials["status"] != "diverged", np.inf)
@@ -118,14 +116,17 @@ def _judged(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame
     return trials.assign(is_trained=is_trained(*(trials[column] for column in JUDGED)))
 
 
-def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.Series[str]:
+def _by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric], labels: Labels) -> list[str]:
     """Return each trial's workload, with the metric's title (its name where titles are equal) where it has several."""
     several = trials.groupby("workload")["metric"].transform("nunique") > 1
     # A failed trial has no metric; those of its treatment tell which it would have had.
     own = trials["metric"].fillna(trials.groupby(["workload", "treatment"])["metric"].transform("first"))
     shared = Counter(metric.title for metric in metrics.values())
     words = {name: metric.title if shared[metric.title] == 1 else name for name, metric in metrics.items()}
-    return trials["workload"].where(~several | own.isna(), trials["workload"] + " · " + own.map(words).astype(str))
+    return [
+        labels.workload(labels.workloads[workload] | {"metric": words[metric]}) if is_one_of_several else workload
+        for workload, metric, is_one_of_several in zip(trials["workload"], own, several & own.notna(), strict=True)
+    ]
 
 
 def workload_metrics(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
@@ -146,17 +147,19 @@ def early_columns(trials: pd.DataFrame) -> list[str]:
     return [column for column in trials.columns if column.startswith(EARLY)]
 
 
-def _differences(trials: pd.DataFrame) -> list[str]:
-    """Return for each trial the arguments that tell its cell from the others, with its hash if they do not."""
+def _differences(trials: pd.DataFrame) -> list[dict[str, str]]:
+    """Return for each trial the arguments that tell its cell from the others, with its hash if they do not.
+
+    They are the factors below ``cell``, which is the hash.
+    """
     arguments = [c for c in trials.columns if c.startswith(("architecture.", "initializer.", "recipe."))]
     varied = [c for c in arguments if len(set(trials[c].astype(str))) > 1]
-    texts = [
-        ", ".join(f"{column.partition('.')[2]}={value}" for column, value in zip(varied, values, strict=True))
+    factors = [
+        {f"cell.{column}": value for column, value in zip(varied, values, strict=True)}
         for values in trials[varied].astype(str).to_numpy().tolist()
     ]
     # Arguments that do not tell all cells apart (another version of a component) need the hash as well.
-    pairs = set(zip(texts, trials["cell"], strict=True))
-    ambiguous = len(pairs) > len(set(texts))
-    return [
-        f"{text or 'cell'} {cell[:6]}" if ambiguous else text for text, cell in zip(texts, trials["cell"], strict=True)
-    ]
+    texts = [tuple(own.values()) for own in factors]
+    if len(set(zip(texts, trials["cell"], strict=True))) > len(set(texts)):
+        return [own | {"cell": cell[:6]} for own, cell in zip(factors, trials["cell"], strict=True)]
+    return factors

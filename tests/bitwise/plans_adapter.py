@@ -42,9 +42,14 @@ def rows_of(file: str, only: list[str], folder: Path, *, smoke: bool) -> Iterato
         more = {"reason": str(reason), "key": list(key), "dataset": known}
         compared += [("waiting", trial, more) for trial in trials]
     standings = import_module("initbench.comparing.treatments").standings
+    labels_of = getattr(import_module("initbench.comparing.labels"), "Labels", None)  # None where standings have labels
+    labels = None if labels_of is None else labels_of(suite.compare)
     places: dict[int, list[list[str]]] = {}
     for place in standings([trial.model_dump(mode="json") for _, trial, _ in compared], suite.compare):
-        places.setdefault(place.trial, []).append([place.treatment, place.workload])
+        treatment, workload = place.treatment, place.workload
+        if labels is not None:
+            treatment, workload = labels.treatment(treatment), labels.workload(workload)
+        places.setdefault(place.trial, []).append([treatment, workload])
     for index, (status, trial, more) in enumerate(compared):
         yield {"status": status, **_trial(trial), **more, "places": places[index]}
     for status in ("incompatible", "refused"):

@@ -10,11 +10,11 @@ from drawings import SVG, drawn, parsed
 from ledgers import BITS, DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_scored, make_spec, task_of
 from reports import results_of
 
+from initbench.comparing.labels import Name, label_of
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.reporting import compare, cost, layers, predict, training_curves
 from initbench.reporting.charts.panel import log_labels, log_ticks
 from initbench.reporting.charts.spending import Spending, spending_panel
-from initbench.reporting.names import Name, label_of
 
 FREE, TUNED = {"forward": 0, "backward": 0}, {"forward": 10, "backward": 10}
 

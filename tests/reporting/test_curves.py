@@ -10,10 +10,12 @@ import pytest
 from drawings import SVG, lines_of, marks_of, parsed
 from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec, quickstart_records
 
+from initbench.comparing.keys import Key
+from initbench.comparing.labels import Labels
 from initbench.reporting.analyses.depth import depth_profile
 from initbench.reporting.analyses.training import training_curves as training
 from initbench.reporting.curves import training_curves
-from initbench.reporting.depth import depth_curves, without_depth
+from initbench.reporting.depth import DEPTH, depth_curves
 from initbench.reporting.frame import CURVE_POINTS, slim
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
@@ -38,7 +40,7 @@ def curves_of(*records):
 
 def depths_of(records):
     results = results_of(*records)
-    return depth_curves(results.trials, results.metric_of)
+    return depth_curves(results.trials, results.metric_of, results.labels)
 
 
 @pytest.mark.parametrize(
@@ -164,14 +166,33 @@ def test_depth_curves_have_one_row_per_initializer_and_depth():
 @pytest.mark.parametrize(
     ("workload", "family"),
     [
-        ("plain[depth=28, width=1]", "plain[width=1]"),
-        ("plain[depth=28]", "plain"),
-        ("mlp[width=4, depth=2] + fixup · digits · lr=0.1", "mlp[width=4] + fixup · digits · lr=0.1"),
-        ("timm/resnet18", "timm/resnet18"),
+        ({"architecture": "plain", "architecture.depth": 28, "architecture.width": 1}, "plain[width=1]"),
+        ({"architecture": "plain", "architecture.depth": 28}, "plain"),
+        ({"architecture": "net", "architecture.depth": 2.5, "architecture.width": 1}, "net[width=1]"),
+        (
+            {"architecture": "mlp", "architecture.width": 4, "architecture.depth": 2}
+            | {"scheme": "fixup", "dataset": "digits", "recipe.lr": 0.1},
+            "mlp[width=4] + fixup · digits · lr=0.1",
+        ),
+        ({"architecture": "timm/resnet18"}, "timm/resnet18"),
     ],
 )
 def test_a_family_is_a_workload_without_its_depth(workload, family):
-    assert without_depth(workload) == family
+    labels = Labels()
+    assert labels.family(labels.workload(Key(workload)), DEPTH) == family
+
+
+def test_networks_whose_depths_are_no_integers_are_one_family():
+    records = [
+        make_record(make_spec(KAIMING, {"name": "net", "depth": depth, "width": 1}, seed), depth / 10)
+        for depth in (2.5, 4.0)
+        for seed in range(2)
+    ]
+    results = results_of(*records)
+    answer = depth_profile(results)
+    assert list(answer.depths["family"]) == ["net[width=1]"] * 2
+    assert list(answer.depths["depth"]) == [2.5, 4.0]
+    assert list(answer.families.values()) == ["net"]
 
 
 def test_every_point_is_drawn_and_the_end_of_a_line_is_marked_once():

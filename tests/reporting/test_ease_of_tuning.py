@@ -11,6 +11,8 @@ from ledgers import R_SQUARED, Metric, make_scored, make_spec
 from reports import sentences_of
 from tuned import RATES, cells_of, curved, flat, noise, tasks, tuned_records, tuned_results
 
+from initbench.comparing.keys import Key
+from initbench.comparing.labels import Labels
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.protocols import protocols
 from initbench.reporting.analyses.stable_rates import stable_rates
@@ -114,6 +116,42 @@ def test_the_largest_stable_rate_against_the_best_one():
     assert "limited: the best rate is the largest stable one over 3 seeds." in texts
     assert any(text.startswith("free: the largest stable rate is at least 68 times ") for text in texts)
     assert all(words_in(text) <= MOST_WORDS for text in texts)
+
+
+@pytest.mark.parametrize("initializers", [["kaiming"], ["kaiming", "xavier"]])
+def test_the_rates_by_batch_size_are_drawn_where_a_workload_has_no_more_than_that(initializers):
+    def outcome(at):
+        return curved(0.1, 0.1, 0.05, 0.316)(at.rate)
+
+    records = [
+        record
+        for size in (32, 64)
+        for record in tuned_records(outcome, ["a", "b"], initializers, recipe={"batch_size": size})
+    ]
+    results = Results(replace(tuned_results(records).source, compare=("architecture",)))
+    workloads = {"batch_size=32", "batch_size=64"}
+    if len(initializers) > 1:
+        workloads = {f"{size} · {name}" for size in workloads for name in initializers}
+    assert set(results.trials["workload"]) == workloads
+    figures = stable_rates(results).figures
+    assert {figure.subject for figure in figures} == (set(initializers) if len(initializers) > 1 else {"all trials"})
+
+
+@pytest.mark.parametrize(
+    ("workload", "family"),
+    [
+        ({"recipe.batch_size": 64, "metric": "test error"}, "test error"),
+        ({"architecture": "wrn", "recipe.batch_size": 64, "metric": "test error"}, "wrn · test error"),
+        ({"architecture": "wrn", "recipe.batch_size": 8, "recipe.lr": 0.1}, "wrn · lr=0.1"),
+        (
+            {"recipe.batch_size": 8, "initializer": "metainit", "initializer.batch_size": 4, "initializer.steps": 2},
+            "metainit[batch_size=4, steps=2]",
+        ),
+    ],
+)
+def test_a_family_is_a_workload_without_its_batch_size(workload, family):
+    labels = Labels()
+    assert labels.family(labels.workload(Key(workload)), "recipe.batch_size") == family
 
 
 # --- more than the rate

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ledgers import BITS, ERROR, R_SQUARED
 from planted import FAILED, LANGUAGE, MEASURED, NO_CHANCE, REGRESSION, TEN_CLASSES, planted, results_of
 
+from initbench.comparing.labels import Name, Names
 from initbench.reporting import overview
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.analyses.overview import Cost, Lead, Overview, Unknown
-from initbench.reporting.names import Name, Names
 from initbench.reporting.terms import Terms
 from initbench.reporting.words.overview import MOST_SENTENCES
 from initbench.reporting.words.sentence import MOST_WORDS, words_in

@@ -13,7 +13,7 @@ from initbench.errors import InitbenchError, LedgerError
 from initbench.execution.driver import run_suite
 from initbench.execution.in_process import run_in_process
 from initbench.ledger import Ledger
-from initbench.reporting.frame import results_frame
+from initbench.reporting.frame import results_frames
 from initbench.reporting.refused import refused_cells
 from initbench.reporting.resolved import incompatible_entries, read_incompatible
 from initbench.reporting.source import Source, join, read_folder
@@ -48,7 +48,7 @@ def cells(frame):
 
 
 def labels(records, compare=("initializer",)):
-    frame = results_frame(records, compare, every_standing=True)
+    frame = results_frames(records, compare).standings
     return set(frame["treatment"]), set(frame["workload"]), set(zip(frame["treatment"], frame["workload"], strict=True))
 
 

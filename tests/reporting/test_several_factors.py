@@ -15,6 +15,7 @@ from ledgers import KAIMING, METAINIT, WRN, make_measured, make_record, make_spe
 from reports import comparison, results_of, sentences_of, table_of
 
 from initbench.cli import main
+from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError, LedgerError
 from initbench.reporting.analyses.comparison import compare
@@ -64,7 +65,11 @@ def digits_initializers():
 def test_the_suite_itself_is_planned_to_this():
     """Its trials stand in the workloads, with as many treatments, that the made-up ledger has."""
     trials = plan_of(load_suite(SUITE)).trials
-    found = {(place.workload, place.treatment) for place in standings([t.model_dump(mode="json") for t in trials])}
+    labels = Labels()
+    found = {
+        (labels.workload(standing.workload), standing.treatment)
+        for standing in standings([trial.model_dump(mode="json") for trial in trials])
+    }
     sizes = Counter(workload.replace(", activation=relu", "") for workload, _ in found)
     assert sizes == dict(comparison(digits_initializers()).groupby("workload").size())
 

@@ -6,11 +6,10 @@ import pytest
 from drawings import marks_of
 from ledgers import DELTA_1, KAIMING, PLAIN, WRN, make_record, make_spec
 
+from initbench.comparing.labels import Name, Names
 from initbench.errors import InitbenchError
 from initbench.reporting import tuner_steps
-from initbench.reporting.analyses.tuner_steps import without_steps
 from initbench.reporting.frame import slim
-from initbench.reporting.names import Name, Names
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.words.initialization import by_steps, quantity_words, short_quantities
@@ -97,17 +96,16 @@ def test_chosen_probes_and_workloads():
         steps_of(records, workload="wrn-82")
 
 
-@pytest.mark.parametrize(
-    ("label", "tuner"),
-    [
-        ("metainit[steps=50](kaiming)", "metainit(kaiming)"),
-        ("metainit[lr=0.1, steps=50](kaiming[gain=2])", "metainit[lr=0.1](kaiming[gain=2])"),
-        ("gradinit[iterations=5, tau=0.1](kaiming)", "gradinit[tau=0.1](kaiming)"),
-        ("mine[max_steps=5]", "mine[max_steps=5]"),
-    ],
-)
-def test_without_steps(label, tuner):
-    assert without_steps(label) == tuner
+def test_a_tuner_is_named_without_its_steps_and_its_base_keeps_its_own():
+    inner = metainit(5)
+    outer = [
+        metainit(steps, base) | {"batch_size": 16} for steps in (50, 200) for base in (inner, inner | {"steps": 6})
+    ]
+    records = [trial(own, sharpness=1.0) for own in (*outer, {"name": "mine", "max_steps": 5})]
+    assert set(steps_of(records).values["treatment"]) == {
+        "metainit(metainit[steps=5](kaiming))",
+        "metainit(metainit[steps=6](kaiming))",
+    }
 
 
 def test_words():

@@ -9,10 +9,10 @@ import pytest
 from drawings import lines_of
 from ledgers import DELTA_1, ERROR, KAIMING, METAINIT, PLAIN, WRN, cell, make_measured, make_record, make_spec
 
+from initbench.comparing.labels import Name, Names
 from initbench.json_values import json_values
 from initbench.reporting.analyses.tuning import tuning
 from initbench.reporting.frame import CURVE_POINTS, slim
-from initbench.reporting.names import short_names
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.tuner import kept_of, thinned
@@ -237,7 +237,7 @@ def test_what_is_kept_of_an_initialization_is_the_same_again():
 @pytest.mark.parametrize("words", [1, 9, 30])
 def test_a_sentence_fits_whatever_the_names_are(words):
     name = " ".join(["abcdefgh"] * words)
-    names = short_names([name], [name])
+    names = Names({name: Name(name)}, {name: Name(name)})
     for counts in ((1, 1), (0, 1), (2, 3), (0, 3)):
         assert words_in(str(tuned(names, name, "gradient_quotient", counts, name, (1.0, 0.5), 100))) <= 25
     assert words_in(str(scaled(names, name, name, 0.1, 0.2))) <= 25

@@ -3,6 +3,8 @@
 import pytest
 from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, WRN, make_spec
 
+from initbench.comparing.keys import Component, Key, varying
+from initbench.comparing.labels import Labels, architecture_label
 from initbench.comparing.treatments import check_compare, factors, standings
 from initbench.errors import InitbenchError
 
@@ -13,8 +15,8 @@ FIXUP = {"name": "fixup"}
 
 def places(*specs, compare=("initializer",)):
     """Return (treatment, workload) of each standing."""
-    found = standings([spec.model_dump(mode="json") for spec in specs], compare)
-    return [(place.treatment, place.workload) for place in found]
+    found, labels = standings([spec.model_dump(mode="json") for spec in specs], compare), Labels(compare)
+    return [(labels.treatment(standing.treatment), labels.workload(standing.workload)) for standing in found]
 
 
 def test_the_initializer_is_compared_within_all_else():
@@ -23,6 +25,40 @@ def test_the_initializer_is_compared_within_all_else():
         ("delta_orthogonal[gain=1]", "wrn[depth=28, width=1, norm=none]"),
         ("delta_orthogonal[gain=2]", "wrn[depth=28, width=1, norm=batch]"),
     ]
+
+
+def test_keys_have_the_values_of_the_specs():
+    specs = [
+        make_spec(METAINIT | {"base": DELTA_2, "steps": 3}, PLAIN | {"depth": 16}, recipe={"lr": 0.01}),
+        make_spec(METAINIT | {"base": DELTA_1}, WRN, scheme="fixup"),
+    ]
+    first, second = standings([spec.model_dump(mode="json") for spec in specs])
+    base = Component("delta_orthogonal", Key({"gain": 2.0}))
+    assert first.treatment == Key({"initializer": "metainit", "initializer.base": base, "initializer.steps": 3})
+    assert first.workload == Key(
+        {"architecture": "plain", "architecture.depth": 16, "architecture.width": 1, "recipe.lr": 0.01}
+    )
+    assert second.workload["scheme"] == "fixup"
+    assert list(second.workload) == [
+        *("architecture", "architecture.depth", "architecture.width", "scheme", "recipe.lr")
+    ]
+
+
+def test_keys_are_values():
+    key = Key({"architecture": "wrn", "architecture.depth": 28, "recipe.lr": 0.1})
+    same = Key({"recipe.lr": 0.1, "architecture": "wrn", "architecture.depth": 28})
+    assert key == same
+    assert hash(key) == hash(same)
+    assert key != Key({"architecture": "wrn", "architecture.depth": 28.0, "recipe.lr": 0.1})
+    assert Key({"x": 1}) != Key({"x": True})
+    assert list(key.without("architecture")) == ["recipe.lr"]
+    assert list(key.without("architecture.depth")) == ["architecture", "recipe.lr"]
+    assert key.below("architecture") == Key({"depth": 28})
+    assert (key | {"recipe.lr": 1.0})["recipe.lr"] == 1.0
+    assert key["recipe.lr"] == 0.1
+    assert varying([key, key | {"recipe.lr": 1.0}, key.without("architecture.depth")]) == {"recipe.lr"}
+    with pytest.raises(TypeError):
+        key["recipe.lr"] = 1.0
 
 
 def test_a_factor_leaves_the_workload_for_the_treatment():
@@ -176,9 +212,9 @@ def test_what_a_rule_sets_of_a_kind_that_is_compared_stays_in_the_treatment(fact
 
 def test_a_workload_of_a_scheme_and_no_architecture_is_called_by_the_scheme():
     specs = [make_spec(KAIMING, own, scheme=scheme) for own in (PLAIN, WRN) for scheme in ("standard", "fixup")]
-    found = standings([spec.model_dump(mode="json") for spec in specs], ("architecture",))
-    assert [place.workload for place in found] == ["digits", "scheme fixup"] * 2
-    assert {place.architecture for place in found} == {""}
+    found, labels = standings([spec.model_dump(mode="json") for spec in specs], ("architecture",)), Labels()
+    assert [labels.workload(standing.workload) for standing in found] == ["digits", "scheme fixup"] * 2
+    assert {architecture_label(standing.workload) for standing in found} == {""}
 
 
 def test_architectures_that_are_compared_share_their_rules():

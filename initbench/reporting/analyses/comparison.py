@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized, listed, natural
+from initbench.comparing.labels import label_of
 from initbench.comparing.metrics import UNKNOWN
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
@@ -21,7 +22,6 @@ from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.profile import profile_panel
-from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words

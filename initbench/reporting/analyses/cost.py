@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized, count, duration, listed, steps
+from initbench.comparing.labels import label_of
 from initbench.errors import ArgumentError
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import drawn
@@ -18,7 +19,6 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.charts.spending import Spending, spending_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.comparison import left_out_words

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
+from initbench.comparing.labels import label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import depth_figures
-from initbench.reporting.depth import depth_curves, without_depth
-from initbench.reporting.names import label_of, short_names
+from initbench.reporting.depth import DEPTH, depth_curves
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.curves import no_worse, reach, steepest
@@ -58,7 +58,7 @@ class Depth(Analysis):
     def families(self) -> dict[str, str]:
         """The names of the families, short as sentences have them."""
         labels = list(dict.fromkeys(map(str, self.depths["family"])))
-        names = short_names([], labels)
+        names = self.results.labels.names([], labels)
         return {label: names.workload(label) for label in labels}
 
     @cached_property
@@ -106,7 +106,7 @@ class Depth(Analysis):
             Column("largest", "outcome", "outcome_largest"),
         ]
         metrics = self.results.metrics
-        names = replace(self.results.names, workloads=short_names([], self.families).workloads)
+        names = replace(self.results.names, workloads=self.results.labels.names([], self.families).workloads)
         return [Table("depths", f"{outcome} by depth", self.depths, columns, metrics=metrics, names=names)]
 
     @cached_property
@@ -135,19 +135,19 @@ def depth_profile(results: Results | str | Path, *, family: str = "") -> Depth |
         InitbenchError: the folder has no trial records that can be read; or there is no such family.
     """
     results = as_results(results)
-    depths = depth_curves(results.trials, results.metric_of)
+    depths = depth_curves(results.trials, results.metric_of, results.labels)
     if not len(depths):
         return None
     if family:
-        known = short_names([], dict.fromkeys(map(str, depths["family"]))).workloads
+        known = results.labels.names([], depths["family"]).workloads
         depths = depths[depths["family"] == label_of(family, known, "family of networks")]
     return Depth(results, depths, _reached(depths, results))
 
 
 def _reached(depths: pd.DataFrame, results: Results) -> pd.DataFrame:
-    place = results.trials.drop_duplicates("workload").set_index("workload")["architecture.depth"]
+    depth_of = results.trials.drop_duplicates("workload").set_index("workload")[DEPTH]
     states = {
-        (without_depth(row["workload"]), row["treatment"], place[row["workload"]]): row["state"]
+        (results.labels.family(row["workload"], DEPTH), row["treatment"], depth_of[row["workload"]]): row["state"]
         for row in results.cells.to_dict("records")
     }
     rows = []

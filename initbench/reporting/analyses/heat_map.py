@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from initbench.reporting.names import Name
+from initbench.comparing.labels import Name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

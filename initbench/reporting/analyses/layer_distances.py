@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
+from initbench.comparing.labels import label_of
 from initbench.reporting.measurements import of_weights
-from initbench.reporting.names import label_of
 from initbench.reporting.tables import Column, Table
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
+from initbench.comparing.labels import Name, label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.layer_distances import distance_table
 from initbench.reporting.analyses.layer_figures import layer_figures
 from initbench.reporting.measurements import left_of_statistics, level, measurement_tables
-from initbench.reporting.names import Name, label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.initialization import levels, nothing_finite, one_level, widest_span

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized, counted, quotient
+from initbench.comparing.labels import Name, label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.probe_results import ALL_VALUES, ProbeResult, measure, trivial_predictors
 from initbench.reporting.charts.figure import Figure
@@ -18,7 +19,6 @@ from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.scatter import Against, scatter_panels
 from initbench.reporting.file_names import file_names
 from initbench.reporting.frame import GQ
-from initbench.reporting.names import Name, label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.prediction import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from initbench.reporting.analyses.curve_figures import in_words
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.values import number, value_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.names import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +35,7 @@ def rate_figures(results: Results, cells: Mapping[tuple[str, str], Sequence[Stab
         return []
     shown, colours = in_words(values, results)
     families = list(dict.fromkeys(map(str, shown["family"])))
-    names, files = short_names([], families), file_names(families, "rates-")
+    names, files = results.labels.names([], families), file_names(families, "rates-")
     figures = []
     for family, own in shown.groupby("family", sort=False):
         panel = value_panel(own, "batch size", "batch size", "learning rate", colours, log_x=True, log_y=True)
@@ -65,15 +63,10 @@ def rates_by_batch_size(results: Results, cells: Mapping[tuple[str, str], Sequen
         for kind in ("stable", "best"):
             rates = [float(getattr(one, kind)) for one in seeds]
             ends = [math.exp(np.mean(np.log(rates))), min(rates), max(rates)]
-            place = [without_batch_size(workload), treatment, sizes[workload], kind]
-            rows.append(dict(zip(_COLUMNS, [*place, *ends], strict=True)))
+            family = results.labels.family(workload, _SIZE)
+            rows.append(dict(zip(_COLUMNS, [family, treatment, sizes[workload], kind, *ends], strict=True)))
     values = pd.DataFrame(rows, columns=_COLUMNS).sort_values("batch size", kind="stable")
     return values.groupby("family", sort=False).filter(lambda own: len(set(own["batch size"])) > 1)
-
-
-def without_batch_size(workload: str) -> str:
-    """Return ``wrn[depth=16] · lr=0.1`` for ``wrn[depth=16] · batch_size=8, lr=0.1``."""
-    return re.sub(r" · batch_size=\d+$|(?<= · )batch_size=\d+, |, batch_size=\d+", "", workload)
 
 
 def _words(own: pd.DataFrame) -> str:

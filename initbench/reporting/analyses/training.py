@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from initbench.comparing.formatting import capitalized, natural
+from initbench.comparing.labels import label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figures
 from initbench.reporting.curves import training_curves as curve_table
-from initbench.reporting.names import label_of
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.words.curves import best_end, best_ends, fitted_alone, no_end, not_fitted, widest_gap

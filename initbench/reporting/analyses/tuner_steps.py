@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
+from initbench.comparing.labels import Name, Names, label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.probe_results import probe_columns
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.style import colours
 from initbench.reporting.charts.values import value_panel
 from initbench.reporting.file_names import file_names
-from initbench.reporting.names import Name, Names, label_of, short_names
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.tuned import base_of
@@ -58,7 +57,7 @@ class TunerSteps(Analysis):
     @cached_property
     def names(self) -> Names:
         """The names of the tuners without their numbers of steps, and of the workloads."""
-        tuners = short_names(map(str, self.values["treatment"]), []).treatments
+        tuners = self.results.labels.names(self.values["treatment"], []).treatments
         return Names(tuners, self.results.names.workloads, self.results.names.noun)
 
     @cached_property
@@ -130,10 +129,10 @@ def tuner_steps(results: Results | str | Path, *, probe: str = "", workload: str
     if probe:
         known = {column.removeprefix("probe."): Name(column.removeprefix("probe.")) for column in columns}
         columns = [f"probe.{label_of(probe, known, 'probe')}"]
-    places = list(results.trials_on)
+    workloads = list(results.trials_on)
     if workload:
-        places = [label_of(workload, results.names.workloads, "workload")]
-    rows = [row for place in places for row in _rows(results, place, columns)]
+        workloads = [label_of(workload, results.names.workloads, "workload")]
+    rows = [row for label in workloads for row in _rows(results, label, columns)]
     return TunerSteps(results, pd.DataFrame(rows, columns=_COLUMNS)) if rows else None
 
 
@@ -145,8 +144,10 @@ def _rows(results: Results, workload: str, columns: list[str]) -> Iterator[dict[
         label, record = str(row["treatment"]), results.by_id[row["trial_id"]]
         arguments = record.spec["initializer"]["arguments"]
         steps = next((arguments[name] for name in _ARGUMENTS if name in arguments), None)
-        if steps is not None:
-            own = tuners.setdefault(without_steps(label), {})
+        key = results.labels.treatments[label]
+        if steps is not None and "initializer" in key:
+            tuner = results.labels.treatment(key.without(*(f"initializer.{name}" for name in _ARGUMENTS)))
+            own = tuners.setdefault(tuner, {})
             own[int(steps)] = label
             if base := base_of((workload, label), record, results):
                 own[0] = base
@@ -161,9 +162,3 @@ def _rows(results: Results, workload: str, columns: list[str]) -> Iterator[dict[
                     ends = {f"value_{end}": value for end, value in found._asdict().items()}
                     same = {"probe": column.removeprefix("probe."), "workload": workload, "treatment": tuner}
                     yield same | {"steps": steps, "seeds": len(values)} | ends
-
-
-def without_steps(treatment: str) -> str:
-    """Return ``metainit(kaiming)`` for ``metainit[steps=50](kaiming)``."""
-    pattern = rf"(?<=\[)(?:{'|'.join(_ARGUMENTS)})=\d+(?:, )?|, (?:{'|'.join(_ARGUMENTS)})=\d+(?=[,\]])"
-    return re.sub(r"\[\]", "", re.sub(pattern, "", treatment))

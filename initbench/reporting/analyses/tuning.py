@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.comparing.formatting import capitalized
+from initbench.comparing.labels import label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import drawn, in_words
 from initbench.reporting.analyses.layer_figures import AXIS, weights
@@ -18,9 +19,8 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.layers import layer_panel
 from initbench.reporting.charts.tuning import tuning_panel
 from initbench.reporting.charts.values import value_panel
-from initbench.reporting.depth import without_depth
+from initbench.reporting.depth import DEPTH
 from initbench.reporting.file_names import file_names
-from initbench.reporting.names import label_of, short_names
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.tuned import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
@@ -282,12 +282,13 @@ def _words(own: pd.DataFrame) -> str:
 
 def _depths(found: Tuning) -> list[Figure]:
     """Return the objectives before and after tuning by depth, for the families that differ in nothing else."""
-    trials, history = found.results.trials, found.changes[found.changes["source"] == "history"]
-    if "architecture.depth" not in trials or not len(history):
+    trials, labels = found.results.trials, found.results.labels
+    history = found.changes[found.changes["source"] == "history"]
+    if DEPTH not in trials or not len(history):
         return []
-    depth = trials.drop_duplicates("workload").set_index("workload")["architecture.depth"]
+    depth = trials.drop_duplicates("workload").set_index("workload")[DEPTH]
     own = history.assign(
-        depth=history["workload"].map(depth), family=[without_depth(label) for label in history["workload"]]
+        depth=history["workload"].map(depth), family=[labels.family(label, DEPTH) for label in history["workload"]]
     ).dropna(subset=["depth"])
     several = own.groupby(["family", "quantity"], sort=False).filter(lambda part: len(set(part["depth"])) > 1)
     ends = {"median": "", "smallest": "_smallest", "largest": "_largest"}
@@ -296,7 +297,7 @@ def _depths(found: Tuning) -> list[Figure]:
         for when in ("before", "after")
     ]
     shown, colours = in_words(pd.concat(both), found.results)
-    families = short_names([], list(dict.fromkeys(several["family"])))
+    families = labels.names([], several["family"])
     names = {
         quantity: file_names(list(families.workloads), f"tuning-{quantity}-depth-")
         for quantity in set(several["quantity"])

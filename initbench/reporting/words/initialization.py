@@ -13,8 +13,8 @@ from initbench.reporting.words.sentence import Sentence, first_fitting
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from initbench.comparing.labels import Names
     from initbench.metric import Metric
-    from initbench.reporting.names import Names
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -15,75 +15,75 @@ from initbench.reporting.words.sizes import needed_words, outcome_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initbench.reporting.analyses.overview import Overview
+    from initbench.reporting.analyses.happened import Happened
 
 MOST_SENTENCES = 5
 
 
-def overview_sentences(found: Overview) -> list[Sentence]:
+def overview_sentences(happened: Happened) -> list[Sentence]:
     """Return what happened: what became of claims, who trains, who fails where, who leads, what it costs, what is open.
 
     A sentence that has nothing to say is left out. The first one says what is known.
 
     Args:
-        found: the facts.
+        happened: the facts.
     """
-    claimed = [found.claimed] if found.claimed else []
-    return [*claimed, *_outcomes(found, MOST_SENTENCES - len(claimed))]
+    claimed = [happened.claimed] if happened.claimed else []
+    return [*claimed, *_outcomes(happened, MOST_SENTENCES - len(claimed))]
 
 
-def _outcomes(found: Overview, most: int) -> list[Sentence]:
+def _outcomes(happened: Happened, most: int) -> list[Sentence]:
     """Return what came of the trials, in at most so many sentences."""
-    if not len(found.results.judged):
-        return [_nothing(found)]
-    trains, lead = _trains(found), lead_words(found.lead, found.results)
-    cost, unknown = _cost(found), _unknown(found)
-    failures = [] if trains and _one_failure(found) else failure_sentences(found)
+    if not len(happened.results.judged):
+        return [_nothing(happened)]
+    trains, lead = _trains(happened), lead_words(happened.lead, happened.results)
+    cost, unknown = _cost(happened), _unknown(happened)
+    failures = [] if trains and _one_failure(happened) else failure_sentences(happened)
     if not [*trains, *lead, *failures, *cost]:
-        trains = [_range(found)]
-    tuned = tuned_words(found, has_lead=bool(lead))
+        trains = [_range(happened)]
+    tuned = tuned_words(happened, has_lead=bool(lead))
     for least in (cost, unknown):  # claims, and what own values change, are what a report of such a suite is for
-        if (tuned or found.claimed) and len([*trains, *lead, *tuned, *cost, *unknown]) + bool(failures) > most:
+        if (tuned or happened.claimed) and len([*trains, *lead, *tuned, *cost, *unknown]) + bool(failures) > most:
             least.clear()
     room = most - len([*trains, *lead, *tuned, *cost, *unknown])
     failing = next((texts for texts in failures if len(texts) <= room), failures[-1])[:room] if failures else []
     return [*trains, *failing, *lead, *tuned, *cost, *unknown]
 
 
-def tuned_words(found: Overview, *, has_lead: bool) -> list[Sentence]:
+def tuned_words(happened: Happened, *, has_lead: bool) -> list[Sentence]:
     """Return at what values the treatments of a tuned suite are compared, where no lead says it; and what these change.
 
     Args:
-        found: the facts.
+        happened: the facts.
         has_lead: whether there is a sentence on who leads, which ends with it.
     """
-    tune = found.results.tune
+    tune = happened.results.tune
     if tune is None or not tune.protocol:
         return []
-    said_of = [] if has_lead else [compared_words(tune, found.results.terms)]
-    return [*said_of, *([found.change] if found.change else []), *once_words(tune)]
+    said_of = [] if has_lead else [compared_words(tune, happened.results.terms)]
+    return [*said_of, *([happened.change] if happened.change else []), *once_words(tune)]
 
 
-def _nothing(found: Overview) -> Sentence:
-    states = found.map.states - {"incompatible", "missing"}
+def _nothing(happened: Happened) -> Sentence:
+    states = happened.map.states - {"incompatible", "missing"}
     if states == {"measured"}:
         return Sentence("Nothing was trained: the networks were measured at initialization alone.")
     if states == {"failed"}:
         return Sentence("Every trial failed: there is no outcome to compare.")
-    if not states and found.results.tune is not None:
+    if not states and happened.results.tune is not None:
         return Sentence("The searches are not done: no trial at a rate that they chose has a result yet.", is_open=True)
     return Sentence("No trial has an outcome: there is nothing to compare.")
 
 
-def _one_failure(found: Overview) -> str:
+def _one_failure(happened: Happened) -> str:
     """Return the state that all cells have where all fail alike, which one sentence says; else nothing."""
-    states = set(found.results.judged["state"])
-    return str(states.pop()) if len(states) == 1 and len(found.map.rows) > 1 and "trained" not in states else ""
+    states = set(happened.results.judged["state"])
+    return str(states.pop()) if len(states) == 1 and len(happened.map.rows) > 1 and "trained" not in states else ""
 
 
-def _range(found: Overview) -> Sentence:
+def _range(happened: Happened) -> Sentence:
     """Return from where to where the medians go: what there is to say where no chance level tells who trains."""
-    results, metric = found.results, found.results.terms.metric
+    results, metric = happened.results, happened.results.terms.metric
     if metric is None:
         cells = counted(len(results.judged), "cell")
         return Sentence(f"There are {cells} with an outcome, each in the metric of its {results.names.noun}.")
@@ -105,17 +105,17 @@ def _range(found: Overview) -> Sentence:
     return said(text, names=names, bold=["first"])
 
 
-def _trains(found: Overview) -> list[Sentence]:
+def _trains(happened: Happened) -> list[Sentence]:
     """Return who trains on every workload; nothing where no chance level tells who does."""
-    results, names = found.results, found.results.names
-    if not found.knows_chance:
+    results, names = happened.results, happened.results.names
+    if not happened.knows_chance:
         return []
-    workloads, total = len(found.map.columns), len(found.map.rows)
+    workloads, total = len(happened.map.columns), len(happened.map.rows)
     if total == 1:
-        return _alone(found)
+        return _alone(happened)
     one, several = results.terms.treatment, f"{results.terms.treatment}s"
-    every = [names.treatment(label) for label in found.everywhere]
-    place, values = {"place": all_workloads(results, workloads)}, _values(found, found.everywhere)
+    every = [names.treatment(label) for label in happened.everywhere]
+    place, values = {"place": all_workloads(results, workloads)}, _values(happened, happened.everywhere)
     if len(every) == total:
         who = f"Both {several}" if total == 2 else f"All {total} {several}"
         return [said(f"{who} train {{place}}{{shown}}.", f"{who} train {{place}}.", names=place, shown=values)]
@@ -125,15 +125,15 @@ def _trains(found: Overview) -> list[Sentence]:
         texts.append(f"{len(every)} of {total} {several} {verb} {{place}}.")
         sentence = said(*texts, names=place, shown=values, every=named(every, len(every)), few=named(every))
         return [with_bold(sentence, every)]
-    best, count_of = found.most
+    best, count_of = happened.most
     if count_of == 0:
         cells = len(results.judged)
-        failure = _one_failure(found)
+        failure = _one_failure(happened)
         if failure == "diverged":
             return [
                 Sentence(f"Nothing trains: {f'all {cells} cells diverge' if cells > 1 else 'the only cell diverges'}.")
             ]
-        level = guessing(found, ", {}") if failure else ""
+        level = guessing(happened, ", {}") if failure else ""
         none = f"none of the {cells} cells is" if cells > 1 else "the only cell with a result is not"
         return [Sentence(f"Nothing trains: {none} better than guessing{level}.")]
     most = [names.treatment(label) for label in best]
@@ -143,7 +143,7 @@ def _trains(found: Overview) -> list[Sentence]:
         f"No {one} trains {place['place']}; {len(most)} {verb} on {count_of} of {workloads}, the most.",
     )
     # Who was not run everywhere may have failed nowhere.
-    others = {names.treatment(label): n for label, n in found.wherever_run.items() if label not in best and n > 1}
+    others = {names.treatment(label): n for label, n in happened.wherever_run.items() if label not in best and n > 1}
     if others:
         where = f"on all {next(iter(others.values()))} that it ran on" if len(others) == 1 else "wherever they ran"
         text = first_fitting(f"{text[:-1]}, and {named(list(others))} {where}.", text)
@@ -151,10 +151,10 @@ def _trains(found: Overview) -> list[Sentence]:
     return [with_bold(Sentence(text), most)]
 
 
-def _alone(found: Overview) -> list[Sentence]:
-    results, workloads, label = found.results, len(found.map.columns), found.map.rows[0].label
-    names, trained = {"name": results.names.treatment(label)}, found.most[1]
-    values = _values(found, found.everywhere)
+def _alone(happened: Happened) -> list[Sentence]:
+    results, workloads, label = happened.results, len(happened.map.columns), happened.map.rows[0].label
+    names, trained = {"name": results.names.treatment(label)}, happened.most[1]
+    values = _values(happened, happened.everywhere)
     if workloads == 1 and trained == 0:
         return []  # that it fails is said where failures are
     where = "" if workloads == 1 else f" on {trained} of {results.names.workloads_of(workloads)}"
@@ -163,10 +163,10 @@ def _alone(found: Overview) -> list[Sentence]:
     ]
 
 
-def _values(found: Overview, labels: Sequence[str]) -> str:
+def _values(happened: Happened, labels: Sequence[str]) -> str:
     """Return ``: 97.5 % and 96.4 % test accuracy``, or a range; nothing where there are several metrics."""
-    metric = found.results.terms.metric
-    judged = found.results.judged
+    metric = happened.results.terms.metric
+    judged = happened.results.judged
     own = judged[judged["treatment"].isin(labels)]["outcome"]
     if metric is None or not len(own):
         return ""
@@ -175,25 +175,25 @@ def _values(found: Overview, labels: Sequence[str]) -> str:
     return f": {' and '.join(shown)} {metric.title}" if len(shown) <= 2 else f": {outcome_words(values, metric)}"
 
 
-def _cost(found: Overview) -> list[Sentence]:
-    cost = found.cost
+def _cost(happened: Happened) -> list[Sentence]:
+    cost = happened.cost
     if cost is None:
         return []
     text = (
         f"Initializing by {{name}} costs as much as {count(cost.steps)} training steps; "
         f"training itself has {count(cost.training_steps)}."
     )
-    return [said(text, names={"name": found.results.names.treatment(cost.treatment)}, bold=["name"])]
+    return [said(text, names={"name": happened.results.names.treatment(cost.treatment)}, bold=["name"])]
 
 
-def _unknown(found: Overview) -> list[Sentence]:
-    unknown, results = found.unknown, found.results
+def _unknown(happened: Happened) -> list[Sentence]:
+    unknown, results = happened.unknown, happened.results
     if unknown is None:
         return []
     one, noun = results.terms.treatment, results.names.noun
     over = results.names.workloads_of(unknown.have)
     if unknown.what == "nothing":
-        alone = f"Only one {one} has a result" if len(found.map.rows) > 1 else f"There is one {one}"
+        alone = f"Only one {one} has a result" if len(happened.map.rows) > 1 else f"There is one {one}"
         why = alone if unknown.have == 1 else f"No two {one}s ran on the same {noun}"
         text = f"{why}: nothing is compared."
     elif unknown.what == "seeds":

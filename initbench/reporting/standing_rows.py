@@ -1,61 +1,60 @@
-"""Where each trial stands in a comparison, worked out once for all trials that differ in their seed alone."""
+"""Where each trial is compared, worked out once for all trials that differ in their seed alone."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from initbench.comparing.labels import initializer_labels, nested_labels
-from initbench.comparing.treatments import Standing, check_compare, standings
+from initbench.comparing.labels import (
+    Labels,
+    architecture_label,
+    component_label,
+    initializer_labels,
+    nested_components,
+)
+from initbench.comparing.treatments import check_compare, standings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 OF_ONE_TRIAL = {"seed", "probes"}
 """What of a spec, and of an identity, has no part in the cell of its trial."""
 
 
-class Place(NamedTuple):
-    """One place of a trial.
-
-    Attributes:
-        trial: its index.
-        is_first: whether it is the trial's first place.
-        standing: of the trial, or of one that stands where it does.
-        arguments: the columns of the results frame that its spec alone makes.
-    """
-
-    trial: int
-    is_first: bool
-    standing: Standing
-    arguments: dict[str, Any]
-
-
-def places(specs: Sequence[Mapping[str, Any]], compare: Sequence[str]) -> Iterator[Place]:
-    """Yield the places of each trial, in the order of the trials and of their `suite.treatments.standings`.
+def standing_rows(
+    specs: Sequence[Mapping[str, Any]], compare: Sequence[str], labels: Labels
+) -> list[tuple[int, bool, dict[str, Any]]]:
+    """Return a row for each standing of each trial: the trial's index, whether it is its first, and columns.
 
     Args:
         specs: `TrialSpec`s as plain data; those that share their parts (`sharing.Shared`) are worked out together.
         compare: the factors that make the treatment.
+        labels: makes the labels among the columns, which are all that the spec alone tells.
 
     Raises:
         InitbenchError: no trial has a factor of `compare`, or it stands twice.
     """
     each, kind_of = kinds(specs)
     check_compare(compare, each)
-    labels, nested = initializer_labels(each), nested_labels([spec["initializer"] for spec in each])
-    arguments = [
-        {"initializer": label} | _arguments(spec, inner)
-        for spec, label, inner in zip(each, labels, nested, strict=True)
-    ]
-    found: dict[int, list[Standing]] = defaultdict(list)
-    for standing in standings(each, compare):
-        found[standing.trial].append(standing)
-    for trial, kind in enumerate(kind_of):
-        for i, standing in enumerate(found[kind]):
-            yield Place(trial, i == 0, standing, arguments[kind])
+    initializers, nested = initializer_labels(each), nested_components([spec["initializer"] for spec in each])
+    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for trial, scheme_named_by, treatment, workload in standings(each, compare):
+        part, rest = labels.part(treatment)
+        rows[trial].append(
+            {
+                "initializer": initializers[trial],
+                **_arguments(each[trial], {key: component_label(own) for key, own in nested[trial].items()}),
+                "treatment": labels.treatment(treatment),
+                "workload": labels.workload(workload),
+                "architecture_label": architecture_label(workload),
+                "scheme_named_by": scheme_named_by,
+                "part": part,
+                "rest": rest,
+            }
+        )
+    return [(trial, i == 0, row) for trial, kind in enumerate(kind_of) for i, row in enumerate(rows[kind])]
 
 
 def kinds(specs: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[int]]:
