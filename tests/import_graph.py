@@ -28,13 +28,13 @@ class Source(ast.NodeVisitor):
     Attributes:
         imports: pairs of a module and a name in it, or None; but for type checking.
         strings: but for docstrings, and for tables of what is imported when it is asked for.
-        builtins: the modules of components by name, from the tables of registries.
+        builtins: pairs of a component's name and its module, from the tables of registries.
         lazy: the modules of names that a package imports when they are asked for (PEP 562).
         is_about_all: whether it goes through registries.
     """
 
     def __init__(self, path):
-        self.imports, self.strings, self.builtins, self.lazy, self.is_about_all = set(), set(), {}, {}, False
+        self.imports, self.strings, self.builtins, self.lazy, self.is_about_all = set(), set(), set(), {}, False
         self.visit(ast.parse(path.read_text(encoding="utf-8")))
 
     def visit_If(self, node):
@@ -58,7 +58,7 @@ class Source(ast.NodeVisitor):
 
     def visit_Call(self, node):
         if is_name(node.func, "Registry") and isinstance(node.args[1], ast.Dict):
-            self.builtins |= ast.literal_eval(node.args[1])
+            self.builtins.update(ast.literal_eval(node.args[1]).items())
         else:
             self.generic_visit(node)
 
@@ -94,11 +94,11 @@ def imported(path):
 def builtins():
     """Return the files of what the library brings, by the name under which it is registered.
 
-    A name may be that of several components, such as an initializer and its scheme.
+    A name may be that of several components, such as an initializer and a scheme or dataset.
     """
     files = {path.stem: {path} for path in RECIPES.glob("*.yaml")}
     for path in (LIBRARY / "registry").glob("*.py"):
-        for name, module in source(path).builtins.items():
+        for name, module in source(path).builtins:
             files.setdefault(name, set()).add(MODULES[module])
     return files
 

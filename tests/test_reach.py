@@ -87,7 +87,7 @@ def test_no_number(name):
     assert cases(name) == set()
 
 
-@pytest.mark.parametrize("initializer", ["lsuv", "layer_scale", "metainit", "gradinit", "xavier"])
+@pytest.mark.parametrize("initializer", ["lsuv", "layer_scale", "metainit", "gradinit", "xavier", "gaussian"])
 def test_an_initializer_reaches_the_cases_that_name_it(initializer):
     found = cases(f"initbench/initializers/{initializer}.py")
     assert found == {case.name for case in FAST if f'"{initializer}"' in json.dumps(case.suite)}
@@ -141,6 +141,7 @@ def test_all_that_a_case_imports_is_within_its_reach():
 def test_names_of_components_lead_to_their_files():
     assert {path.name for path in builtins()["fixup"]} == {"fixup.py"}
     assert {path.parent.name for path in builtins()["fixup"]} == {"initializers", "schemes"}
+    assert {path.parent.name for path in builtins()["gaussian"]} == {"initializers", "data"}
     assert ROOT / "initbench/schemes/fixup.py" in needs(ROOT / "initbench/initializers/fixup.py")
     assert ROOT / "initbench/architectures/wrn.py" in needs(TESTS / "suites.py")
 
