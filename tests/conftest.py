@@ -56,6 +56,8 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [by_id[test] for test in choice.run]
     config.hook.pytest_deselected(items=[by_id[test] for test in (*choice.late, *choice.others)])
     config.left_out = reach.told(choice)
+    if changed is None:
+        config.left_out += f"\nthis clone has no commit {config.option.since}: any test may be within reach"
 
 
 @pytest.hookimpl(optionalhook=True)
