@@ -19,7 +19,8 @@ from import_graph import LIBRARY, MODULES, ROOT, TESTS, TOOLS, named, needs, scr
 DURATIONS = ROOT / ".test_durations"
 WORKER = TESTS / "bitwise/worker.py"
 CASES = {TESTS / "bitwise/case.py", TESTS / "bitwise/cases.py"}
-BUDGET = 2 * 600  # seconds: ten minutes of two processes
+# Seconds of two processes: of the tests within reach of a change, and of these and those of its turn that are not.
+BUDGET, ALTOGETHER = 2 * 600, 2 * 780
 
 
 def changed_since(commit):
@@ -107,7 +108,7 @@ class Choice(NamedTuple):
     Attributes:
         run: in the order in which they are to run.
         late: those within reach of the change for which there is no time.
-        others: those without reach whose turn it is not.
+        others: those beyond reach whose turn it is not, or for which there is no time.
     """
 
     run: list[str]
@@ -115,7 +116,7 @@ class Choice(NamedTuple):
     others: list[str]
 
 
-def chosen(files, changed, turn, turns, seconds=BUDGET):
+def chosen(files, changed, turn, turns, seconds=BUDGET, altogether=ALTOGETHER):
     """Choose the tests that a change can reach, in a bounded time, and of all tests a part by turns.
 
     Args:
@@ -124,14 +125,13 @@ def chosen(files, changed, turn, turns, seconds=BUDGET):
         turn: which part, from 0.
         turns: how many parts there are, each of which takes as long.
         seconds: that the tests within reach may take, one after another.
+        altogether: up to which tests of the part that are beyond reach are added.
     """
     took, near = durations(files), nearness(files, changed)
-    first = set()
-    for test in sorted(near, key=lambda test: (near[test], took[test])):
-        if took[test] <= seconds:
-            first.add(test)
-            seconds -= took[test]
+    first = fitting(sorted(near, key=lambda test: (near[test], took[test])), took, seconds)
     part = set(parts(took, turns)[turn]) - first
+    spare = altogether - sum(took[test] for test in first | (part & near.keys()))
+    part -= part - near.keys() - fitting(sorted(part - near.keys(), key=took.get), took, spare)
     left = [test for test in files if test not in first | part]
     return Choice(
         # In the order of files, whose tests share what is set up for them.
@@ -141,9 +141,19 @@ def chosen(files, changed, turn, turns, seconds=BUDGET):
     )
 
 
+def fitting(tests, took, seconds):
+    """Return the tests for which there is time, of all that come before them."""
+    fit = set()
+    for test in tests:
+        if took[test] <= seconds:
+            fit.add(test)
+            seconds -= took[test]
+    return fit
+
+
 def told(choice):
     """Return what is left out, by file, as text."""
-    why = {"within reach of the change": choice.late, "other turns": choice.others}
+    why = {"within reach of the change": choice.late, "beyond its reach": choice.others}
     return "\n".join(f"{reason}: {summed(tests)}" for reason, tests in why.items() if tests)
 
 

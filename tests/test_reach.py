@@ -162,9 +162,9 @@ def took(monkeypatch):
     return seconds
 
 
-def choose(monkeypatch, near, *, turn=0, seconds=1000):
+def choose(monkeypatch, near, *, turn=0, seconds=1000, altogether=10_000):
     monkeypatch.setattr(reach, "nearness", lambda *_: near)
-    return reach.chosen(dict.fromkeys("abcd"), set(), turn, 2, seconds)
+    return reach.chosen(dict.fromkeys("abcd"), set(), turn, 2, seconds, altogether)
 
 
 def test_parts_take_as_long(took):
@@ -179,6 +179,12 @@ def test_none_begins_for_which_there_is_no_time(took, monkeypatch):  # noqa: ARG
     choice = choose(monkeypatch, dict.fromkeys("acd", (0, 0)), turn=1, seconds=350)
     assert choice == (["c", "d", "b"], ["a"], [])
     assert reach.told(choice) == "within reach of the change: 1 of 10 min: a (1)"
+
+
+def test_what_is_beyond_reach_waits_for_another_change_where_the_time_is_used_up(took, monkeypatch):  # noqa: ARG001
+    assert choose(monkeypatch, {"a": (0, 0)}, turn=1, altogether=900) == (["a", "c", "d"], [], ["b"])
+    everything = dict.fromkeys("abcd", (0, 0))  # within reach
+    assert choose(monkeypatch, everything, turn=1, seconds=100, altogether=200).run == ["d", "b", "c"]
 
 
 def test_nothing_runs_twice_and_over_all_turns_everything_runs(took, monkeypatch):  # noqa: ARG001
