@@ -1,6 +1,6 @@
 """Proves that a redesign moves no number: runs the same cases on a commit and on this tree and compares bit by bit.
 
-    python tests/bitwise/compare.py COMMIT [--fast] [--only PATTERN] [--jobs 2] [--list]
+    python tests/bitwise/compare.py COMMIT [--fast] [--reached] [--only PATTERN] [--jobs 2] [--list]
 
 The commit is checked out beside the working tree, in a temporary worktree. Both trees run on this machine, with the
 same libraries. Compared are the SHA-256 of every parameter and buffer after initialization and after training, all
@@ -24,15 +24,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if not __package__:
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # as a script: for the sake of the imports below
 
-from bitwise.cases import CASES, EXEMPT
+import reach
+
+from bitwise.cases import CASES, EXEMPT, MOVED
 from bitwise.trees import Comparison, compare_trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bitwise.case import Case
+    from bitwise.trees import Exempt
 
 ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "tests/bitwise/reference"
 SHOWN = 5
 
 
@@ -56,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="compare.py", description="Compare this tree with a commit, bit by bit.")
     parser.add_argument("commit", nargs="?", help="the reference")
     parser.add_argument("--fast", action="store_true", help="leave out the slow cases")
+    parser.add_argument("--reached", action="store_true", help="only cases that what differs from it can reach")
     parser.add_argument("--only", metavar="PATTERN", help="cases whose name holds or matches this")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and end")
@@ -71,6 +76,11 @@ def _run(options: argparse.Namespace) -> int:
     chosen = [case for case in CASES if not (case.slow and options.fast) and _matches(case.name, options.only)]
     if not chosen:
         raise RequestError(f"--only {options.only}: no case has such a name; --list prints them")
+    if options.reached:
+        every, chosen = len(chosen), _reached(options.commit, chosen)
+        print(f"{len(chosen)} of {every} cases are within reach of what differs from {options.commit}")
+        if not chosen:
+            return 0
     if options.list:
         print("\n".join(f"{case.name}{' (slow)' if case.slow else ''}" for case in chosen))
         return 0
@@ -82,11 +92,19 @@ def _run(options: argparse.Namespace) -> int:
     if absent:
         print(f"left out, {absent[0].absent}: {', '.join(case.name for case in absent)}")
     with checked_out(options.commit) as reference:
-        return _compare(reference, [case for case in chosen if not case.absent], options.jobs)
+        present = [case for case in chosen if not case.absent]
+        return _compare(reference, present, options.jobs, exempt_from(options.commit))
 
 
 class RequestError(Exception):
     """A request that cannot be met, in one line."""
+
+
+def _reached(commit: str | None, cases: Sequence[Case]) -> list[Case]:
+    changed = None if commit is None else reach.changed_since(commit)
+    if changed is None:
+        raise RequestError(f"--reached: {ROOT} has no commit {commit}")
+    return list(reach.cases_reached(changed, cases))
 
 
 def _matches(name: str, pattern: str | None) -> bool:
@@ -121,10 +139,20 @@ def _git(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
 
 
-def _compare(reference: Path, cases: Sequence[Case], jobs: int) -> int:
+def exempt_from(commit: str) -> list[Exempt]:
+    """Return the numbers that may differ from those of a commit: from the reference on, only what moved since.
+
+    Args:
+        commit: that is compared with.
+    """
+    is_later = not _git("merge-base", "--is-ancestor", REFERENCE.read_text("utf-8").strip(), commit).returncode
+    return MOVED if is_later else [*EXEMPT, *MOVED]
+
+
+def _compare(reference: Path, cases: Sequence[Case], jobs: int, exempt: Sequence[Exempt]) -> int:
     start = time.perf_counter()
     result = compare_trees(
-        reference, ROOT, [case.request() for case in cases], jobs=jobs, exempt=EXEMPT, on_case=_Progress(start)
+        reference, ROOT, [case.request() for case in cases], jobs=jobs, exempt=exempt, on_case=_Progress(start)
     )
     print(report(result, len(cases), time.perf_counter() - start))
     return 0 if result.equal else 1

@@ -1,5 +1,6 @@
 """The comparison itself, and that it sees one bit that was changed on purpose."""
 
+import re
 import shutil
 import subprocess
 
@@ -7,7 +8,7 @@ import pytest
 
 from bitwise import compare
 from bitwise.case import DIGITS, FOUR_STEPS, MLP, PROBES, case
-from bitwise.cases import CASES
+from bitwise.cases import CASES, EXEMPT, MOVED
 from bitwise.trees import UNPLANNED, Comparison, Exempt, compare_trees, compared, differences, flat
 
 ONE = {"outcome": '"finished"', "metrics/test_error": (0.5).hex(), "metrics/steps": "2"}
@@ -84,12 +85,44 @@ def test_every_case_has_a_name_of_its_own():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["0123456789"], ["HEAD", "--only", "nothing"], [], ["HEAD", "--jobs", "0"], ["HEAD", "--slow"]]
+    "arguments",
+    [
+        *(["0123456789"], ["HEAD", "--only", "nothing"], [], ["HEAD", "--jobs", "0"], ["HEAD", "--slow"]),
+        *(["0123456789", "--reached"], ["--reached"]),
+    ],
 )
 def test_a_wrong_request_is_one_line(arguments, capsys):
     assert compare.main(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("compare.py: ")
+
+
+def test_where_a_change_reaches_no_number_nothing_is_compared(monkeypatch, capsys):
+    monkeypatch.setattr(compare.reach, "changed_since", lambda _: {compare.ROOT / "docs/tutorial.md"})
+    monkeypatch.delattr(compare, "checked_out")
+    assert compare.main(["HEAD", "--fast", "--reached"]) == 0
+    fast = len([one for one in CASES if not one.slow])
+    assert capsys.readouterr().out == f"0 of {fast} cases are within reach of what differs from HEAD\n"
+
+
+def test_only_what_a_change_reaches_is_compared(monkeypatch, capsys):
+    monkeypatch.setattr(compare.reach, "changed_since", lambda _: {compare.ROOT / "initbench/initializers/lsuv.py"})
+    assert compare.main(["HEAD", "--fast", "--reached", "--list"]) == 0
+    _, *names = capsys.readouterr().out.splitlines()
+    assert "variants/lsuv/mean" in names
+    assert "variants/gradinit/step" not in names
+
+
+def test_the_reference_is_a_commit():
+    [line] = compare.REFERENCE.read_text().splitlines()
+    assert re.fullmatch("[0-9a-f]{40}", line)
+
+
+def test_what_was_wrong_in_version_0_1_is_no_excuse_from_the_reference_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "REFERENCE", tmp_path / "reference")
+    compare.REFERENCE.write_text("HEAD\n")
+    assert compare.exempt_from("HEAD") == MOVED
+    assert compare.exempt_from("d558414") == [*EXEMPT, *MOVED]
 
 
 def interrupted():
