@@ -56,9 +56,9 @@ class Initializer(ComponentArgument):
         self.name = name
         self._given = arguments
 
-    @cached_property
+    @property
     def component(self) -> Component[InitializerTraits]:
-        """What is registered under the name.
+        """What is registered under the name, also where a default that is made once has seen another one.
 
         Raises:
             UnknownNameError: nothing is.

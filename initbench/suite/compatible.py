@@ -44,11 +44,7 @@ class Compatibility:
     _tasks: dict[str, Task] = field(default_factory=dict)
 
     def check(self, row: Row) -> Row:
-        """Return a row, with the reason if it cannot run.
-
-        Raises:
-            SuiteError: the architecture refuses an argument that the suite gives.
-        """
+        """Return a row, with the reason if it cannot run."""
         if row.status == "excluded":
             return row
         refusal = self._declared(row)

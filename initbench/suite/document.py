@@ -113,11 +113,7 @@ class Origin:
 
 
 def read(path: str | Path) -> Document:
-    """Read a suite file.
-
-    Raises:
-        SuiteError: it cannot be read, is not YAML, is not a mapping, or holds anything but plain data.
-    """
+    """Read a suite file."""
     return parse(read_text(path, "*.y*ml", lambda problem, line: SuiteError(problem, str(path), line)), str(path))
 
 
@@ -134,15 +130,7 @@ def parse(text: str, path: str) -> Document:
 
 
 def parse_value(text: str, option: str) -> Any:
-    """Return the plain data that YAML text stands for, null where it is empty.
-
-    Args:
-        text: one value, as it would stand behind a key.
-        option: the command-line option that it comes from, for messages.
-
-    Raises:
-        SuiteError: it is not YAML, or not plain data.
-    """
+    """Return the plain data that YAML text stands for, null where it is empty."""
     return _Reader(Document(option, text, {}), has_lines=False).read()
 
 

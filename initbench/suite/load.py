@@ -43,27 +43,13 @@ _BELONG_TO = {
 
 @dataclass(frozen=True)
 class Suite:
-    """What a suite file asks for.
+    """What a suite file asks for; keys that are as in the file are described at `SuiteFile`.
 
     Attributes:
         document: the file, for messages and to keep beside the results.
-        name: the suite's name.
-        description: the question that it answers.
-        datasets: in the order of the file, as all that follow.
-        architectures: likewise.
-        initializers: likewise.
-        compare: the factors whose values are compared (see `initbench.comparing.treatments`).
-        recipes: one for each combination of listed values.
-        search: what is tuned; None where nothing is.
-        rules: what depends on the pair.
-        exclude: conditions of the pairs that do not run.
-        probes: what is measured.
-        seeds: the replicates.
-        resources: what each trial takes.
-        checkpoints: when trials under way are kept, and where; None for never.
-        keep_checkpoints: what stays of the checkpoints of a trial that has a result.
-        published: numbers of a paper; None for none.
-        claims: of a paper.
+        datasets: in the order of the file, every combination of listed values, as all that follow.
+        recipes: without rules, which are applied to these.
+        search: what is tuned; None if nothing is.
     """
 
     document: Document
@@ -163,9 +149,6 @@ def describe_datasets(suite: Suite) -> tuple[Part, ...]:
     """Return each dataset of a suite, in its order, with what it asks of a model, or what is missing to know it.
 
     The driver does this once, before the plan, because it may read files.
-
-    Raises:
-        SuiteError: a dataset refuses an argument, or its task is unknown.
     """
     from initbench.data.load import describe_component
 
@@ -231,9 +214,6 @@ def _cross_recipes(document: Document, written: Mapping[str, Any]) -> tuple[Reci
     ``use`` names a registered recipe, or several in a list, and the other keys are set on top of it. The recipe's own
     value of a field goes where the suite sets what that field belongs to otherwise: ``steps`` in the place of its
     ``epochs``, or another ``schedule`` than that of its ``milestones``.
-
-    Raises:
-        SuiteError: a recipe is unknown, a field is unknown or its value refused, or two combinations are one recipe.
     """
     key: Key = ("recipe",)
     named = written.get(USE, [])

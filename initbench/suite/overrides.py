@@ -8,20 +8,14 @@ have dots of their own: ``tune.recipe.lr`` is its key ``recipe.lr``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from initbench.arguments import nearest
+from initbench.arguments import Key, nearest
 from initbench.errors import SuiteError, UnknownNameError
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES
-from initbench.suite.document import parse_value
+from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, Component, Registry
+from initbench.suite.document import Document, parse_value
 from initbench.suite.schema import DEFAULT_PROBES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from initbench.arguments import Key
-    from initbench.registry import Component, Registry
-    from initbench.suite.document import Document
 
 _DOTTED = "tune"
 _SECTIONS: dict[str, Registry[Any]] = {
@@ -33,16 +27,7 @@ _SECTIONS: dict[str, Registry[Any]] = {
 
 
 def override(document: Document, assignment: str, option: str | None = None) -> None:
-    """Apply one ``key.key=value``; the value is read as YAML.
-
-    Args:
-        document: is changed.
-        assignment: such as ``recipe.epochs=1``.
-        option: how the user wrote it, for messages; ``--set ASSIGNMENT`` where not given.
-
-    Raises:
-        SuiteError: not of that form, a part of the path is not a mapping, or no entry has the argument.
-    """
+    """Apply one ``key.key=value``; the value is read as YAML."""
     option = option or f"--set {assignment}"
     path, equals, text = assignment.partition("=")
     parts = path.strip().split(".")
@@ -94,11 +79,7 @@ class _Entries:
         }
 
     def set(self, path: Sequence[str], value: Any) -> None:
-        """Set an argument in every entry that has it.
-
-        Raises:
-            SuiteError: none has it.
-        """
+        """Set an argument in every entry that has it."""
         dotted = ".".join(path)
         names = [name for name in self.keys.values() if name is not None]
         named = max((name for name in names if f"{dotted}.".startswith(f"{name}.")), key=len, default=None)
@@ -178,11 +159,7 @@ def _component(registry: Registry[Any], name: str | None) -> Component[Any] | No
 
 
 def parse_only(option: str) -> dict[str, Any]:
-    """Return the condition of ``--only initializer=metainit,kaiming``.
-
-    Raises:
-        SuiteError: not of that form.
-    """
+    """Return the condition of ``--only initializer=metainit,kaiming``."""
     key, equals, values = option.partition("=")
     if not equals or not key.strip() or not values.strip():
         problem = "write --only KEY=VALUE,VALUE such as --only initializer=metainit,kaiming"

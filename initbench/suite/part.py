@@ -58,11 +58,7 @@ class Part:
         return component_properties(self.component.kind, self.spec.name, self.spec.arguments)
 
     def changed(self, values: Mapping[str, Any], origin: Origin) -> Part:
-        """Return an initializer with other values.
-
-        Raises:
-            SuiteError: a value is refused; `origin` is where it is written.
-        """
+        """Return an initializer with other values."""
         return part_of(self.component, {**self.values, **values}, origin, written=self.written or self)
 
 
@@ -141,9 +137,6 @@ def part_of(
         scheme: that the suite asks for, of an architecture.
         call: whether the factory is asked too.
         written: see `Part`.
-
-    Raises:
-        SuiteError: an argument is unknown, of the wrong type or refused.
     """
     try:
         values = component.resolve(arguments)
@@ -157,11 +150,7 @@ def part_of(
 
 
 def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe:
-    """Return the recipe with these fields; lists of YAML become tuples.
-
-    Raises:
-        SuiteError: a field is unknown or its value refused; `key` is where the values are written.
-    """
+    """Return the recipe with these fields; lists of YAML become tuples."""
     try:
         return Recipe.model_validate({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
     except ValidationError as error:
@@ -197,9 +186,6 @@ def cross(
         key: of what has the arguments.
         takes_a_list: whether a list is one value of the argument of this name.
         initializers: the names of arguments that are initializers.
-
-    Raises:
-        SuiteError: a list is empty or has a value twice, or there are too many combinations.
     """
     axes = []
     for name, value in arguments.items():

@@ -197,11 +197,7 @@ def _scheme(parts: Parts) -> dict[str, Any]:
 
 
 def _rules(suite: Suite, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with the rules applied in their order; each is matched against the trial before all of them.
-
-    Raises:
-        SuiteError: what a rule sets is refused.
-    """
+    """Return the rows with the rules applied in their order; each is matched against the trial before all of them."""
     conditions = [Matcher(rule.when) for rule in suite.rules]
 
     @cache
@@ -276,9 +272,6 @@ def _once(suite: Suite, rows: Iterable[Row]) -> list[Row]:
     """Return the rows with what their data are, if that is known, and each trial once.
 
     If both the suite and an initializer ask for a trial's scheme, it is kept once.
-
-    Raises:
-        SuiteError: two entries come to the same trial.
     """
     once: dict[str | int, Row] = {}
     for number, row in enumerate(rows):

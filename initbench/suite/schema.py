@@ -163,7 +163,7 @@ class SuiteFile(BaseModel):
         architectures: what is trained.
         initializers: what sets the parameters.
         compare: the factors whose values are compared, see `initbench.comparing.treatments`; all else is the workload.
-        recipe: fields of `Recipe`, and ``use``, see `initbench.suite.recipes`; a list is crossed.
+        recipe: fields of `Recipe`, and ``use``, see `initbench.suite.load`; a list is crossed.
         tune: what every cell finds on the validation split; None where nothing is tuned.
         rules: what depends on the pair; a later rule wins.
         exclude: pairs that do not run.
@@ -232,11 +232,7 @@ class SuiteFile(BaseModel):
 
 
 def validate(document: Document) -> SuiteFile:
-    """Check a document against the schema.
-
-    Raises:
-        SuiteError: the first thing that is wrong, with file, line and key.
-    """
+    """Check a document against the schema."""
     try:
         return SuiteFile(**document.data)
     except ValidationError as error:

@@ -154,9 +154,6 @@ class Search:
         Args:
             trial: with the values that the suite writes.
             seed: of the final trial, for random points.
-
-        Raises:
-            SuiteError: a grid that would give this initializer another number of points than `tries`.
         """
         initializer = trial.initializer.name
         ranges = self._ranges_of(initializer)
@@ -253,11 +250,7 @@ def _value(trial: TrialSpec, key: str) -> Any:
 
 
 def _range(document: Document, key: str, written: Any, initializers: Collection[str]) -> Range:
-    """Return the range of a key.
-
-    Raises:
-        SuiteError: the key is none that can be tuned, or its values are neither bounds nor a list.
-    """
+    """Return the range of a key."""
     at: Key = ("tune", key)
     kind, _, name = key.partition(".")
     components = [INITIALIZERS.get(initializer) for initializer in initializers if kind == "initializer"]
@@ -303,11 +296,7 @@ class Searched(NamedTuple):
 
 
 def own_choice(results: Sequence[Searched]) -> int:
-    """Return the index of the best try; of equals, and where all diverged, the first.
-
-    Args:
-        results: of each try, in ascending order of the values that were tried.
-    """
+    """Return the index of the best try; of equals, and where all diverged, the first."""
     return min(range(len(results)), key=lambda index: (results[index].value, index))
 
 
@@ -317,9 +306,6 @@ def shared_choice(results: Sequence[Mapping[float, Searched]]) -> float | None:
     Each treatment ranks its own rates: by value where they train, behind these all that do not train, tied, and behind
     these all that diverged, tied. Ties share their mean rank. The ranks are averaged over the treatments, and the rate
     with the lowest mean is chosen; of equals the smallest. A treatment so has one voice, whatever its metric's range.
-
-    Args:
-        results: of each treatment, the best of its tries at each rate.
     """
     common = sorted(set.intersection(*(set(best) for best in results))) if results else []
     if not common:
@@ -361,11 +347,7 @@ class Tries:
         self._initializers: dict[tuple[Part, Point], Part] = {}
 
     def of(self, row: Row) -> tuple[Row, ...]:
-        """Return the tries of a cell's search at one seed.
-
-        Raises:
-            SuiteError: a value is refused, or the number of tries is not that of the others.
-        """
+        """Return the tries of a cell's search at one seed."""
         seed = self.search_seed(row.spec)
         return tuple(self._try(row, point) for point in self.search.points(row.spec, seed))
 
@@ -409,17 +391,7 @@ class TunedTrial:
 def search(
     rows: Sequence[Row], tries: Tries, compare: Sequence[str], results: Mapping[str, Searched]
 ) -> tuple[list[Row], tuple[TunedTrial, ...]]:
-    """Return the rows of all search trials and of the final trials that are known, and what each selected trial tunes.
-
-    Args:
-        rows: that run or are not selected, with the values that the suite writes: a rate that all share is theirs too.
-        tries: knows what is tuned.
-        compare: what the suite compares.
-        results: of search trials that have one, by id.
-
-    Raises:
-        SuiteError: two cells differ in nothing but what is tuned.
-    """
+    """Return the rows of all search trials and of the final trials that are known, and what selected trials tune."""
     _check_apart(rows, tries.document)
     searches = [_searches(row, tries.search_seed(row.spec)) for row in rows]
     found = [

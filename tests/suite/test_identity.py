@@ -340,6 +340,46 @@ def test_a_copy_with_other_values_has_another_id():
     assert trial.model_copy(update={"scheme": "fixup"}).cell != known[1]
 
 
+LABELS = {"suite", "set_by_rules", "scheme_named_by", "tuned", "protocols"}
+CHANGED = {
+    "suite": "another",
+    "architecture": ComponentSpec(name="mlp"),
+    "scheme": "fixup",
+    "initializer": ComponentSpec(name="xavier", arguments={"gain": 2.0}),
+    "dataset": DatasetSpec(name="digits", inputs=Inputs((1, 8, 8)), outputs=10, content="sha256:other"),
+    "recipe": Recipe(lr=0.3),
+    "probes": (),
+    "seed": 4,
+    "phase": "search",
+    "set_by_rules": ("recipe.lr",),
+    "scheme_named_by": ("initializer",),
+    "tuned": ("recipe.lr",),
+    "protocols": ("own",),
+}
+
+
+@pytest.mark.parametrize("field", TrialSpec.model_fields)
+def test_the_id_follows_every_change_of_a_field(field):
+    trial = the_trial(**RICH)
+    known = (trial.id, trial.cell, trial.identity)  # computed before the copy is made
+    changed = trial.model_copy(update={field: CHANGED[field]})
+    assert getattr(changed, field) == CHANGED[field] != getattr(trial, field)
+    assert (changed.id == trial.id) is (field in LABELS)
+    # As if nothing had been there before.
+    fresh = TrialSpec.model_validate_json(changed.model_dump_json())
+    assert (changed.id, changed.cell, changed.identity) == (fresh.id, fresh.cell, fresh.identity)
+    assert (trial.id, trial.cell, trial.identity) == known
+    assert "id" not in changed.model_dump()
+
+
+def test_a_trial_has_no_id_until_its_dataset_is_described():
+    trial = the_trial(**RICH)
+    bare = trial.model_copy(update={"dataset": DatasetSpec(name="digits", arguments=trial.dataset.arguments)})
+    assert bare.id == ""
+    assert bare.model_dump()["dataset"].keys() == {"name", "arguments", "version", "source"}
+    assert bare.model_copy(update={"dataset": trial.dataset}).id == trial.id
+
+
 def test_what_a_record_holds_gives_the_id_back():
     trial = the_trial(**RICH)
     again = TrialSpec.model_validate_json(json.dumps(trial.model_dump(mode="json")))
