@@ -335,8 +335,9 @@ def record_of(text: str) -> TrialRecord:
     Raises:
         LedgerError: it was written in another format.
         ValueError: it is none, or it was edited; one line says where.
+        RecursionError: it is nested too deeply to be read.
     """
-    data = from_json(text)
+    data = _plain_data(text)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema is None:
         raise ValueError("it says no schema")
@@ -359,6 +360,18 @@ def record_of(text: str) -> TrialRecord:
         texts = {key: value for key, value in data.items() if key not in {"spec", "identity"}}
         return record.changed(**with_visible_text(texts))
     return record
+
+
+def _plain_data(text: str) -> Any:
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
+        json.loads(text, parse_constant=_refuse_constant)  # whose errors say more
+        raise  # half a character, which no file can hold
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def checked(model: type[_Model], data: Any) -> _Model:
