@@ -391,7 +391,7 @@ def _problem(error: ValidationError, data: Any) -> str:
     details = error.errors(include_url=False)[0]
     place: list[str] = []
     for part in details["loc"]:
-        is_there = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+        is_there = part in (data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ())
         if is_there:
             data = data[part]
             place.append(str(part))
