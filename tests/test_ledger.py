@@ -104,6 +104,7 @@ DAMAGED = {
     "another seed": edited(spec__seed=0),
     "another rate": edited(spec__recipe__lr=0.5, identity__recipe__lr=0.5),
     "another momentum": edited(spec__recipe__momentum=0.5),
+    "half a pair": edited(spec__recipe__betas=[0.9]),
     "another network": edited(spec__architecture__name="wrn"),
     "another id": edited(id="b" * 64),
     "another status": edited(status="failed"),

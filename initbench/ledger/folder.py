@@ -169,7 +169,7 @@ class _NotARecordError(Exception):
 def _read(path: Path) -> TrialRecord:
     try:
         record = record_of(read_text(path))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _NotARecordError(f"not a trial record ({' '.join(reason.split())})") from error
     if record.id != path.stem:

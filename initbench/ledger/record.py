@@ -335,8 +335,9 @@ def record_of(text: str) -> TrialRecord:
     Raises:
         LedgerError: it was written in another format.
         ValueError: it is none, or it was edited; one line says where.
+        RecursionError: it is nested too deeply to be read.
     """
-    data = from_json(text)
+    data = _plain_data(text)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema is None:
         raise ValueError("it says no schema")
@@ -361,6 +362,18 @@ def record_of(text: str) -> TrialRecord:
     return record
 
 
+def _plain_data(text: str) -> Any:
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
+        json.loads(text, parse_constant=_refuse_constant)  # whose errors say more
+        raise  # half a character, which no file can hold
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
 def checked(model: type[_Model], data: Any) -> _Model:
     """Return plain data as a model.
 
@@ -378,7 +391,7 @@ def _problem(error: ValidationError, data: Any) -> str:
     details = error.errors(include_url=False)[0]
     place: list[str] = []
     for part in details["loc"]:
-        is_there = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+        is_there = part in (data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ())
         if is_there:
             data = data[part]
             place.append(str(part))
