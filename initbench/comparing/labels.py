@@ -130,8 +130,7 @@ class Labels:
 
     def treatment(self, key: Key) -> str:
         """Return a treatment's label: ``metainit(delta_orthogonal), norm=none``."""
-        texts = [", ".join(_text(name, value) for name, value in own) for own in self._factors(key)]
-        label = (", ".join(filter(None, texts)) or "–") + _cell(key)
+        label = (", ".join(filter(None, self._texts(key))) or "–") + self._braces(key)
         self.treatments.setdefault(label, key)
         return label
 
@@ -140,9 +139,9 @@ class Labels:
 
         It is the initializer where it is compared, else the first factor of `compare`.
         """
-        texts = [", ".join(_text(name, value) for name, value in own) for own in self._factors(key)]
+        texts = self._texts(key)
         whole = self.compare.index("initializer") if "initializer" in self.compare else 0
-        return texts[whole] + _cell(key), ", ".join(text for i, text in enumerate(texts) if text and i != whole)
+        return texts[whole] + self._braces(key), ", ".join(text for i, text in enumerate(texts) if text and i != whole)
 
     def workload(self, key: Key) -> str:
         """Return a workload's label: ``wrn[depth=28, width=1] + fixup · digits · lr=0.1``."""
@@ -178,6 +177,14 @@ class Labels:
             else:
                 yield []
 
+    def _texts(self, key: Key) -> list[str]:
+        return [", ".join(_text(name, value) for name, value in own) for own in self._factors(key)]
+
+    @staticmethod
+    def _braces(key: Key) -> str:
+        cell = ", ".join(_cell(key, "="))
+        return f" {{{cell}}}" if cell else ""
+
     def _short(self, key: Key) -> Name:
         """Return a treatment's name: its first factor, and in detail all else."""
         each = [pair for own in self._factors(key) for pair in own]
@@ -188,17 +195,12 @@ class Labels:
             short, details = f"{name}={value.name}" if name else value.name, list(_details(value).values())
         else:
             short, details = _text(name, value), []
-        return Name(short, ", ".join([*details, *(_words(*other) for other in others), *_cell_words(key)]))
+        return Name(short, ", ".join([*details, *(_text(*other, " ") for other in others), *_cell(key, " ")]))
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: Any, sign: str = "=") -> str:
     text = component_label(value) if isinstance(value, Component) else value_text(value)
-    return f"{name}={text}" if name else text
-
-
-def _words(name: str, value: Any) -> str:
-    text = component_label(value) if isinstance(value, Component) else value_text(value)
-    return f"{name} {text}" if name else text
+    return f"{name}{sign}{text}" if name else text
 
 
 def architecture_label(key: Key) -> str:
@@ -213,16 +215,10 @@ def _recipe(key: Key) -> str:
     return ", ".join(_text(name, value) for name, value in key.below("recipe").items()).rstrip("]")
 
 
-def _cell(key: Key) -> str:
-    """Return what tells cells of one label apart: `` {clip_norm=0.5}``."""
-    arguments = [f"{column.partition('.')[2]}={value}" for column, value in key.below("cell").items()]
-    text = ", ".join(arguments) or "cell"
-    return f" {{{text} {key['cell']}}}" if "cell" in key else f" {{{text}}}" if arguments else ""
-
-
-def _cell_words(key: Key) -> list[str]:
-    arguments = [f"{column.partition('.')[2]} {value}" for column, value in key.below("cell").items()]
-    return [*arguments[:-1], f"{(arguments or ['cell'])[-1]} {key['cell']}"] if "cell" in key else arguments
+def _cell(key: Key, sign: str) -> list[str]:
+    """Return what tells cells of one label apart, ``clip_norm=0.5``, with the cell's hash where that does not do."""
+    texts = [f"{column.partition('.')[2]}{sign}{value}" for column, value in key.below("cell").items()]
+    return [*texts[:-1], f"{(texts or ['cell'])[-1]} {key['cell']}"] if "cell" in key else texts
 
 
 class Name(NamedTuple):
@@ -337,7 +333,7 @@ def _workload_words(keys: Mapping[str, Key]) -> tuple[dict[str, tuple[str, dict[
             others[label] = others[label].without("recipe")
         depth = head.arguments.get("depth")
         details = {
-            f"{head.factor}.{argument}": _words(argument, value)
+            f"{head.factor}.{argument}": _text(argument, value, " ")
             for argument, value in head.arguments.items()
             if argument in told_apart[head.name] and argument != "depth"
         }
@@ -407,7 +403,7 @@ def _rest(key: Key) -> Key:
 
 def _other_details(factor: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Component):
-        return {factor: value if factor == "metric" else _words(factor.partition(".")[2], value)}
+        return {factor: value if factor == "metric" else _text(factor.partition(".")[2], value, " ")}
     return {factor: value.name} | _details(value, factor) if _has_arguments(value) else {factor: component_label(value)}
 
 

@@ -73,7 +73,8 @@ def load_results(path: str | Path, compare: Sequence[str] | None = None) -> pd.D
     - ``probe.<name>`` of every measurement that is a scalar, and ``probe.<name>.saturated`` where it can saturate;
     - durations, ending in ``_seconds``.
 
-    A trial that stands in two workloads of a report (`suite.treatments`) has that of the scheme that the suite named.
+    A trial that stands in two workloads of a report (`comparing.treatments`) has that of the scheme that the
+    suite named.
     A record that cannot be read is left out, and a warning names it.
 
     Args:
