@@ -17,8 +17,7 @@ FILES = {
     "tests/initializers/test_metainit_recovery.py::test_a": TESTS / "initializers/test_metainit_recovery.py",
     "tests/execution/test_chaos.py::test_b": TESTS / "execution/test_chaos.py",
     "tests/structure/test_own_families.py::test_c": TESTS / "structure/test_own_families.py",
-    "tests/reporting/statistics/test_simulated_worlds.py::test_d": TESTS
-    / "reporting/statistics/test_simulated_worlds.py",
+    "tests/statistics/test_simulated_worlds.py::test_d": TESTS / "statistics/test_simulated_worlds.py",
 }
 PAGE, OTHER_PAGE, RECOVERY, CHAOS, FAMILIES, WORLDS = FILES
 
@@ -48,8 +47,8 @@ def test_an_initializer_reaches_the_tests_that_name_it_and_its_own_room_first():
 
 
 def test_a_statistic_reaches_the_simulations_and_no_network():
-    assert WORLDS in reached("initbench/statistics/ranks.py")
-    assert FAMILIES not in reached("initbench/statistics/ranks.py")
+    assert WORLDS in reached("initbench/statistics/decisions.py")
+    assert FAMILIES not in reached("initbench/statistics/decisions.py")
 
 
 def test_the_registry_reaches_everything_but_statistics():
@@ -103,7 +102,7 @@ def test_a_default_that_no_case_names_is_reached_too():
 @pytest.mark.parametrize(
     "name",
     [
-        *["initbench/registry/generic.py", "initbench/registry/__init__.py", "initbench/__init__.py"],
+        *["initbench/registry/component.py", "initbench/registry/__init__.py", "initbench/__init__.py"],
         *["initbench/execution/trial.py", "initbench/training/loop.py", "initbench/tasks/classification.py"],
         *["tests/bitwise/cases.py", "tests/bitwise/adapter.py"],
     ],

@@ -25,6 +25,7 @@ from initbench.registry.component import as_a_user_writes_it
 
 _PACKAGE = Path(__file__).parents[1]
 _REGISTRY = "initbench.registry"
+_INIT = "__init__"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def _source(module: str) -> _Source:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            del node.body[1:]  # keeps the docstring: what is alive, each garbage collection visits again
+            # Keeps the docstring and the arguments: what is alive, each garbage collection visits again.
+            node.body = [node.body[0], *(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == _INIT)]
     return _Source(tree)
 
 
@@ -91,9 +93,14 @@ class _Source(dict[str, Any]):
         raise LookupError(name)
 
     def arguments(self, definition: ast.FunctionDef | ast.ClassDef, without: Collection[str]) -> list[Argument]:
-        """Return the arguments of a function but those left out; a class of ours, a task, has none."""
+        """Return the arguments of a function, or of a class's constructor, but those left out."""
         if isinstance(definition, ast.ClassDef):
-            return []
+            constructors = [
+                node for node in definition.body if isinstance(node, ast.FunctionDef) and node.name == _INIT
+            ]
+            if not constructors:
+                return []  # a task
+            definition, without = constructors[0], {*without, "self"}
         given = definition.args
         positional = [*given.posonlyargs, *given.args]
         required = [None] * (len(positional) - len(given.defaults))

@@ -13,14 +13,16 @@ import json
 from collections.abc import Collection, Mapping
 from copy import deepcopy
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from initbench.inputs import Inputs
 from initbench.randomness import derive_seed
-from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, SCHEMES, TASKS, Component, Registry
 from initbench.training.recipe import RECIPE_VERSION, Recipe
+
+if TYPE_CHECKING:
+    from initbench.registry import Component, Registry
 
 SCHEMA = 2
 """The format of records and of what stands beside them."""
@@ -135,6 +137,9 @@ class TrialSpec(BaseModel):
         Raises:
             UnknownNameError: a component is not registered in this process.
         """
+        # Here, because reports read records without a registry.
+        from initbench.registry import ARCHITECTURES, DATASETS, INITIALIZERS, PROBES, SCHEMES, TASKS
+
         dataset = _reduced(DATASETS, self.dataset)
         if self.dataset.content is not None:  # then a path says nothing more
             paths = DATASETS.get(self.dataset.name).path_arguments
@@ -204,6 +209,8 @@ def digest(canonical: Mapping[str, Any]) -> str:
 
 def _reduced(registry: Registry[Any], spec: ComponentSpec) -> dict[str, Any]:
     """Return a component without the plain values that are at their defaults."""
+    from initbench.registry import INITIALIZERS
+
     component = registry.get(spec.name)
     nested, defaults = component.initializer_arguments, component.defaults
     arguments = {}

@@ -133,7 +133,7 @@ def test_a_recipe_is_printed_in_80_columns_with_its_sources_and_can_be_pasted(na
     pasted = textwrap.dedent(out.partition("\nIn a suite\n")[2].partition("\n\n")[0])
     file = tmp_path / "suite.yaml"
     file.write_text("\n".join(["name: s", *SUITE.values(), pasted]), encoding="utf-8")
-    assert load_suite(file).recipes == (recipe.fields,)
+    assert [part.fields for part in load_suite(file).recipes] == [recipe.fields]
 
 
 @pytest.mark.parametrize("name", sorted(INITIALIZERS.builtins))

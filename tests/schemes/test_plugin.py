@@ -149,7 +149,7 @@ def test_what_is_no_scheme():
         raise IndexError("no such layer")
 
     result = planned(architectures=[NETWORK | {"scheme": "breaks"}])
-    assert [(pair.reason, pair.other) for pair in result.incompatible] == [
+    assert [(pair.reason, pair.blames) for pair in result.incompatible] == [
         ("resnet fails in scheme breaks: no such layer", None)
     ]
 
