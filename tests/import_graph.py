@@ -40,9 +40,6 @@ class Source(ast.NodeVisitor):
     def visit_If(self, node):
         if not is_name(node.test, "TYPE_CHECKING"):
             self.generic_visit(node)
-        for one in node.body if is_name(node.test, "TYPE_CHECKING") else ():
-            if isinstance(one, ast.ImportFrom):  # `as` says that a name is public: see initbench/__init__.py
-                self.lazy |= {alias.asname: one.module for alias in one.names if alias.asname == alias.name}
 
     def visit_Import(self, node):
         self.imports.update((alias.name, None) for alias in node.names)
@@ -66,7 +63,7 @@ class Source(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Assign(self, node):
-        if is_name(node.targets[0], "_PUBLIC") and isinstance(node.value, ast.Dict):
+        if is_name(node.targets[0], "_PUBLIC"):
             self.lazy |= ast.literal_eval(node.value)
         else:
             self.generic_visit(node)

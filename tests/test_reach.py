@@ -119,7 +119,8 @@ def test_all_that_a_case_imports_is_within_its_reach():
         code = (
             "import json, sys\nfrom bitwise.worker import outcomes\n"
             "assert len(list(outcomes(json.loads(sys.argv[1])))) > 0\n"
-            "print([module.__file__ for name, module in sys.modules.items() if name.startswith('initbench')])"
+            "files = [module.__file__ for name, module in sys.modules.items() if name.startswith('initbench')]\n"
+            "print(json.dumps(files))"
         )
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", code, json.dumps(case.request())],
@@ -128,7 +129,7 @@ def test_all_that_a_case_imports_is_within_its_reach():
             check=True,
             env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{TESTS}"},
         )
-        loaded = eval(done.stdout.splitlines()[-1])  # noqa: S307  # a list of paths
+        loaded = json.loads(done.stdout.splitlines()[-1])
         missed = [file for file in loaded if case.name not in cases(os.path.relpath(file, ROOT))]
         assert loaded
         assert not missed, case.name

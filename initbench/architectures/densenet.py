@@ -102,7 +102,7 @@ class DenseNet(nn.Module):
         scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth, growth or compression is impossible, or a norm or biases stand beside a scheme.
+        ArgumentError: depth, growth or compression is impossible, or a norm or biases are combined with a scheme.
     """
 
     def __init__(

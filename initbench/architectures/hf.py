@@ -195,7 +195,7 @@ def _check_context(model_type: str, configuration: Any, inputs: Inputs) -> None:
 
 
 def _build(model_type: str, configuration: Any, *, text: bool) -> nn.Module:
-    """Build the model; attention is PyTorch's own, of which the kernel can be chosen, or written out."""
+    """Build the model; attention is PyTorch's own, whose kernel can be chosen, or is written out."""
     from transformers import AutoModelForCausalLM, AutoModelForImageClassification
 
     made = AutoModelForCausalLM if text else AutoModelForImageClassification

@@ -124,7 +124,7 @@ class ResidualMLP(nn.Module):
         scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth or width is impossible, or a norm stands beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm is combined with a scheme.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ _STAGES: dict[int, tuple[tuple[int, ...], BlockKind]] = {
 
 
 class Layer(nn.Module):
-    """One convolution of a branch with what stands round it: scalar bias, convolution, norm, scalar bias, activation.
+    """One convolution of a branch with its surroundings: scalar bias, convolution, norm, scalar bias, activation.
 
     The branch's last one has neither the second bias nor the activation.
     """
@@ -67,7 +67,7 @@ def make_branch(in_channels: int, channels: int, stride: int, kind: BlockKind, s
 
 
 class Block(nn.Module):
-    """A branch, added to its input, or to what stands for the input where the shape changes.
+    """A branch, added to its input, or to the shortcut if the shape changes.
 
     That is a shortcut without parameters (option A of the paper: every stride-th pixel, zeros for the channels that are
     added) or a projection (option B: a 1×1 convolution and a norm). As in the authors' code of Fixup it takes the input
@@ -136,7 +136,7 @@ class ResNet(nn.Module):
         scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth or width is impossible, or a norm or biases stand beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm or biases are combined with a scheme.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class ImageNetResNet(nn.Module):
         scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth or width is impossible, or a norm or biases stand beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm or biases are combined with a scheme.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class BranchEnd(nn.Identity):
 
 
 def check_norm(scheme: str, norm: str) -> None:
-    """Raise an ArgumentError if a normalization stands beside a scheme that takes its place."""
+    """Raise an ArgumentError if a normalization is combined with a scheme that replaces it."""
     if norm != "none" and _is_instead_of_norm(scheme):
         raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")
 
@@ -62,7 +62,7 @@ class Style:
     """What all convolutions of a network have in common, as the arguments of its architecture name it.
 
     Raises:
-        ArgumentError: a norm or biases stand beside a scheme that brings its own.
+        ArgumentError: a norm or biases are combined with a scheme that brings its own.
     """
 
     norm: Norm

@@ -28,7 +28,7 @@ class VGG(nn.Module):
     With batch norm and `conv_bias` VGG-19 is the network of GradInit's authors: 20,040,522 parameters for 10 classes.
 
     Args:
-        depth: 11, 13, 16 or 19: convolutions and the linear layers of the paper's network, of which one is left.
+        depth: 11, 13, 16 or 19: the convolutions and linear layers of the paper's network; one linear layer is kept.
         width: multiplies the stages' 64, 128, 256, 512 and 512 channels; a multiple of 1/64, and of 1/4 for norm group.
         norm: none, batch or group, behind each convolution.
         activation: relu, swish, beta_swish, tanh or linear.
@@ -38,7 +38,7 @@ class VGG(nn.Module):
         scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth or width is impossible, or a norm or biases stand beside a scheme.
+        ArgumentError: depth or width is impossible, or a norm or biases are combined with a scheme.
     """
 
     def __init__(

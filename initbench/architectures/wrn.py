@@ -28,8 +28,8 @@ class WideStyle(Style):
     """What all blocks have in common: the arguments of `wrn` by their names, and whether there are skips.
 
     Raises:
-        ArgumentError: a factor is impossible, a norm or biases stand beside a scheme, or norm_placement, sum_factor or
-            multiplier means nothing with the norm.
+        ArgumentError: a factor is impossible, a norm or biases are combined with a scheme, or norm_placement,
+            sum_factor or multiplier means nothing with the norm.
     """
 
     dropout: float = 0.0
@@ -230,7 +230,7 @@ def wrn(
         scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth, width, dropout, drop_path or a factor is impossible, a norm or biases stand beside a
+        ArgumentError: depth, width, dropout, drop_path or a factor is impossible, a norm or biases are combined with a
             scheme, or norm_placement, sum_factor or multiplier means nothing with the norm.
     """
     _check_size(depth, width)
@@ -282,7 +282,7 @@ def plain(
         scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
 
     Raises:
-        ArgumentError: depth, width or dropout is impossible, or a norm or biases stand beside a scheme.
+        ArgumentError: depth, width or dropout is impossible, or a norm or biases are combined with a scheme.
     """
     _check_size(depth, width)
     style = WideStyle(

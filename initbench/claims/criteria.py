@@ -51,7 +51,7 @@ _SIDES = {"lower", "higher", "beyond", "between", "of", "than", "against", "refe
 
 
 class Pair(BaseModel):
-    """Two sides, of which one is expected to be below the other."""
+    """Two sides, one of them expected to be below the other."""
 
     model_config = STRICT
 

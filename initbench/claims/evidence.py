@@ -132,7 +132,7 @@ class Evidence:
     Attributes:
         trials: the rows of the final trials that are compared.
         trials_under: those of each protocol of tuning: ``recipe``, ``shared``, ``own``.
-        searched: those of the search trials.
+        searched: the values of the search trials.
         tuned: the properties that are tuned; empty for a suite that tunes nothing.
         metrics: the outcomes by name.
         described: every metric that records describe, by its key.
@@ -205,7 +205,7 @@ class Evidence:
         return groups
 
     def _value(self, trial: Trial, measure: str) -> float:
-        """Return a trial's value; that of a metric at which it diverged is the worst, ±∞."""
+        """Return a trial's value; ±∞, the worst, for a metric of a trial that diverged."""
         value = trial.row[measure]
         if isinstance(value, str):
             raise InitbenchError(f"{measure} is no number")
@@ -345,7 +345,7 @@ def _best(tries: Iterable[Trial]) -> Trial:
 def _tries_by_seed(trials: Iterable[Trial], over: str) -> dict[int, list[Trial]]:
     """Return the trials of each seed in ascending order of a property, of the seeds that have as many as any other.
 
-    A seed that lacks a try, or of which one failed, is left out: its best would be the best of fewer.
+    A seed with a missing or failed try is left out, because its best would be the best of fewer.
     """
     trials = list(trials)
     known = [trial for trial in trials if not math.isnan(trial.validation)]
