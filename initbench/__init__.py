@@ -7,9 +7,7 @@ They, `initbench.testing` and `initbench.reporting` are what notebooks and plug-
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if (
-    TYPE_CHECKING
-):  # for type checkers and the documentation; `as` marks a name as public, and a test compares both lists
+if TYPE_CHECKING:  # for type checkers and the documentation; `as` marks a name as public
     from initbench.architectures.create import create_model as create_model
     from initbench.architectures.rewrite import rewrite as rewrite
     from initbench.architectures.scalars import ScalarMultiplier as ScalarMultiplier
