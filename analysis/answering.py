@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
+    from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
-    from initbench.reporting.words.sentence import Sentence
 
 ENDINGS = (".svg", ".pdf", ".png")
 

@@ -14,9 +14,10 @@ from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.charts.legend import Entry
 from initbench.reporting.page.contents import Contents, OverviewView
+from initbench.reporting.sentence import Sentence
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.terms import Terms
-from initbench.reporting.words.sentence import Sentence
+from initbench.reporting.words.sentence import bolded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +75,7 @@ class FakeAnalysis(Analysis):
 
     name: str = "cost"
     question: str = "What does initialization cost?"
-    said: Sequence[Sentence] = (Sentence("metainit costs 450 steps.", ("metainit",)),)
+    said: Sequence[Sentence] = (bolded("metainit costs 450 steps.", ("metainit",)),)
     shown: Sequence[Table] = ()
     drawn: Sequence[FakeFigure] = ()
     left_out: Sequence[str] = ()
@@ -181,18 +182,16 @@ def large(columns: int = 40, rows: int = 30, name: str = "") -> HeatMap:
 
 
 SENTENCES = (
-    Sentence("Only metainit trains both networks: 2.5 % and 3.6 % test error.", ("metainit",)),
-    Sentence(
+    bolded("Only metainit trains both networks: 2.5 % and 3.6 % test error.", ("metainit",)),
+    bolded(
         "On plain-28, kaiming and delta_orthogonal (gain 1) do not train: 89.7 %, as guessing gives.", ("plain-28",)
     ),
-    Sentence(
+    bolded(
         "On WRN-28, delta_orthogonal (gain 2) diverges at all 3 seeds; the other three are too close to order.",
         ("WRN-28",),
     ),
-    Sentence("metainit’s search costs as much as 450 training steps; training itself has 168."),
-    Sentence(
-        "Not known: an order over networks. Two are too few; 6 would tell a difference of one rank.", is_open=True
-    ),
+    bolded("metainit’s search costs as much as 450 training steps; training itself has 168."),
+    bolded("Not known: an order over networks. Two are too few; 6 would tell a difference of one rank.", is_open=True),
 )
 
 
@@ -221,10 +220,10 @@ def analyses() -> list[FakeAnalysis]:
         "comparison",
         "Which initializer is better?",
         (
-            Sentence("metainit beats delta_orthogonal (gain 1) on plain-28 by 87.2 points (84.2 to 90.2)."),
-            Sentence("No order over both networks can be told; a tuner is a treatment too.", is_open=True),
-            Sentence("metainit leads kaiming by 87.0 points.", ("metainit",), subject="plain-28"),
-            Sentence("Nothing can be told apart.", is_open=True, subject="WRN-28"),
+            bolded("metainit beats delta_orthogonal (gain 1) on plain-28 by 87.2 points (84.2 to 90.2)."),
+            bolded("No order over both networks can be told; a tuner is a treatment too.", is_open=True),
+            bolded("metainit leads kaiming by 87.0 points.", ("metainit",), subject="plain-28"),
+            bolded("Nothing can be told apart.", is_open=True, subject="WRN-28"),
         ),
         (table(), table(400, "long")),
         (
@@ -239,10 +238,10 @@ def analyses() -> list[FakeAnalysis]:
         FakeAnalysis(
             "prediction",
             "Does the gradient quotient predict the error?",
-            (Sentence("Cannot be told from 4 initializers; it takes 5.", is_open=True),),
+            (bolded("Cannot be told from 4 initializers; it takes 5.", is_open=True),),
         ),
-        FakeAnalysis(said=(Sentence("metainit: 450 steps, 2.7 times the training. The others: nothing."),)),
-        FakeAnalysis("curves", "How did training go?", (Sentence("All that trained did so within 3 epochs."),)),
+        FakeAnalysis(said=(bolded("metainit: 450 steps, 2.7 times the training. The others: nothing."),)),
+        FakeAnalysis("curves", "How did training go?", (bolded("All that trained did so within 3 epochs."),)),
     ]
 
 

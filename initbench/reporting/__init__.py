@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.comparison import compare
     from initbench.reporting.analyses.cost import cost
     from initbench.reporting.analyses.depth import depth_profile
-    from initbench.reporting.analyses.divergence import divergence
     from initbench.reporting.analyses.layers import layers
     from initbench.reporting.analyses.overview import overview
     from initbench.reporting.analyses.prediction import predict
-    from initbench.reporting.analyses.protocols import protocols
     from initbench.reporting.analyses.published import published
     from initbench.reporting.analyses.stable_rates import stable_rates
     from initbench.reporting.analyses.training import training_curves
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.tuning import tuning
     from initbench.reporting.analyses.variance import variance
     from initbench.reporting.analyses.workloads import workloads
+    from initbench.reporting.questions.divergence import divergence
+    from initbench.reporting.questions.protocols import protocols
     from initbench.reporting.report import write_report
     from initbench.reporting.results import read_results
 
@@ -38,11 +38,11 @@ _PUBLIC = {
     "compare": "analyses.comparison",
     "cost": "analyses.cost",
     "depth_profile": "analyses.depth",
-    "divergence": "analyses.divergence",
+    "divergence": "questions.divergence",
     "layers": "analyses.layers",
     "overview": "analyses.overview",
     "predict": "analyses.prediction",
-    "protocols": "analyses.protocols",
+    "protocols": "questions.protocols",
     "published": "analyses.published",
     "read_results": "results",
     "stable_rates": "analyses.stable_rates",

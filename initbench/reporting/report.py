@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.page.contents import Contents
+    from initbench.reporting.sentence import Sentence
     from initbench.reporting.source import Source
-    from initbench.reporting.words.sentence import Sentence
 
 
 class Written(NamedTuple):

@@ -164,6 +164,12 @@ class Results:
         return terms_of(self.source.compare, self.metrics)
 
     @cached_property
+    def words(self) -> dict[str, str]:
+        """What headings call a treatment, a workload, the outcome, and what is tuned."""
+        tuned = {} if self.tune is None else {"setting": self.tune.noun}
+        return {"treatment": self.terms.treatment, "workload": self.names.noun, "outcome": self.terms.outcome} | tuned
+
+    @cached_property
     def names(self) -> Names:
         """Short names of treatments and workloads."""
         return self.labels.names(self.trials["treatment"], self.trials["workload"])

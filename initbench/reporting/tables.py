@@ -1,79 +1,22 @@
-"""Tables: what stands in a section of a report, and is written whole beside the page."""
+"""Tables: what a section of a report shows, and what is written whole beside the page."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.formatting import FILTERS
+from initbench.comparing.labels import Names
 from initbench.comparing.metrics import UNKNOWN
+from initbench.metric import Metric
+from initbench.reporting.columns import Column, columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import pandas as pd
 
-    from initbench.comparing.labels import Names
-    from initbench.metric import Metric
-
-
-class Column(NamedTuple):
-    """A column of a table as the page shows it.
-
-    Attributes:
-        heading: its lines.
-        form: the name of the `formatting.FILTERS` that writes its values; ``outcome`` and ``difference`` are written by
-            the row's metric, ``mean`` by it with a half-width, and the labels of a ``treatment`` and a ``workload`` as
-            their short names.
-        value: the frame's column.
-        low: that of the lower end of an interval, which then follows in parentheses, or a half-width; empty for none.
-        high: that of the upper end.
-        metric: that writes the values, where it is not the row's.
-    """
-
-    heading: str
-    form: str
-    value: str
-    low: str = ""
-    high: str = ""
-    metric: Metric | None = None
-
-    @property
-    def is_text(self) -> bool:
-        """Whether its cells are words, not numbers."""
-        return self.form in {"text", "treatment", "workload"}
-
-    def cell(self, row: Mapping[str, Any], metric: Metric, names: Names | None = None) -> str:
-        """Return what stands in a row: ``+1.30 (+0.40 to +2.20)``.
-
-        Args:
-            row: of the frame.
-            metric: of the row.
-            names: of treatments and workloads; their labels stand as they are without.
-        """
-        if self.form in {"treatment", "workload"}:
-            known = {} if names is None else {"treatment": names.treatments, "workload": names.workloads}[self.form]
-            label = row[self.value]
-            return known[label].text if label in known else FILTERS["text"](label)
-        metric = self.metric or metric
-        if self.form == "mean":
-            return metric.text(row[self.value], row[self.low])
-        written: dict[str, Callable[..., str]] = {
-            "outcome": partial(outcome_text, metric=metric),
-            "difference": metric.signed,
-        }
-        write = written[self.form] if self.form in written else FILTERS[self.form]
-        value = write(row[self.value])
-        if not self.low or math.isnan(row[self.low]):
-            return value
-        return f"{value} ({write(row[self.low])} to {write(row[self.high])})"
-
-
-def outcome_text(value: float, metric: Metric) -> str:
-    """Return a value of a metric, ``diverged`` where it is not finite."""
-    return "diverged" if math.isinf(value) else metric.text(value)
+    from initbench.reporting.results import Results
 
 
 @dataclass(frozen=True)
@@ -118,6 +61,44 @@ class Table:
         ]
         only = next(iter(metrics.values())) if len(metrics) == 1 else UNKNOWN
         return [
-            [column.cell(row, metrics.get(row.get("metric", ""), only), self.names) for column in columns]
+            [cell_text(column, row, metrics.get(row.get("metric", ""), only), self.names) for column in columns]
             for row in rows
         ]
+
+
+def table_of(
+    results: Results, name: str, title: str, frame: pd.DataFrame, show: str = "", note: str = "", **words: str
+) -> Table:
+    """Return a table of a report; without `show` it is only written beside the page.
+
+    Args:
+        results: that it is of.
+        name: unique in a report.
+        title: what stands above it.
+        frame: its rows.
+        show: the names of the columns that the page shows, separated by blanks (`columns.CATALOGUE`).
+        note: what stands below the title.
+        **words: more words for headings, beside those of the report.
+    """
+    metrics = {metric.name: metric for metric in results.metrics.values()}
+    shown = columns(show, name, map(str, frame.columns), results.words | words)
+    return Table(name, title, frame, shown, note, metrics, results.names, is_shown=bool(show))
+
+
+def cell_text(column: Column, row: Mapping[str, Any], metric: Metric, names: Names | None = None) -> str:
+    """Return what a row shows in a column: ``+1.30 (+0.40 to +2.20)``."""
+    value = row[column.value]
+    if column.form in {"treatment", "workload"}:
+        known = {} if names is None else {"treatment": names.treatments, "workload": names.workloads}[column.form]
+        return known[value].text if value in known else FILTERS["text"](value)
+    metric = column.metric or metric
+    if column.form == "mean":
+        return metric.text(value, row[column.low])
+    write = {"outcome": _outcome(metric), "difference": metric.signed}.get(column.form) or FILTERS[column.form]
+    if not column.low or math.isnan(row[column.low]):
+        return write(value)
+    return f"{write(value)} ({write(row[column.low])} to {write(row[column.high])})"
+
+
+def _outcome(metric: Metric) -> Callable[[float], str]:
+    return lambda value: "diverged" if math.isinf(value) else metric.text(value)

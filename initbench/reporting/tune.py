@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from initbench.comparing.formatting import listed
 from initbench.comparing.labels import tuned_keys
+from initbench.reporting.sentence import Sentence, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +48,43 @@ class Tune:
     def noun(self) -> str:
         """What a cell chooses, in one word: ``rate`` where that is the learning rate alone, else ``setting``."""
         return "rate" if self.keys == (RATE,) else "setting"
+
+    def at(self, *protocols: str, one: bool = False) -> str:
+        """Return at which values trials of some protocols ran: ``at the shared rate and at their own rates``.
+
+        Args:
+            *protocols: `protocols`, or some of them.
+            one: whether that is said of one treatment.
+        """
+        several = "s" * (self.noun != "rate")
+        words = {
+            "recipe": f"the recipe’s {self.noun}{several}",
+            "shared": "the shared rate",
+            "own": f"its own {self.noun}{several}" if one else f"their own {self.noun}s",
+        }
+        return listed([f"at {words[name]}" for name in protocols])
+
+    def chosen(self, each: str = "each", every: str = "all") -> str:
+        """Return at which values a report compares treatments: ``each at the rate that its own search of 7 chose``."""
+        several = "s" * (self.noun != "rate")
+        return {
+            "own": f"{each} at the {self.noun}{several} that its own search of {self.tries} chose",
+            "shared": f"{every} at the shared rate that their searches chose",
+            "recipe": f"{every} {self.at('recipe')} as written",
+        }[self.protocol]
+
+    def caution(self) -> list[Sentence]:
+        """Return a warning if one search serves all seeds of a cell.
+
+        Its numbers are those of simulated treatments without any difference (docs/statistics.md).
+        """
+        if not self.is_once or self.protocol == "recipe":
+            return []
+        text = (
+            "Warning: one search chose for all seeds, so that 7 to 20\N{NO-BREAK SPACE}% of such verdicts are false, "
+            "not 5\N{NO-BREAK SPACE}%."
+        )
+        return [say(text, is_open=True)]
 
 
 def tune_of(

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from initbench.statistics.association import aligned
@@ -22,45 +23,30 @@ from initbench.statistics.permutation import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 
-class DivergenceRate(NamedTuple):
-    """How often a treatment diverges.
+def divergence_rates(cells: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+    """Return how often each treatment diverges, by the unit of analysis, the workload.
 
-    Attributes:
-        workloads: share of its workloads on which one seed or more diverged, with Wilson's interval over workloads. It
-            is larger with more seeds.
-        diverged: number of its trials that diverged; seeds of one workload are not independent trials, so no interval.
-        trials: number of its trials that have a result.
-        comparisons: of how many treatments the intervals hold at once.
+    Args:
+        cells: of the treatments, as from `cells.cells`.
+        trials: as from `cells.trial_outcomes`; one that stands in two workloads is counted once.
+
+    Returns:
+        ``treatment``; ``workloads``: how many it has; ``rate``: on what share of these at least one seed diverged, with
+        Wilson's interval ``rate_low, rate_high``, simultaneous over the treatments; ``trials`` and ``trials_diverged``:
+        seeds of one workload are not independent, so these have no interval.
     """
-
-    workloads: Estimate
-    diverged: int
-    trials: int
-    comparisons: int = 1
-
-    @property
-    def diverged_workloads(self) -> int:
-        """Number of its workloads on which one seed or more diverged."""
-        return round(self.workloads.value * self.workloads.n) if self.workloads.n else 0
-
-
-def divergence_rate(
-    cells: pd.DataFrame, treatment: str, comparisons: int = 1, *, trials: pd.DataFrame | None = None
-) -> DivergenceRate:
-    """Return how often a treatment diverges, by the unit of analysis, the workload.
-
-    With the trials of the cells, one that stands in two workloads is counted once among the trials.
-    """
-    own = cells[cells["treatment"] == treatment]
-    on = wilson_estimate(int((own["diverged"] > 0).sum()), len(own), comparisons)
-    if trials is None:
-        return DivergenceRate(on, int(own["diverged"].sum()), int(own["seeds"].sum()), comparisons)
-    each = trials[trials["treatment"] == treatment].drop_duplicates("trial_id")
-    return DivergenceRate(on, int((each["status"] == "diverged").sum()), len(each), comparisons)
+    names = list(dict.fromkeys(cells["treatment"]))
+    each = trials.drop_duplicates(["treatment", "trial_id"]).groupby("treatment")["status"]
+    counts = each.agg(trials="size", trials_diverged=lambda status: (status == "diverged").sum()).reindex(names)
+    rows = []
+    for name, diverged in (cells["diverged"] > 0).groupby(cells["treatment"], sort=False):
+        rate = wilson_estimate(int(diverged.sum()), len(diverged), len(names))
+        rows.append((name, rate.n, rate.value, rate.low, rate.high))
+    frame = pd.DataFrame(rows, columns=["treatment", "workloads", "rate", "rate_low", "rate_high"])
+    return frame.join(counts.fillna(0).astype(int), on="treatment")
 
 
 class DivergencePrediction(NamedTuple):

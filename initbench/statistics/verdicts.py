@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
 
 from initbench.statistics.cells import complete, table
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import by_seed, compare_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    import pandas as pd
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _SMALLEST = 2  # workloads, below which there is nothing to compare over
 
@@ -130,3 +130,29 @@ def verdicts_over_workloads(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterat
         found = compare_columns(wide, first, second, comparisons=len(names) * (len(names) - 1) // 2)
         difference = found.judged if found.has_mean else Estimate(math.nan, math.nan, math.nan, found.workloads)
         yield Verdict("", first, second, found.side, difference)
+
+
+def verdicts_side_by_side(verdicts: Mapping[str, Iterable[Verdict]]) -> pd.DataFrame:
+    """Return one row per pair of treatments on a workload, with the verdict under each protocol.
+
+    Args:
+        verdicts: by protocol.
+
+    Returns:
+        ``workload``, ``all`` if over all workloads; ``first``, ``second``; and of each protocol ``<protocol>_better``:
+        the label of the one that is told to be better, empty if neither is; ``_difference, _low, _high``: first -
+        second; ``_of_training``. Missing where a protocol has no verdict on the pair.
+    """
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    names = ["workload", "first", "second"]
+    for protocol, own in verdicts.items():
+        ends = ("better", "difference", "low", "high", "of_training")
+        columns = [f"{protocol}_{end}" for end in ends]
+        names += columns
+        for one in own:
+            row = rows.setdefault(
+                one[:3], {"workload": one.workload or "all", "first": one.first, "second": one.second}
+            )
+            better = {-1: one.first, 1: one.second, 0: ""}[one.side]
+            row |= dict(zip(columns, (better, *one.difference[:3], one.is_of_training), strict=True))
+    return pd.DataFrame(list(rows.values()), columns=names)

@@ -20,7 +20,7 @@ from initbench.execution.progress_file import Asked
 from initbench.execution.recorder import Progress
 from initbench.execution.status import StatusReader
 from initbench.ledger import Ledger
-from initbench.reporting.analyses.protocols import protocols
+from initbench.reporting.questions.protocols import protocols
 from initbench.reporting.results import read_results
 from initbench.suite.load import describe_datasets, load_suite
 from initbench.suite.plan import plan

@@ -13,7 +13,7 @@ from scipy import stats
 
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.cost import cost, initialization_costs
-from initbench.reporting.analyses.divergence import divergence
+from initbench.reporting.questions.divergence import divergence
 from initbench.statistics.cost import Spending, spent
 from initbench.statistics.profiles import fastest
 
@@ -99,21 +99,22 @@ def test_divergence_is_counted_by_workload():
     """kaiming diverges at one seed of two workloads, delta_orthogonal[gain=1] at every seed of one."""
     bad = {(0, 0, 0), (1, 0, 2), (2, 1, 0), (2, 1, 1), (2, 1, 2)}
     found = divergence(results_of(world(lambda a, i, s: None if (a, i, s) in bad else ordered(a, i, s))))
-    counted = {name: (r.diverged_workloads, r.workloads.n, r.diverged, r.trials) for name, r in found.rates.items()}
+    rates = found.facts.set_index("treatment")
+    counted = {name: tuple(rates.loc[name, ["rate", "workloads", "trials_diverged", "trials"]]) for name in NAMES}
     assert counted == dict.fromkeys(NAMES, (0, 5, 0, 15)) | {
-        "kaiming": (2, 5, 2, 15),
-        "delta_orthogonal[gain=1]": (1, 5, 3, 15),
+        "kaiming": (0.4, 5, 2, 15),
+        "delta_orthogonal[gain=1]": (0.2, 5, 3, 15),
     }
     # Wilson's interval over workloads, which holds for all five at once.
-    own = found.rates["kaiming"].workloads
     wilson = stats.binomtest(2, 5).proportion_ci(1 - 0.05 / 5, "wilson")
-    assert own[:3] == pytest.approx((0.4, wilson.low, wilson.high))
+    assert tuple(rates.loc["kaiming", ["rate_low", "rate_high"]]) == pytest.approx((wilson.low, wilson.high))
     first, second = sentences_of(found)
     assert first.startswith("kaiming diverges on 2 of 5 networks")
     assert second.startswith("delta_orthogonal (gain 1) diverges on 1 of 5 networks")
     none = divergence(results_of(world(ordered)))
-    assert not any(rate.diverged for rate in none.rates.values())
-    assert sentences_of(none) == ["No trial diverged, of 75."]
+    assert not none.facts["trials_diverged"].any()
+    assert none.tables == []
+    assert sentences_of(none) == ["Not one of 75 trials diverged."]
 
 
 def test_what_did_not_run_everywhere_is_named_and_compared_on_the_workloads_that_it_has():

@@ -19,12 +19,12 @@ from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError, LedgerError
 from initbench.reporting.analyses.comparison import compare
-from initbench.reporting.analyses.divergence import divergence
 from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.page.methods import methods
+from initbench.reporting.questions.divergence import divergence
 from initbench.reporting.report import contents_of
 from initbench.reporting.source import read_source
 from initbench.reporting.words.facts import facts_line
@@ -251,7 +251,7 @@ def test_a_trial_of_two_entries_stands_in_both_workloads_and_is_counted_once():
     results = results_of(records)
     assert facts_line(results).startswith("9 trials: 2 initializers × 2 networks × 3 seeds")
     assert len(results.frame) == 9
-    assert sentences_of(divergence(results)) == ["No trial diverged, of 9."]
+    assert sentences_of(divergence(results)) == ["Not one of 9 trials diverged."]
 
 
 def test_a_divergence_is_counted_once_for_a_trial_of_two_workloads():
@@ -260,9 +260,9 @@ def test_a_divergence_is_counted_once_for_a_trial_of_two_workloads():
     status = {"status": "diverged", "metrics": records[first].metrics | {"test_error": None}}
     records[first] = replace(records[first], **status)
     results = results_of(records)
-    rate = divergence(results).rates["fixup"]
-    assert (rate.diverged_workloads, rate.workloads.n, rate.diverged, rate.trials) == (2, 2, 1, 3)
-    assert sentences_of(divergence(results))[0].startswith("fixup diverges on all 2 networks at one seed or more")
+    rate = divergence(results).facts.set_index("treatment").loc["fixup"]
+    assert (rate["rate"], rate["workloads"], rate["trials_diverged"], rate["trials"]) == (1, 2, 1, 3)
+    assert sentences_of(divergence(results))[0].startswith("fixup diverges on 2 of 2 networks at one seed or more")
     for table in (table_of(compare(results), "differences"), table_of(divergence(results), "divergence")):
         frame = table.frame.set_index("treatment")
         assert dict(frame["trials"]) == {"fixup": 3, "kaiming": 6}

@@ -15,15 +15,14 @@ from tuned import KEY, RATES, cells_of, curved, flat, noise, tuned_records, tune
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.analyses.protocols import protocols
 from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
+from initbench.reporting.questions.protocols import main_change, protocols
 from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import read_results
-from initbench.reporting.words.sentence import MOST_WORDS, words_in
 
 BEST = {"low": 0.01, "middle": 0.1, "high": 0.316}
 FLOORS = {"low": 0.08, "middle": 0.12, "high": 0.16}
@@ -97,7 +96,6 @@ def test_the_first_screen_says_at_which_rates_and_what_they_change(planted_famil
     assert len(found) <= 5
     assert sum("each at the rate that its own search of 7 chose" in text for text in found) == 1
     assert sum(text.startswith("Own rates change ") for text in found) == 1
-    assert all(words_in(text) <= MOST_WORDS for text in found)
 
 
 # --- a planted family: each treatment has a best rate of its own
@@ -121,30 +119,34 @@ def test_the_order_at_a_shared_rate_is_another_and_the_report_says_so(planted_fa
     texts = sentences_of(found)
     both = "at the recipe’s rate and at the shared rate"
     assert f"middle has the best mean rank over 3 networks {both}, low at their own rates." in texts
-    assert texts[0] == "Own rates change 3 of 9 verdicts on pairs against the shared rate."
-    assert texts[1] == "Own rates change 6 of 9 verdicts on pairs against the recipe’s rate."
+    assert texts[0] == "Own rates change 3 of 9 pairwise verdicts reached at the shared rate."
+    assert texts[1] == "Own rates change 6 of 9 pairwise verdicts reached at the recipe’s rate."
     net = sentences_of(found, "net")
-    assert "low beats middle at their own rates; at the recipe’s rate and at the shared rate it is the reverse." in net
-    assert all(words_in(text) <= MOST_WORDS for text in texts)
+    assert "low beats middle at their own rates; the reverse holds at the recipe’s rate and at the shared rate." in net
 
 
 def test_every_verdict_that_changes_is_in_a_sentence_of_its_workload(planted_family):
     found = protocols(planted_family)
-    for flip in found.flips:
-        subject = planted_family.names.workload(flip.workload) if flip.workload else ""
+    verdicts = found.facts.verdicts
+    flips = verdicts[verdicts[["recipe_better", "shared_better", "own_better"]].nunique(axis="columns") > 1]
+    assert len(flips) > 6
+    for flip in flips.to_dict("records"):
+        subject = "" if flip["workload"] == "all" else planted_family.names.workload(flip["workload"])
         texts = sentences_of(found, subject)
-        assert any(f"{flip.first} beats" in text and flip.second in text for text in texts), flip
+        better = flip["own_better"]
+        other = flip["second"] if better == flip["first"] else flip["first"]
+        assert any(f"{better} beats" in text and other in text for text in texts), flip
 
 
 def test_verdicts_are_those_of_the_comparison(planted_family):
-    verdicts = protocols(planted_family).verdicts["own"]
+    verdicts = protocols(planted_family).facts.verdicts.set_index(["workload", "first", "second"])
     frame = table_of(compare(planted_family), "paired_differences").frame
     for row in frame.to_dict("records"):
         key = (row["workload"], *sorted([row["treatment"], compare(planted_family).reference]))
-        difference = verdicts[key].difference
+        own = verdicts.loc[key]
         sign = 1 if key[1] == row["treatment"] else -1
-        assert sign * difference.value == pytest.approx(row["difference"])
-        assert difference.half_width == pytest.approx((row["high"] - row["low"]) / 2)
+        assert sign * own["own_difference"] == pytest.approx(row["difference"])
+        assert own["own_high"] - own["own_low"] == pytest.approx(row["high"] - row["low"])
 
 
 def test_who_trains_at_some_rates_alone_is_said_of_it_and_not_of_every_pair():
@@ -156,12 +158,14 @@ def test_who_trains_at_some_rates_alone_is_said_of_it_and_not_of_every_pair():
     results = tuned_results(tuned_records(outcome, ["net", "other"], ["fragile", "plain", "sturdy"]))
     found = protocols(results)
     texts = sentences_of(found, "net")
-    assert "fragile trains at the shared rate and at its own rate, and not at the recipe’s rate." in texts
+    assert "fragile trains at the shared rate and at its own rate, but not at the recipe’s rate." in texts
     assert not any("fragile" in text and "beats" in text for text in texts)
-    assert "fragile trains" not in str(found.main_change)  # at the shared rate it does
-    flips = [flip for flip in found.flips if "fragile" in flip[1:3] and flip.workload == "net"]
-    assert flips
-    assert all(flip.is_of_training for flip in flips)
+    assert "fragile trains" not in str(main_change(results))  # at the shared rate it does
+    verdicts = found.facts.verdicts
+    own = verdicts[(verdicts["workload"] == "net") & (verdicts[["first", "second"]] == "fragile").any(axis="columns")]
+    assert len(own) == 2
+    assert own["recipe_of_training"].all()
+    assert not own["own_of_training"].any()
 
 
 def test_the_first_screen_says_who_trains_at_own_rates_alone():
@@ -172,8 +176,10 @@ def test_the_first_screen_says_who_trains_at_own_rates_alone():
         return 0.1 + slow + 0.1 * (at.treatment == "brave") + noise(at)
 
     results = tuned_results(tuned_records(outcome, ["net", "other"], ["shy", "bold", "brave"]))
-    change = str(protocols(results).main_change)
-    assert change.startswith("Own rates change 4 of 6 verdicts: shy trains on net at its own rate, and not at the ")
+    change = str(main_change(results))
+    assert change.startswith(
+        "Own rates change 4 of 6 pairwise verdicts reached at the shared rate: shy trains on net at its own rate, but "
+    )
 
 
 def test_where_no_verdict_changes_that_is_said():
@@ -181,8 +187,8 @@ def test_where_no_verdict_changes_that_is_said():
         return 0.1 + 0.2 * (at.treatment == "worse") + noise(at)
 
     found = protocols(tuned_results(tuned_records(outcome, ["net"], ["better", "worse"])))
-    assert sentences_of(found)[0] == "Own rates change none of 1 verdict on pairs against the shared rate."
-    assert found.flips == []
+    assert sentences_of(found)[0] == "Own rates change none of 1 pairwise verdict reached at the shared rate."
+    assert not any(" beats " in text or " trains " in text for text in sentences_of(found))
 
 
 # --- one search for all seeds

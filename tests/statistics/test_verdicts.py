@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 from worlds import Setting, frame, null_worlds, related_worlds, simpson_worlds, table
 
-from initbench.statistics.cells import cells
+from initbench.statistics.cells import cells, trial_outcomes
 from initbench.statistics.cost import spent
 from initbench.statistics.decisions import is_rejected
-from initbench.statistics.divergence import divergence_rate, predict_divergence
+from initbench.statistics.divergence import divergence_rates, predict_divergence
 from initbench.statistics.gain import gain
 from initbench.statistics.intervals import Estimate, mean_estimate
 from initbench.statistics.paired import compare_paired, paired_estimate
@@ -139,11 +139,18 @@ def test_who_leads_and_who_is_behind():
 def test_divergence_is_counted_by_workload():
     outcome = np.full((5, 2, 3), 0.1)
     outcome[0, 0] = outcome[1, 0, 1] = inf
-    rate = divergence_rate(cells(frame(outcome)), "i0")
-    assert (rate.diverged_workloads, rate.workloads.n, rate.diverged, rate.trials) == (2, 5, 4, 15)
-    # Wilson's interval of 2 of 5, whatever the number of seeds.
-    assert rate.workloads[1:3] == pytest.approx((0.1176, 0.7693), abs=1e-4)
-    assert divergence_rate(cells(frame(outcome)), "absent").diverged_workloads == 0
+    trials = frame(outcome).assign(trial_id=lambda own: own.index)
+    rates = divergence_rates(cells(trials), trial_outcomes(trials)).set_index("treatment")
+    assert dict(rates.loc["i0", ["workloads", "rate", "trials", "trials_diverged"]]) == {
+        "workloads": 5,
+        "rate": 0.4,
+        "trials": 15,
+        "trials_diverged": 4,
+    }
+    # Wilson's interval of 2 of 5 by workload, whatever the number of seeds, that holds for both treatments at once.
+    wilson = stats.binomtest(2, 5).proportion_ci(1 - 0.05 / 2, "wilson")
+    assert tuple(rates.loc["i0", ["rate_low", "rate_high"]]) == pytest.approx((wilson.low, wilson.high))
+    assert tuple(rates.loc["i1", ["rate", "trials_diverged"]]) == (0, 0)
 
 
 def test_the_largest_share_of_the_variance():

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from initbench.reporting.charts.figure import Figure
+    from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
-    from initbench.reporting.words.sentence import Sentence
 
 
 class Analysis(ABC):

@@ -11,8 +11,9 @@ import pandas as pd
 from initbench.claims.evidence import Evidence
 from initbench.claims.judge import judge_claims
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.columns import Column
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.claims import claim_words, criterion_words, measured_words, overall_words
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from initbench.claims.verdict import ClaimVerdict
     from initbench.metric import Metric
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _COLUMNS = ["claim", "source", "status", "criterion", "refutes", "measured", "seeds", "caution"]
 

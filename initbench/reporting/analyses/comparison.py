@@ -22,14 +22,15 @@ from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.profile import profile_panel
+from initbench.reporting.columns import Column
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.sentence import Sentence, say
+from initbench.reporting.tables import Table
 from initbench.reporting.words.comparison import left_out_words, pair_over_workloads_words, ranks_words
 from initbench.reporting.words.lead import lead_words
-from initbench.reporting.words.protocols import compared_words, once_words
-from initbench.reporting.words.sentence import Sentence
+from initbench.reporting.words.sentence import bolded
 from initbench.statistics.cells import table, trial_outcomes
-from initbench.statistics.divergence import DivergenceRate, divergence_rate
+from initbench.statistics.divergence import divergence_rates
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import PairedComparison, by_seed, compare_columns, in_direction
 from initbench.statistics.profiles import performance_profiles
@@ -61,7 +62,7 @@ class Comparison(Analysis):
         ranking: of the treatments, over the workloads on which all of them ran.
         against: every treatment that is ranked against the one that ranks best.
         further: those that the ranking leaves out, likewise.
-        rates: on how many of its workloads each treatment diverges, simultaneous over the treatments.
+        rates: as from `divergence.divergence_rates`.
         given: label of the treatment that the others are compared with in place of the one that ranks best, where it
             was named beforehand: intervals are then simultaneous over the comparisons with it.
     """
@@ -70,7 +71,7 @@ class Comparison(Analysis):
     ranking: Ranking
     against: Against
     further: Against
-    rates: Mapping[str, DivergenceRate]
+    rates: pd.DataFrame
     given: str = ""
     name: ClassVar[str] = "comparison"
 
@@ -114,8 +115,11 @@ class Comparison(Analysis):
             if comparison.workloads
         ]
         if (tune := results.tune) is not None and tune.protocol and found:
-            found += [compared_words(tune, results.terms), *once_words(tune)]
-        return found or [Sentence("There is nothing to compare.", is_open=True)]
+            found += [
+                say(f"Compared: {tune.chosen(f'each {results.terms.treatment}', f'all {results.terms.treatment}s')}."),
+                *tune.caution(),
+            ]
+        return found or [bolded("There is nothing to compare.", is_open=True)]
 
     def _pair(self, name: str, comparison: PairedComparison, metric: Metric) -> Sentence:
         names = self.results.names
@@ -189,7 +193,6 @@ def compare(results: Results | str | Path, *, reference: str = "") -> Comparison
     names.sort(key=lambda name: given not in {"", name})
     everywhere = trials[trials["workload"].isin(ranking.whole.table.index)]
     every = [str(name) for name in dict.fromkeys(judged["treatment"])]
-    outcomes = trial_outcomes(trials)
     return Comparison(
         results,
         ranking,
@@ -200,7 +203,7 @@ def compare(results: Results | str | Path, *, reference: str = "") -> Comparison
             results.metrics,
             len(every) - 1 if given else pairs_of(len(every)),
         ),
-        {name: divergence_rate(judged, name, comparisons=len(every), trials=outcomes) for name in every},
+        divergence_rates(judged, trial_outcomes(trials)),
         given,
     )
 
@@ -242,17 +245,15 @@ _DIFFERENCES = [
 
 def differences_table(found: Comparison) -> Table:
     """Return the table of every treatment over the workloads."""
-    results, ranks, rates = found.results, found.ranking.ranks, found.rates
+    results, ranks = found.results, found.ranking.ranks
+    rates = {row["treatment"]: row for row in found.rates.to_dict("records")}
     terms, noun = results.terms, results.names.noun
     reference, metric, one = found.reference, terms.metric, {}
     if metric is not None:
         one = {name: comparison for _, own in [*found.against, *found.further] for name, comparison in own.items()}
     rows = []
     for name in [*ranks.mean_ranks.index, *(name for name in found.further[0][1])]:
-        rate = rates[str(name)]
-        row = {"treatment": name, "mean_rank": ranks.mean_ranks.get(name, np.nan), "workloads": rate.workloads.n}
-        row |= {"rate": rate.workloads.value, "rate_low": rate.workloads.low, "rate_high": rate.workloads.high}
-        row |= {"trials": rate.trials, "trials_diverged": rate.diverged}
+        row = {"treatment": name, "mean_rank": ranks.mean_ranks.get(name, np.nan)} | rates[str(name)]
         if metric is not None and (comparison := one.get(str(name))):
             difference, chance = shown(comparison.difference, metric), comparison.probability_of_improvement
             row |= {

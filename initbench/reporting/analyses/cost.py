@@ -18,9 +18,10 @@ from initbench.reporting.analyses.curve_figures import drawn
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.charts.spending import Spending, spending_panel
+from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.comparison import left_out_words
 from initbench.reporting.words.cost import fastest_words, spent_words
 from initbench.statistics.cells import Complete, complete
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 
 _SMALLEST = 2

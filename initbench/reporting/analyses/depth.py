@@ -14,9 +14,10 @@ from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import depth_figures
+from initbench.reporting.columns import Column
 from initbench.reporting.depth import DEPTH, depth_curves
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.curves import no_worse, reach, steepest
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _MOST_SENTENCES = 3  # on as many families
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.heat_map import HeatMap
     from initbench.reporting.analyses.lead import Lead
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import pandas as pd
 
 from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import label_of
+from initbench.reporting.columns import Column
 from initbench.reporting.measurements import of_weights
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 
 if TYPE_CHECKING:
     from initbench.reporting.results import Results

@@ -14,9 +14,10 @@ from initbench.comparing.labels import Name, label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.layer_distances import distance_table
 from initbench.reporting.analyses.layer_figures import layer_figures
+from initbench.reporting.columns import Column
 from initbench.reporting.measurements import left_of_statistics, level, measurement_tables
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.initialization import levels, nothing_finite, one_level, widest_span
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _MOST_SENTENCES = 6
 _TITLES = {"probe_layers": "Every value by layer", "probe_curves": "Every point of the curves"}

@@ -12,12 +12,13 @@ from initbench.reporting.analyses.cost import initialization_costs
 from initbench.reporting.analyses.happened import Cost, Happened, Unknown
 from initbench.reporting.analyses.heat_cells import heat_map, order_of
 from initbench.reporting.analyses.lead import Lead, find_lead
-from initbench.reporting.analyses.protocols import protocols
 from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
+from initbench.reporting.columns import Column
+from initbench.reporting.questions.protocols import main_change
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.overview import overview_sentences
 from initbench.statistics.intervals import MINIMUM_SEEDS
 from initbench.statistics.paired import compare_paired
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.analyses.heat_map import HeatMap
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _MUCH = 0.1
 """Of the training: what initialization costs is said from here on."""
@@ -105,7 +106,7 @@ def overview(results: Results | str | Path) -> Overview:
         lead,
         _cost(results),
         _unknown(results, cells, ranks, lead),
-        None if (tuned := protocols(results)) is None else tuned.main_change,
+        main_change(results),
         None if (claimed := claims(results)) is None else claimed.sentences[0],
     )
 

@@ -17,10 +17,12 @@ from initbench.reporting.analyses.probe_results import ALL_VALUES, ProbeResult, 
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.scatter import Against, scatter_panels
+from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
 from initbench.reporting.frame import GQ
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.sentence import Sentence
+from initbench.reporting.tables import Table
 from initbench.reporting.words.prediction import (
     agreement_words,
     association_words,
@@ -29,7 +31,7 @@ from initbench.reporting.words.prediction import (
     predicts_words,
     regret_words,
 )
-from initbench.reporting.words.sentence import Sentence
+from initbench.reporting.words.sentence import bolded
 from initbench.statistics.decisions import adjust
 from initbench.statistics.intervals import Estimate
 
@@ -75,7 +77,7 @@ class Prediction(Analysis):
             nothing = (
                 "No measurement at initialization is finite." if taken else "Nothing was measured at initialization."
             )
-            return [Sentence(nothing, is_open=True)]
+            return [bolded(nothing, is_open=True)]
         by_probe = [self.of(result) for result in self.probes]
         # Where there are too few treatments several questions have one answer; it is given once.
         return list(dict.fromkeys(sentence for sentences in by_probe for sentence in sentences))

@@ -12,8 +12,9 @@ import pandas as pd
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.claims import evidence_of
+from initbench.reporting.columns import Column
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.published import differs_words, nearest_words, value_text
 from initbench.statistics.intervals import mean_estimate, values_deviation
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from initbench.claims.claim import Published, PublishedValue
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _COLUMNS = [
     *("source", "where", "what", "published", "published_spread", "published_n"),

@@ -13,9 +13,10 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized, counted, natural
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.rate_figures import rate_figures
+from initbench.reporting.columns import Column
 from initbench.reporting.results import as_results
 from initbench.reporting.searches import tries
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.rates import stable_words
 from initbench.statistics.rates import ratio_over_cells, ratio_over_seeds
 from initbench.statistics.rates import stable_rates as of_cells
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
     from initbench.statistics.intervals import Estimate
     from initbench.statistics.rates import StableRate
 

@@ -11,9 +11,10 @@ from initbench.comparing.formatting import capitalized, natural
 from initbench.comparing.labels import label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import TRAIN_NOTE, training_figures
+from initbench.reporting.columns import Column
 from initbench.reporting.curves import training_curves as curve_table
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.curves import best_end, best_ends, fitted_alone, no_end, not_fitted, widest_gap
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from initbench.metric import Metric
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _HALF = 0.5
 """Of the way from chance to the best value: a network that is beyond on training data fits them."""

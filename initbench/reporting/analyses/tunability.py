@@ -17,10 +17,11 @@ from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import drawn, in_words
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.values import value_panel
+from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
 from initbench.reporting.results import as_results
 from initbench.reporting.searches import chosen, counts_text, tries
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.trials import workload_metrics
 from initbench.reporting.words.rates import differing_words, edge_words, no_edge_words, tries_words, widest_words
 from initbench.statistics.rates import GOOD_SHARE, by_rate, by_tries, good_ranges
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
     from initbench.metric import Metric
     from initbench.reporting.results import Results
+    from initbench.reporting.sentence import Sentence
     from initbench.reporting.tune import Tune
-    from initbench.reporting.words.sentence import Sentence
     from initbench.statistics.rates import GoodRange
 
 

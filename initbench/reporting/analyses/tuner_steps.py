@@ -16,9 +16,10 @@ from initbench.reporting.analyses.probe_results import probe_columns
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.style import colours
 from initbench.reporting.charts.values import value_panel
+from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.tuned import base_of
 from initbench.reporting.words.initialization import by_steps, short_quantities
 from initbench.statistics.cells import spread
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _ARGUMENTS = ("steps", "iterations")  # of tuners
 _COLUMNS = ["probe", "workload", "treatment", "steps", "seeds", "value_median", "value_smallest", "value_largest"]

@@ -19,10 +19,11 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.layers import layer_panel
 from initbench.reporting.charts.tuning import tuning_panel
 from initbench.reporting.charts.values import value_panel
+from initbench.reporting.columns import Column
 from initbench.reporting.depth import DEPTH
 from initbench.reporting.file_names import file_names
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.tuned import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
 from initbench.reporting.words.initialization import gained, plain_number, quantity_words, scaled, tuned
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.charts.panel import Specification
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
     Draw = Callable[[pd.DataFrame, dict[str, str]], Specification | None]
 

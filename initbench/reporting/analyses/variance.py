@@ -11,8 +11,9 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.comparison import by_metric
+from initbench.reporting.columns import Column
 from initbench.reporting.results import as_results
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.words.comparison import variance_words
 from initbench.statistics.variance import VarianceSplit, split_variance
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from initbench.metric import Metric
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 
 @dataclass(frozen=True)

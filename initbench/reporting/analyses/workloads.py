@@ -15,11 +15,12 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized, natural
 from initbench.comparing.metrics import described_metrics
 from initbench.reporting.analyses.analysis import Analysis
+from initbench.reporting.columns import Column
 from initbench.reporting.conditions import effective, fields_text
 from initbench.reporting.frame import GQ
 from initbench.reporting.results import as_results
 from initbench.reporting.sharing import distinct
-from initbench.reporting.tables import Column, Table
+from initbench.reporting.tables import Table
 from initbench.reporting.trials import early_columns
 from initbench.reporting.words.workload import workload_words
 from initbench.statistics.cost import on_one_device
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 _SECONDS = "initialization_seconds"
 _COLUMNS = [

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatMap
+    from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
     from initbench.reporting.terms import Terms
-    from initbench.reporting.words.sentence import Sentence
 
 
 @dataclass(frozen=True)

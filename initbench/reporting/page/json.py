@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatMap
     from initbench.reporting.page.contents import Contents
+    from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
-    from initbench.reporting.words.sentence import Sentence
 
 SCHEMA = 1
 """Raised when a key changes its meaning or goes; new keys do not raise it."""

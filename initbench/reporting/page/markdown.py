@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatCell, HeatMap
     from initbench.reporting.page.contents import Contents
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 MARK = "<!-- Made by initbench report: what stands below is written anew, what stands above is kept. -->"
 MOST_CHARACTERS = 60_000
@@ -154,6 +154,6 @@ def _bullets(sentences: Sequence[Sentence]) -> str:
 
 def _said(sentence: Sentence) -> str:
     """Return a sentence with its names in bold; what is open is in italics."""
-    pieces = ((_inline(text), is_bold) for text, is_bold in sentence.pieces())
+    pieces = ((_inline(text), is_bold) for text, is_bold in sentence.parts)
     text = _begun("".join(f"**{piece}**" if is_bold else piece for piece, is_bold in pieces))
     return f"*{text}*" if sentence.is_open else text

@@ -21,8 +21,9 @@ from initbench.claims.criteria import (
     Within,
 )
 from initbench.comparing.formatting import counted
+from initbench.reporting.sentence import Sentence
 from initbench.reporting.words.measured import group_words
-from initbench.reporting.words.sentence import Sentence, first_fitting
+from initbench.reporting.words.sentence import bolded, first_fitting
 from initbench.reporting.words.sides import side_words, told_apart
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def overall_words(verdicts: Sequence[ClaimVerdict]) -> list[Sentence]:
     """
     counts = {status: sum(one.status == status for one in verdicts) for status in _ORDER}
     parts = [f"{number} {status}" for status, number in counts.items() if number]
-    return [Sentence(f"Of {counted(len(verdicts), 'claim')} {', '.join(parts)}.", bold=(parts[0],))]
+    return [bolded(f"Of {counted(len(verdicts), 'claim')} {', '.join(parts)}.", bold=(parts[0],))]
 
 
 def claim_words(verdict: ClaimVerdict, metrics: Sequence[Metric | None]) -> list[Sentence]:
@@ -55,9 +56,9 @@ def claim_words(verdict: ClaimVerdict, metrics: Sequence[Metric | None]) -> list
         metrics: that the measures of its `judged` criteria are; None for one that is none.
     """
     status, subject = verdict.status.capitalize(), verdict.claim.claim
-    found = [Sentence(f"{status}.", bold=(status,), subject=subject)]
+    found = [bolded(f"{status}.", bold=(status,), subject=subject)]
     if verdict.lacks:
-        found.append(Sentence(f"{verdict.lacks}.", subject=subject, is_open=True))
+        found.append(bolded(f"{verdict.lacks}.", subject=subject, is_open=True))
     for place, (criterion, metric) in enumerate(zip(verdict.judged, metrics, strict=True)):
         groups = _groups_words(criterion, metric)
         if not groups and not criterion.lacks:
@@ -67,9 +68,9 @@ def claim_words(verdict: ClaimVerdict, metrics: Sequence[Metric | None]) -> list
         own = f"What would refute it: {criterion.status}" if is_refutation else own
         few = [f"{own}: {'; '.join(groups[:k])}{_more(len(groups) - k)}." for k in range(len(groups), 0, -1)]
         text = first_fitting(*few) if few else f"{own}."
-        found.append(Sentence(text, subject=subject, is_open=criterion.status == "undecided"))
+        found.append(bolded(text, subject=subject, is_open=criterion.status == "undecided"))
         if criterion.lacks:
-            found.append(Sentence(f"{criterion.lacks}.", subject=subject, is_open=True))
+            found.append(bolded(f"{criterion.lacks}.", subject=subject, is_open=True))
     return found
 
 

@@ -10,19 +10,19 @@ import math
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import count, counted
+from initbench.reporting.sentence import Sentence
+from initbench.reporting.sizes import difference_words, needed_words, over_words, plain_words
 from initbench.reporting.words.fitting import said
-from initbench.reporting.words.sentence import Sentence, first_fitting
-from initbench.reporting.words.sizes import difference_words, needed_words, over_words, plain_words, share_words
+from initbench.reporting.words.sentence import bolded, first_fitting
 from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
 from initbench.statistics.power import number_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from initbench.metric import Metric
     from initbench.reporting.terms import Terms
     from initbench.statistics.cells import Complete
-    from initbench.statistics.divergence import DivergenceRate
     from initbench.statistics.paired import PairedComparison
     from initbench.statistics.ranks import RankComparison
     from initbench.statistics.variance import VarianceSplit
@@ -123,12 +123,12 @@ def ranks_words(
         needed = ranks.needed_for_one_rank
         if needed is not None and needed > n:
             text = f"No order over {over}: {n} are too few; about {count(needed)} would tell a difference of one rank."
-            return Sentence(text, (), True)
+            return bolded(text, (), True)
         text = f"No order over {over} can be told; for differences of this size {needed_words(ranks.needed)}."
-        return Sentence(text, (), True)
+        return bolded(text, (), True)
     leaders, behind = [display(name) for name in ranks.leaders], ranks.behind
     if len(behind) == 0:
-        return Sentence(f"{k} {terms.treatment}s differ in rank over {over}, but no two of them can be told apart.")
+        return bolded(f"{k} {terms.treatment}s differ in rank over {over}, but no two of them can be told apart.")
     nearest = behind.iloc[0]
     others = f" and {len(leaders) - 1} others" if len(leaders) > 2 else " and {tied}" if len(leaders) > 1 else ""
     who = "{first}" + others + (" share the first rank" if others else " ranks first")
@@ -147,30 +147,6 @@ def ranks_words(
     )
 
 
-def divergence_words(
-    rates: Mapping[str, DivergenceRate],
-    trials: int,
-    display: Callable[[str], str] = str,
-    *,
-    place: str = "workload",
-) -> list[Sentence]:
-    """Return who diverges on how many workloads, the most often first; one sentence where nobody does.
-
-    Args:
-        rates: by treatment's label.
-        trials: how many have a result in all.
-        display: a treatment's label → its display text.
-        place: a workload in one word.
-    """
-    if not any(rate.trials for rate in rates.values()):
-        return [Sentence("No trial has a result, so nothing is known of divergence.", (), True)]
-    some = [label for label, rate in rates.items() if rate.diverged]
-    if not some:
-        return [Sentence(f"No trial diverged, of {trials}." if trials > 1 else "The trial did not diverge.")]
-    some.sort(key=lambda label: (-rates[label].workloads.value, -rates[label].diverged))
-    return [_divergence(display(label), rates[label], place) for label in some]
-
-
 def variance_words(split: VarianceSplit, terms: Terms, *, place: str = "workload") -> Sentence:
     """Return what the outcome depends on most.
 
@@ -182,9 +158,9 @@ def variance_words(split: VarianceSplit, terms: Terms, *, place: str = "workload
     if split.is_too_small:
         a, i, s = split.shape
         have = f"{counted(a, place)}, {counted(i, terms.treatment)} and {counted(s, 'seed')}"
-        return Sentence(f"Cannot be told from {have}, all of them complete; it takes 2 of each.", (), True)
+        return bolded(f"Cannot be told from {have}, all of them complete; it takes 2 of each.", (), True)
     if not split.is_known:
-        return Sentence("Cannot be told: all outcomes are equal, so there is no variance to split.", (), True)
+        return bolded("Cannot be told: all outcomes are equal, so there is no variance to split.", (), True)
     name, share = split.largest
     where = {
         "treatment": f"between {terms.treatment}s",
@@ -195,7 +171,7 @@ def variance_words(split: VarianceSplit, terms: Terms, *, place: str = "workload
     what = "ranks" if split.of_ranks else terms.outcome
     much = "Most of the variance" if share > 0.5 else "The largest part of the variance"
     percent = f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
-    return Sentence(first_fitting(f"{much} of {what}, {percent}, is {where}.", f"{much}, {percent}, is {where}."))
+    return bolded(first_fitting(f"{much} of {what}, {percent}, is {where}.", f"{much}, {percent}, is {where}."))
 
 
 def left_out_words(
@@ -227,28 +203,11 @@ def left_out_words(
 def _no_ranks(ranks: RankComparison, terms: Terms, place: str) -> Sentence:
     k = len(ranks.mean_ranks)
     if ranks.workloads == 0 or k == 0:
-        return Sentence(f"No order over {place}s: on none of them has every {terms.treatment} a result.", (), True)
+        return bolded(f"No order over {place}s: on none of them has every {terms.treatment} a result.", (), True)
     if k < 3:
         text = "Ranks take 3 {0}s; 2 are compared by their difference." if k == 2 else "There is one {0} alone."
-        return Sentence(text.format(terms.treatment), (), True)
-    return Sentence(
-        f"No order over {place}s from one alone; at least {ranks.needed_for_one_rank} would tell.", (), True
-    )
-
-
-def _divergence(treatment: str, rate: DivergenceRate, place: str) -> Sentence:
-    on, n = rate.diverged_workloads, rate.workloads.n
-    if n == 1:
-        text = f"{{first}} diverges in {rate.diverged} of {counted(rate.trials, 'trial')} on the only {place}."
-        return said(text, names={"first": treatment}, bold=["first"])
-    where = f"all {n}" if on == n else f"{on} of {n}"
-    return said(
-        f"{{first}} diverges on {where} {place}s at one seed or more, {{size}}.",
-        f"{{first}} diverges on {where} {place}s, {{size}}.",
-        names={"first": treatment},
-        bold=["first"],
-        size=share_words(rate.workloads),
-    )
+        return bolded(text.format(terms.treatment), (), True)
+    return bolded(f"No order over {place}s from one alone; at least {ranks.needed_for_one_rank} would tell.", (), True)
 
 
 def _pair(

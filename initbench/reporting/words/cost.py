@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted
 from initbench.comparing.formatting import steps as steps_words
+from initbench.reporting.sentence import Sentence, named
+from initbench.reporting.sizes import share_words
 from initbench.reporting.words.fitting import said
-from initbench.reporting.words.sentence import Sentence, named
-from initbench.reporting.words.sizes import share_words
+from initbench.reporting.words.sentence import bolded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,7 @@ def spent_words(spent: Spent, terms: Terms, display: Callable[[str], str] = str)
         display: a treatment's label → its display text.
     """
     if not spent.is_known:
-        return Sentence("Not known: the records do not say what initializers spent.", is_open=True)
+        return bolded("Not known: the records do not say what initializers spent.", is_open=True)
     if not spent.spending:
         if spent.unknown:
             others = f"the other {terms.treatment}s cost nothing before training"
@@ -38,7 +39,7 @@ def spent_words(spent: Spent, terms: Terms, display: Callable[[str], str] = str)
                 names={"who": named([display(name) for name in spent.unknown])},
                 is_open=True,
             )
-        return Sentence(f"No {terms.treatment} costs a forward or a backward pass before training.")
+        return bolded(f"No {terms.treatment} costs a forward or a backward pass before training.")
     first, *more = spent.spending
     names = {"first": display(first.treatment), "second": display(more[0].treatment) if more else ""}
     own = f"{{first}}: {_amount(first)}"
@@ -65,7 +66,7 @@ def fastest_words(
         place: a workload in one word.
     """
     if not fastest.names:
-        return Sentence(f"No {terms.treatment} gets to the target of any {place}.")
+        return bolded(f"No {terms.treatment} gets to the target of any {place}.")
     on = f"{fastest.wins} of {counted(fastest.share.n, place)}"
     if len(fastest.names) > 1:
         return said(

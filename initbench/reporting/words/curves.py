@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from initbench.reporting.words.sentence import Sentence, first_fitting, named
+from initbench.reporting.sentence import Sentence, named
+from initbench.reporting.words.sentence import bolded, first_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ def widest_gap(
     ends = (metric.beside_title.text(test), metric.beside_title.text(train))
     on, off = f"{ends[0]} on {metric.split} data", f"{ends[1]} on training data"
     if metric.oriented(test) > metric.oriented(train):
-        return Sentence(
+        return bolded(
             first_fitting(
                 f"The {metric.quantity} of {treatment} on {workload} ends at {on} and {off}, the widest gap.",
                 f"The widest gap between {metric.split} and training data is {metric.text(test)} against "
@@ -38,7 +39,7 @@ def widest_gap(
             (treatment, workload),
         )
     if several:
-        return Sentence(
+        return bolded(
             first_fitting(
                 f"The {metric.quantity} is nowhere worse on {metric.split} than on training data; nearest is "
                 f"{treatment} on {workload}: {ends[0]} against {ends[1]}.",
@@ -46,7 +47,7 @@ def widest_gap(
             ),
             (treatment, workload),
         )
-    return Sentence(
+    return bolded(
         first_fitting(
             f"Nowhere is {metric.split} data behind training data; nearest is {treatment} on {workload}: "
             f"{metric.text(test)} against {metric.text(train)}.",
@@ -63,7 +64,7 @@ def not_fitted(metric: Metric, train: float) -> Sentence:
         metric: of the outcome.
         train: the best median at the end on the training split.
     """
-    return Sentence(
+    return bolded(
         f"What did not train did not fit its training data either: there the {metric.quantity} ends at "
         f"{metric.beside_title.text(train)} at best."
     )
@@ -79,7 +80,7 @@ def fitted_alone(metric: Metric, treatment: str, workload: str, test: float, tra
         test: the median at the end, on the split that the metric is of.
         train: on the training split.
     """
-    return Sentence(
+    return bolded(
         first_fitting(
             f"{treatment} on {workload} fits its training data ({metric.text(train)}) and stays at chance on "
             f"{metric.split} data ({metric.text(test)}).",
@@ -93,7 +94,7 @@ def fitted_alone(metric: Metric, treatment: str, workload: str, test: float, tra
 def best_end(metric: Metric, treatment: str, workload: str, value: float, step: int) -> Sentence:
     """Return which treatment ends best on a workload, where nothing is known of the training split."""
     shown = metric.beside_title.text(value)
-    return Sentence(
+    return bolded(
         first_fitting(
             f"On {workload}, {treatment} ends with the best {metric.title}: {shown} at step {step:,}.",
             f"The best {metric.title} at an end is {shown}, at step {step:,}.",
@@ -105,7 +106,7 @@ def best_end(metric: Metric, treatment: str, workload: str, value: float, step: 
 def best_ends(metric: Metric, treatments: Sequence[str], workload: str, value: float) -> Sentence:
     """Return which treatments share the best end on a workload, where nothing is known of the training split."""
     shown = metric.beside_title.text(value)
-    return Sentence(
+    return bolded(
         first_fitting(
             f"On {workload}, {named(treatments)} end with the best {metric.title}: {shown}.",
             f"{len(treatments)} share the best {metric.title} at an end, {shown}.",
@@ -121,8 +122,8 @@ def no_end(diverged: bool) -> Sentence:
         diverged: whether the median of every cell has diverged.
     """
     if diverged:
-        return Sentence("Every curve ends where at least half of its seeds diverged.")
-    return Sentence("No curve ends better than chance.")
+        return bolded("Every curve ends where at least half of its seeds diverged.")
+    return bolded("No curve ends better than chance.")
 
 
 def reach(family: str, everywhere: Sequence[str], deepest: int, least: str, least_depth: float) -> Sentence:
@@ -143,15 +144,15 @@ def reach(family: str, everywhere: Sequence[str], deepest: int, least: str, leas
             for most in (3, 2, 1)
         ]
         short = f"{len(everywhere)} of them {verb} at every depth to {deepest}; another {only}."
-        return Sentence(first_fitting(*texts, short), (family, *everywhere, least))
+        return bolded(first_fitting(*texts, short), (family, *everywhere, least))
     if deepest:
         text = first_fitting(
             f"On {family}, none trains at every depth: the farthest reaches {deepest}, {least} {only}.",
             f"On {family}, none trains at every depth: the farthest reaches {deepest}.",
             f"None trains at every depth: the farthest reaches {deepest}.",
         )
-        return Sentence(text, (family, least))
-    return Sentence(
+        return bolded(text, (family, least))
+    return bolded(
         first_fitting(f"On {family}, nothing trains at the smallest depth.", "Nothing trains at the smallest depth."),
         (family,),
     )
@@ -171,7 +172,7 @@ def steepest(
     """
     shown = metric.beside_title
     ends = [f"{shown.text(y) if math.isfinite(y) else 'divergence'} at depth {x}" for x, y in (before, after)]
-    return Sentence(
+    return bolded(
         first_fitting(
             f"The {metric.title} worsens most with {treatment} on {family}: from {ends[0]} to {ends[1]}.",
             f"The {metric.title} worsens most from {ends[0]} to {ends[1]}.",
@@ -186,4 +187,4 @@ def no_worse(outcome: str) -> Sentence:
     Args:
         outcome: in words.
     """
-    return Sentence(f"No median {outcome} worsens from one depth to the next.")
+    return bolded(f"No median {outcome} worsens from one depth to the next.")

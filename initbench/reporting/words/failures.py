@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import capitalized, counted
-from initbench.reporting.words.sentence import Sentence, first_fitting, named
+from initbench.reporting.sentence import Sentence, named
+from initbench.reporting.words.sentence import bolded, first_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ def failure_sentences(happened: Happened) -> list[list[Sentence]]:
             for diverged in _texts(happened, happened.diverged, _DIVERGED)
         ]
         text = first_fitting(*(_begun(happened, pair) for pair in pairs), *_counts(happened))
-        ways.append([with_bold(Sentence(text), _places(happened))])
+        ways.append([with_bold(bolded(text), _places(happened))])
     return ways
 
 
@@ -107,7 +107,7 @@ def _untrained(happened: Happened) -> Sentence | None:
     ):
         texts.append(by_factor)
     ways = [f"{text}{rest}." for text in texts for rest in (guess, "")]
-    return with_bold(Sentence(first_fitting(*ways, f"{counts}{guess}.", f"{counts}.")), _places(happened))
+    return with_bold(bolded(first_fitting(*ways, f"{counts}{guess}.", f"{counts}.")), _places(happened))
 
 
 def _diverged(happened: Happened) -> Sentence | None:
@@ -119,7 +119,7 @@ def _diverged(happened: Happened) -> Sentence | None:
     ):
         texts.append(f"{by_factor}.")
     return with_bold(
-        Sentence(first_fitting(*texts, f"{_count_words(happened, happened.diverged, _DIVERGED)}.")), _places(happened)
+        bolded(first_fitting(*texts, f"{_count_words(happened, happened.diverged, _DIVERGED)}.")), _places(happened)
     )
 
 
@@ -178,7 +178,7 @@ def all_workloads(results: Results, workloads: int) -> str:
 
 def with_bold(sentence: Sentence, names: Sequence[str]) -> Sentence:
     """Return a sentence with those of some names in bold that are in it."""
-    return replace(sentence, bold=tuple(name for name in names if name in sentence.text))
+    return bolded(sentence.text, names, sentence.is_open, sentence.subject)
 
 
 Failing = dict[str, dict[str, float]]

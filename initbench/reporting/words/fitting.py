@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from initbench.reporting.words.sentence import MOST_WORDS, Sentence, words_in
+from initbench.reporting.sentence import Sentence
+from initbench.reporting.words.sentence import MOST_WORDS, bolded, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ def said(
     attempts += [(templates[-1], cut(names, most)) for most in _SHORTER]
     texts = [(_filled(template, {**values, **own}), own) for template, own in attempts]
     text, own = next((found for found in texts if words_in(found[0]) <= MOST_WORDS), texts[-1])
-    return Sentence(text, tuple(own[field] for field in bold if own[field] and own[field] in text), is_open, subject)
+    return bolded(text, tuple(own[field] for field in bold if own[field] and own[field] in text), is_open, subject)
 
 
 def cut(names: Mapping[str, str], most: int) -> dict[str, str]:

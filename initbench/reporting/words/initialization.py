@@ -8,7 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import capitalized
-from initbench.reporting.words.sentence import Sentence, first_fitting
+from initbench.reporting.sentence import Sentence
+from initbench.reporting.words.sentence import bolded, first_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,14 +91,14 @@ def tuned(
             else f"{who} {verb} the {what} {on}; on {where} it goes {change}.",
             f"{who} {verb} the {what} {on}, such as {change}.",
         ]
-    return Sentence(first_fitting(*texts, f"Tuning takes the {what} {change}."), (who, where))
+    return bolded(first_fitting(*texts, f"Tuning takes the {what} {change}."), (who, where))
 
 
 def scaled(names: Names, treatment: str, workload: str, smallest: float, largest: float) -> Sentence:
     """Return by what a treatment multiplies the weights that it starts from, where it tells no objective."""
     who, where = names.treatment(treatment), names.workload(workload)
     span = f"by {plain_number(smallest)} to {plain_number(largest)}"
-    return Sentence(
+    return bolded(
         first_fitting(f"On {where}, {who} scales the weights of its base {span}.", f"Weights are scaled {span}."),
         (who, where),
     )
@@ -118,7 +119,7 @@ def gained(names: Names, metric: Metric, workload: str, base: tuple[str, float],
         (names.treatment(label), metric.beside_title.text(value) if math.isfinite(value) else "divergence")
         for label, value in (base, own)
     )
-    return Sentence(
+    return bolded(
         first_fitting(
             f"On {where}, tuning takes the {metric.title} from {before} ({first}) to {after} ({second}).",
             f"On {where}, tuning takes the {metric.title} from {before} to {after}.",
@@ -141,7 +142,7 @@ def levels(probe: str, kind: str, workload: str, low: tuple[str, float], high: t
     what = quantity_words(probe)
     whose = f"a layer’s typical {what}" if kind == "per_layer" else f"the last {what}"
     (first, small), (second, large) = ((name, plain_number(value)) for name, value in (low, high))
-    return Sentence(
+    return bolded(
         first_fitting(
             f"On {workload}, {whose} is {small} with {first} and {large} with {second}.",
             f"{capitalized(whose)} is {small} with {first} and {large} with {second}.",
@@ -164,7 +165,7 @@ def one_level(probe: str, kind: str, workload: str, treatment: str, ends: tuple[
     """
     what = f"{quantity_words(probe)}{' of a layer' if kind == 'per_layer' else ''}"
     span = f"between {plain_number(ends[0])} and {plain_number(ends[1])}"
-    return Sentence(
+    return bolded(
         first_fitting(f"On {workload}, the {what} is {span} with {treatment}.", f"The {what} is {span}."),
         (workload, treatment),
         subject=probe,
@@ -182,7 +183,7 @@ def widest_span(probe: str, workload: str, treatment: str, factor: float) -> Sen
     """
     what = quantity_words(probe)
     by = f"{plain_number(factor)}-fold" if math.isfinite(factor) else "down to 0"
-    return Sentence(
+    return bolded(
         first_fitting(
             f"Between the layers of one network the {what} varies most with {treatment} on {workload}: {by}.",
             f"Between the layers of one network the {what} varies most {by}.",
@@ -207,7 +208,7 @@ def by_steps(
     """
     who, where, what = names.treatment(treatment), names.workload(workload), quantity_words(probe)
     ends = f"{plain_number(first[1])} after {first[0]:,.0f} and {plain_number(last[1])} after {last[0]:,.0f} steps"
-    return Sentence(
+    return bolded(
         first_fitting(
             f"On {where}, the {what} is {ends} of {who}.",
             f"The {what} is {ends} of {who}.",
@@ -220,7 +221,7 @@ def by_steps(
 
 def nothing_finite(probe: str) -> Sentence:
     """Return that a probe has no value that could be drawn."""
-    return Sentence(
+    return bolded(
         first_fitting(f"No value of {quantity_words(probe)} is finite.", "A measurement has no finite value."),
         subject=probe,
     )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initbench.reporting.sizes import difference_words
 from initbench.reporting.words.fitting import said
-from initbench.reporting.words.protocols import chosen_words, short_chosen_words
-from initbench.reporting.words.sizes import difference_words
 
 if TYPE_CHECKING:
     from initbench.reporting.analyses.lead import Lead
     from initbench.reporting.results import Results
-    from initbench.reporting.words.sentence import Sentence
+    from initbench.reporting.sentence import Sentence
 
 
 def lead_words(lead: Lead | None, results: Results) -> list[Sentence]:
@@ -48,4 +47,7 @@ def at_values(results: Results) -> list[str]:
     """Return at what values the treatments of a tuned suite are compared, as ends of a sentence, the longest first."""
     if results.tune is None or not results.tune.protocol:
         return [""]
-    return [f", {chosen_words(results.tune)}", f", {short_chosen_words(results.tune)}"]
+    return [
+        f", {results.tune.chosen()}",
+        f", {'each' if results.tune.protocol == 'own' else 'all'} {results.tune.at(results.tune.protocol)}",
+    ]

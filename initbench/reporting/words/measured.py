@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted, quotient
-from initbench.reporting.words.sizes import difference_words, interval_words, plain_words, share_words
+from initbench.reporting.sizes import difference_words, interval_words, plain_words, share_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

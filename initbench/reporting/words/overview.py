@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import count, counted
+from initbench.reporting.sentence import Sentence, named, say
+from initbench.reporting.sizes import needed_words, outcome_words
 from initbench.reporting.words.failures import all_workloads, failure_sentences, guessing, with_bold
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.lead import lead_words
-from initbench.reporting.words.protocols import compared_words, once_words
-from initbench.reporting.words.sentence import Sentence, first_fitting, named
-from initbench.reporting.words.sizes import needed_words, outcome_words
+from initbench.reporting.words.sentence import bolded, first_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initbench.reporting.analyses.happened import Happened
+    from initbench.reporting.terms import Terms
 
 MOST_SENTENCES = 5
 
@@ -60,19 +61,23 @@ def tuned_words(happened: Happened, *, has_lead: bool) -> list[Sentence]:
     tune = happened.results.tune
     if tune is None or not tune.protocol:
         return []
-    said_of = [] if has_lead else [compared_words(tune, happened.results.terms)]
-    return [*said_of, *([happened.change] if happened.change else []), *once_words(tune)]
+    said_of = [] if has_lead else [say(f"Compared: {tune.chosen(*_who(happened.results.terms))}.")]
+    return [*said_of, *([happened.change] if happened.change else []), *tune.caution()]
+
+
+def _who(terms: Terms) -> tuple[str, str]:
+    return f"each {terms.treatment}", f"all {terms.treatment}s"
 
 
 def _nothing(happened: Happened) -> Sentence:
     states = happened.map.states - {"incompatible", "missing"}
     if states == {"measured"}:
-        return Sentence("Nothing was trained: the networks were measured at initialization alone.")
+        return bolded("Nothing was trained: the networks were measured at initialization alone.")
     if states == {"failed"}:
-        return Sentence("Every trial failed: there is no outcome to compare.")
+        return bolded("Every trial failed: there is no outcome to compare.")
     if not states and happened.results.tune is not None:
-        return Sentence("The searches are not done: no trial at a rate that they chose has a result yet.", is_open=True)
-    return Sentence("No trial has an outcome: there is nothing to compare.")
+        return bolded("The searches are not done: no trial at a rate that they chose has a result yet.", is_open=True)
+    return bolded("No trial has an outcome: there is nothing to compare.")
 
 
 def _one_failure(happened: Happened) -> str:
@@ -86,7 +91,7 @@ def _range(happened: Happened) -> Sentence:
     results, metric = happened.results, happened.results.terms.metric
     if metric is None:
         cells = counted(len(results.judged), "cell")
-        return Sentence(f"There are {cells} with an outcome, each in the metric of its {results.names.noun}.")
+        return bolded(f"There are {cells} with an outcome, each in the metric of its {results.names.noun}.")
     ordered = results.judged.sort_values("outcome", kind="stable").to_dict("records")
     names: dict[str, str] = {}
     for end, row in (("first", ordered[0]), ("last", ordered[-1])):
@@ -96,7 +101,7 @@ def _range(happened: Happened) -> Sentence:
         }
     low, high = (metric.beside_title.brief(metric.oriented(row["outcome"])) for row in (ordered[0], ordered[-1]))
     if low == high:
-        return Sentence(f"Median {metric.title}: {low} in {counted(len(ordered), 'cell')}.")
+        return bolded(f"Median {metric.title}: {low} in {counted(len(ordered), 'cell')}.")
     what = f"Median {metric.title} goes from {low}"
     if len(results.metric_of) == 1:
         text = f"{what} ({{first}}) to {high} ({{last}})."
@@ -131,11 +136,11 @@ def _trains(happened: Happened) -> list[Sentence]:
         failure = _one_failure(happened)
         if failure == "diverged":
             return [
-                Sentence(f"Nothing trains: {f'all {cells} cells diverge' if cells > 1 else 'the only cell diverges'}.")
+                bolded(f"Nothing trains: {f'all {cells} cells diverge' if cells > 1 else 'the only cell diverges'}.")
             ]
         level = guessing(happened, ", {}") if failure else ""
         none = f"none of the {cells} cells is" if cells > 1 else "the only cell with a result is not"
-        return [Sentence(f"Nothing trains: {none} better than guessing{level}.")]
+        return [bolded(f"Nothing trains: {none} better than guessing{level}.")]
     most = [names.treatment(label) for label in best]
     verb = "train" if len(most) > 1 else "trains"
     text = first_fitting(
@@ -148,7 +153,7 @@ def _trains(happened: Happened) -> list[Sentence]:
         where = f"on all {next(iter(others.values()))} that it ran on" if len(others) == 1 else "wherever they ran"
         text = first_fitting(f"{text[:-1]}, and {named(list(others))} {where}.", text)
         most = [*most, *others]
-    return [with_bold(Sentence(text), most)]
+    return [with_bold(bolded(text), most)]
 
 
 def _alone(happened: Happened) -> list[Sentence]:
@@ -208,4 +213,4 @@ def _unknown(happened: Happened) -> list[Sentence]:
         text = f"Not known: an order over {noun}s. {few}; {unknown.needed} would tell a difference of one rank."
     else:
         text = f"Not known: an order of the {one}s. {over} cannot tell; {needed_words(unknown.needed, noun)}."
-    return [Sentence(text, (), is_open=True)]
+    return [bolded(text, (), is_open=True)]

@@ -10,9 +10,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.formatting import counted
+from initbench.reporting.sentence import Sentence, named
+from initbench.reporting.sizes import difference_words, needed_words, over_words, plain_words
 from initbench.reporting.words.fitting import said
-from initbench.reporting.words.sentence import Sentence, named
-from initbench.reporting.words.sizes import difference_words, needed_words, over_words, plain_words
+from initbench.reporting.words.sentence import bolded
 from initbench.statistics.association import MINIMUM_TREATMENTS
 from initbench.statistics.gain import MINIMUM_ARCHITECTURES
 from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
@@ -57,7 +58,7 @@ def predicts_words(
     names = {"probe": probe}
     if math.isnan(test.statistic):
         lacking = f"no {place} has 3 {terms.treatment}s with different values"
-        return Sentence(f"Cannot be told: {lacking}; it takes {MINIMUM_TREATMENTS}.", is_open=True, subject=subject)
+        return bolded(f"Cannot be told: {lacking}; it takes {MINIMUM_TREATMENTS}.", is_open=True, subject=subject)
     if not test.is_testable:
         return _too_few(rho.n, terms, subject)
     if test.tells(rho, pvalue):
@@ -211,7 +212,7 @@ def agreement_words(
     names = {"probe": probe}
     if math.isnan(agreement.value):
         text = f"Cannot be told: it takes 2 seeds, and {MINIMUM_TREATMENTS} {terms.treatment}s with different values."
-        return Sentence(text, is_open=True, subject=subject)
+        return bolded(text, is_open=True, subject=subject)
     if treatments < MINIMUM_TREATMENTS:
         return _too_few(treatments, terms, subject)
     if agreement.side():
@@ -242,12 +243,12 @@ def association_words(row: Mapping[Hashable, Any], terms: Terms, *, left_out: in
     n, left = int(row["n"]), f"; {left_out} left out, saturated" if left_out else ""
     if n < MINIMUM_TREATMENTS:
         text = f"Cannot be told from {counted(n, terms.treatment)}; it takes {MINIMUM_TREATMENTS}{left}."
-        return Sentence(text, is_open=True, subject=subject)
+        return bolded(text, is_open=True, subject=subject)
     if row["remark"]:
-        return Sentence(f"Cannot be told: {terms.say(row['remark'])}{left}.", is_open=True, subject=subject)
+        return bolded(f"Cannot be told: {terms.say(row['remark'])}{left}.", is_open=True, subject=subject)
     rho = Estimate(row["rho"], row["rho_low"], row["rho_high"], n)
     text = f"ρ = {plain_words(rho, _CORRELATION)}{left}."
-    return Sentence(text, is_open=rho.side() == 0, subject=subject)
+    return bolded(text, is_open=rho.side() == 0, subject=subject)
 
 
 def _too_few(treatments: int, terms: Terms, subject: str) -> Sentence:
@@ -258,4 +259,4 @@ def _too_few(treatments: int, terms: Terms, subject: str) -> Sentence:
         text = f"Cannot be told from {counted(treatments, terms.treatment)}; it takes {MINIMUM_TREATMENTS}."
     else:
         text = f"Cannot be told: it takes {MINIMUM_TREATMENTS} {terms.treatment}s with values on the same workloads."
-    return Sentence(text, is_open=True, subject=subject)
+    return bolded(text, is_open=True, subject=subject)

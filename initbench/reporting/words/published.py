@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted, quotient
-from initbench.reporting.words.sentence import Sentence
+from initbench.reporting.sentence import Sentence
+from initbench.reporting.words.sentence import bolded
 
 if TYPE_CHECKING:
     from initbench.metric import Metric
@@ -20,7 +21,7 @@ def nearest_words(known: int, all_of_them: int) -> Sentence:
         all_of_them: how many there are.
     """
     verb = "has" if all_of_them == 1 else "have"
-    return Sentence(f"{known} of {counted(all_of_them, 'published number')} {verb} a measured one beside it.")
+    return bolded(f"{known} of {counted(all_of_them, 'published number')} {verb} a measured one beside it.")
 
 
 def differs_words(source: str, differs: str) -> Sentence:
@@ -31,7 +32,7 @@ def differs_words(source: str, differs: str) -> Sentence:
         differs: as the suite says it; empty where conditions are the paper's.
     """
     text = f"The conditions are not the paper’s: {differs}" if differs else "The conditions are the paper’s."
-    return Sentence(text, subject=source)
+    return bolded(text, subject=source)
 
 
 def value_text(value: float, spread: float | None, metric: Metric | None) -> str:

@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted
+from initbench.reporting.sentence import Sentence, named
+from initbench.reporting.sizes import interval_words
 from initbench.reporting.words.fitting import said
-from initbench.reporting.words.sentence import Sentence, named
-from initbench.reporting.words.sizes import interval_words
+from initbench.reporting.words.sentence import bolded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,7 +89,7 @@ def edge_words(who: Sequence[str], end: str, *, subject: str) -> Sentence:
 
 def no_edge_words(cells: int) -> Sentence:
     """Return that no cell's best rate lies at an edge."""
-    return Sentence(f"In none of {counted(cells, 'cell')} does the best rate lie at the edge of what was tried.")
+    return bolded(f"In none of {counted(cells, 'cell')} does the best rate lie at the edge of what was tried.")
 
 
 def differing_words(chosen: Mapping[str, str], noun: str, *, subject: str) -> Sentence:

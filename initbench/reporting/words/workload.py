@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted
+from initbench.reporting.sentence import Sentence, named
+from initbench.reporting.sizes import outcome_words, value_words
 from initbench.reporting.words.comparison import pair_words
 from initbench.reporting.words.fitting import said
-from initbench.reporting.words.sentence import Sentence, named
-from initbench.reporting.words.sizes import outcome_words, value_words
+from initbench.reporting.words.sentence import bolded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +58,9 @@ def _best(
     if order.compared == 0:
         nothing = "Nothing was trained here: the trials were measured at initialization alone."
         text = nothing if order.seeds else "No trial has a result."
-        return [Sentence(text, is_open=not order.seeds, subject=subject)]
+        return [bolded(text, is_open=not order.seeds, subject=subject)]
     if not len(outcomes):
-        return [] if len(order.untrained) else [Sentence(f"Every {terms.treatment} diverges.", subject=subject)]
+        return [] if len(order.untrained) else [bolded(f"Every {terms.treatment} diverges.", subject=subject)]
     if len(outcomes) == 1:
         own = [metric.oriented(outcomes.iloc[0])]
         # Where chance is not known nothing is said of training.
@@ -79,12 +81,12 @@ def _best(
         other = order.behind[0]
         difference = order.differences[other]
         found = pair_words(display(order.best), display(other), difference, metric, comparisons=order.comparisons)
-        sentences.append(Sentence(found.text, found.bold, found.is_open, subject))
+        sentences.append(replace(found, subject=subject))
     leading = order.leading
     if len(leading) == 2:
         difference = order.differences[leading[1]]
         found = pair_words(display(leading[0]), display(leading[1]), difference, metric, comparisons=order.comparisons)
-        sentences.append(Sentence(found.text, found.bold, found.is_open, subject))
+        sentences.append(replace(found, subject=subject))
     elif len(leading) > 2:
         values = [metric.oriented(outcomes[name]) for name in leading]
         sentences.append(
@@ -110,7 +112,7 @@ def _untrained(
     values = value_words(own, metric)
     if len(untrained) == order.compared:
         text = f"No {terms.treatment} trains here: {values}, no better than guessing."
-        return [Sentence(text, subject=subject)]
+        return [bolded(text, subject=subject)]
     verb = "does" if len(untrained) == 1 else "do"
     return [
         said(

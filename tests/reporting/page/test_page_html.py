@@ -12,7 +12,7 @@ from made_page import HOSTILE, FakeAnalysis, FakeFigure, all_states, contents, h
 from initbench.reporting.analyses.heat_map import STATES, HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.html import render_html
-from initbench.reporting.words.sentence import Sentence
+from initbench.reporting.words.sentence import bolded
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 
@@ -80,7 +80,7 @@ def words(node):
 def test_no_text_of_a_record_becomes_markup():
     head = HeatColumn(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     cell = HeatCell("trained", HOSTILE, HOSTILE, 0.5, title=HOSTILE)
-    said = Sentence(f"{HOSTILE} trains.", (HOSTILE,), subject=HOSTILE)
+    said = bolded(f"{HOSTILE} trains.", (HOSTILE,), subject=HOSTILE)
     figure = FakeFigure("name", HOSTILE, HOSTILE, HOSTILE, {HOSTILE: "#000000"})
     answer = FakeAnalysis("cost", HOSTILE, (said, said), (table(3, HOSTILE),), (figure,), (HOSTILE,))
     page = render_html(
@@ -214,7 +214,7 @@ def test_sentences_have_their_names_in_bold_and_say_what_is_open():
 
 
 def test_many_subjects_stand_behind_the_first_twelve():
-    said = [Sentence("One."), *(Sentence("It trains.", subject=f"net {i}") for i in range(40))]
+    said = [bolded("One."), *(bolded("It trains.", subject=f"net {i}") for i in range(40))]
     section = read(analyses=[FakeAnalysis(said=said)]).all("details", id="cost")[0]
     (more,) = section.all("details", class_="more")
     assert words(more.all("summary")[0]) == "28 more"
@@ -266,7 +266,7 @@ def test_a_failed_trial_is_a_section_and_without_one_there_is_none():
 
 def test_a_report_of_nothing_is_a_page():
     page = read(
-        overview=OverviewView([Sentence("No trial has finished.")]),
+        overview=OverviewView([bolded("No trial has finished.")]),
         analyses=[],
         trials={"columns": [], "rows": []},
         conditions=pd.DataFrame(columns=["section", "condition", "differs"]),

@@ -9,7 +9,7 @@ from made_page import SENTENCES, FakeAnalysis, contents, heat_map, large, table
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.markdown import MOST_CHARACTERS, body, escaped, head, render_markdown
-from initbench.reporting.words.sentence import Sentence
+from initbench.reporting.words.sentence import bolded
 
 
 def tables(text):
@@ -93,7 +93,7 @@ def test_the_main_table_of_an_answer_is_cut_and_says_so():
 
 
 def test_a_large_report_fits_into_a_comment():
-    said = [Sentence(f"It trains on {'x' * 80}.", subject=f"{i} {'x' * 80}") for i in range(40)]
+    said = [bolded(f"It trains on {'x' * 80}.", subject=f"{i} {'x' * 80}") for i in range(40)]
     many = [FakeAnalysis(f"a{i}", said=said, shown=(table(1000, "t"),)) for i in range(12)]
     made = contents(overview=OverviewView(SENTENCES, large(40, 30, "x" * 70)), analyses=many)
     text = render_markdown(made)

@@ -7,18 +7,17 @@ import pytest
 from ledgers import BITS, ERROR, R_SQUARED
 from worlds import frame, table
 
+from initbench.reporting.sizes import difference_words, outcome_words, value_words
 from initbench.reporting.terms import Terms
-from initbench.reporting.words.comparison import divergence_words, pair_over_workloads_words, pair_words, ranks_words
+from initbench.reporting.words.comparison import pair_over_workloads_words, pair_words, ranks_words
 from initbench.reporting.words.cost import spent_words
 from initbench.reporting.words.fitting import cut, said
 from initbench.reporting.words.prediction import association_words, gain_words, predicts_words, regret_words
 from initbench.reporting.words.sentence import words_in
-from initbench.reporting.words.sizes import difference_words, outcome_words, value_words
 from initbench.reporting.words.workload import workload_words
 from initbench.statistics.association import associations
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import spent
-from initbench.statistics.divergence import divergence_rate
 from initbench.statistics.gain import Gain
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import compare_paired, paired_estimate
@@ -109,16 +108,6 @@ def test_an_order_over_too_few_networks():
     low, high = order.pairs[["low", "high"]].iloc[0]
     assert told.text.startswith(f"a ranks first over 30 workloads, ahead of b by 1.00 ranks ({low:.2f} to {high:.2f})")
     assert not told.is_open
-
-
-def test_who_diverges_the_most_often_comes_first():
-    outcome = np.full((5, 3, 3), 0.1)
-    outcome[0, 0] = outcome[1, 0, 1] = outcome[2, 2, 0] = inf
-    judged = cells(frame(outcome))
-    rates = {name: divergence_rate(judged, name) for name in ("i2", "i1", "i0")}
-    found = divergence_words(rates, 45, {"i0": "zero", "i2": "two"}.get, place="network")
-    assert [sentence.bold for sentence in found] == [("zero",), ("two",)]
-    assert plain(found[0]) == "zero diverges on 2 of 5 networks at one seed or more, 40 % (12 to 77)."
 
 
 @pytest.mark.parametrize(

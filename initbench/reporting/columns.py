@@ -1,0 +1,79 @@
+"""The columns that tables show: for each its heading, how its values are written, and the ends of its interval.
+
+A heading has a line for each line of the page, and the report's words in braces: `{treatment}`, `{workload}`, and
+`{outcome}`, with a capital letter where it begins with one. A column that means something else in one table stands here
+under ``table.column``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from initbench.comparing.formatting import capitalized
+from initbench.metric import Metric
+
+
+class Column(NamedTuple):
+    r"""A column of a table as the page shows it.
+
+    Attributes:
+        heading: its lines, separated by ``\n``.
+        form: the name of the `formatting.FILTERS` that writes its values; ``outcome`` and ``difference`` are written by
+            the row's metric, ``mean`` by it with a half-width, and the labels of a ``treatment`` and a ``workload`` as
+            their names.
+        value: the frame's column.
+        low: that of the lower end of an interval, which then follows in parentheses, or of a half-width; empty if none.
+        high: that of the upper end.
+        metric: that writes the values, if it is not the row's.
+    """
+
+    heading: str
+    form: str
+    value: str = ""
+    low: str = ""
+    high: str = ""
+    metric: Metric | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its cells are words, not numbers."""
+        return self.form in {"text", "treatment", "workload"}
+
+
+CATALOGUE = {
+    "treatment": Column("{Treatment}", "treatment"),
+    "workload": Column("{Workload}", "workload"),
+    "seeds": Column("Seeds", "count"),
+    "trials": Column("Trials", "count"),
+    "trials_diverged": Column("Trials that\ndiverged", "count"),
+    "workloads": Column("Its\n{workload}s", "count"),
+    "rate": Column("Diverged on", "percent"),
+    **{
+        key: column
+        for protocol, whose in (("recipe", "as the recipe\nwrites it"), ("shared", "shared"), ("own", "its own best"))
+        for key, column in {
+            f"{protocol}_values": Column(f"{{Setting}},\n{whose}", "text"),
+            f"{protocol}_outcome": Column("{Outcome}", "outcome"),
+            f"{protocol}_rank": Column("Rank", "count"),
+        }.items()
+    },
+}
+
+
+def columns(show: str, table: str, frame: Iterator[str], words: Mapping[str, str]) -> list[Column]:
+    """Return the columns of a table.
+
+    Args:
+        show: the names of the frame's columns, separated by blanks.
+        table: its name.
+        frame: the names of all columns of its frame: one that has ``<column>_low`` too is shown with its interval.
+        words: of the report, for the headings.
+    """
+    known, texts = set(frame), dict(words) | {capitalized(key): capitalized(word) for key, word in words.items()}
+    found = []
+    for name in show.split():
+        column = CATALOGUE.get(f"{table}.{name}") or CATALOGUE[name]
+        ends = (f"{name}_low", f"{name}_high") if f"{name}_low" in known else (column.low, column.high)
+        found.append(column._replace(heading=column.heading.format(**texts), value=name, low=ends[0], high=ends[1]))
+    return found
