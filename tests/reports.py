@@ -10,8 +10,8 @@ from ledgers import ERROR
 from initbench.comparing.keys import Key
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import DEFAULT_COMPARE
-from initbench.reporting.analyses.workloads import comparison_frame
 from initbench.reporting.frame import Frames
+from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.terms import Terms

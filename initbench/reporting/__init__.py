@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from initbench.reporting.analyses.claims import claims
-    from initbench.reporting.analyses.comparison import compare
     from initbench.reporting.analyses.cost import cost
     from initbench.reporting.analyses.depth import depth_profile
     from initbench.reporting.analyses.layers import layers
@@ -26,16 +25,17 @@ if TYPE_CHECKING:
     from initbench.reporting.analyses.tunability import tunability
     from initbench.reporting.analyses.tuner_steps import tuner_steps
     from initbench.reporting.analyses.tuning import tuning
-    from initbench.reporting.analyses.variance import variance
-    from initbench.reporting.analyses.workloads import workloads
+    from initbench.reporting.questions.comparison import compare
     from initbench.reporting.questions.divergence import divergence
     from initbench.reporting.questions.protocols import protocols
+    from initbench.reporting.questions.variance import variance
+    from initbench.reporting.questions.workloads import workloads
     from initbench.reporting.report import write_report
     from initbench.reporting.results import read_results
 
 _PUBLIC = {
     "claims": "analyses.claims",
-    "compare": "analyses.comparison",
+    "compare": "questions.comparison",
     "cost": "analyses.cost",
     "depth_profile": "analyses.depth",
     "divergence": "questions.divergence",
@@ -50,8 +50,8 @@ _PUBLIC = {
     "tunability": "analyses.tunability",
     "tuner_steps": "analyses.tuner_steps",
     "tuning": "analyses.tuning",
-    "variance": "analyses.variance",
-    "workloads": "analyses.workloads",
+    "variance": "questions.variance",
+    "workloads": "questions.workloads",
     "write_report": "report",
 }
 

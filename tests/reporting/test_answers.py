@@ -11,8 +11,8 @@ from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, mak
 from reports import figure_of, results_of, sentences_of, table_of
 from scipy import stats
 
-from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.cost import cost, initialization_costs
+from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.divergence import divergence
 from initbench.statistics.cost import Spending, spent
 from initbench.statistics.profiles import fastest
@@ -50,14 +50,14 @@ def ordered(a, i, seed):
 
 def test_an_order_that_is_the_same_everywhere_is_found():
     found = comparison_of(world(ordered))
-    ranks = found.ranking.ranks
+    ranks = found.facts.ranking.ranks
     assert dict(ranks.mean_ranks) == dict(zip(NAMES, (1, 2, 3, 4, 5), strict=True))
     assert ranks.workloads == 5
     assert ranks.statistic == pytest.approx(20)  # n (k - 1), the most that Friedman's χ² can be
     assert ranks.is_told
     assert ranks.leaders == ["kaiming"]
     assert list(ranks.behind["second"]) == ["xavier", "orthogonal"]
-    [(_, against)] = found.against
+    [(_, against)] = found.facts.against
     second = against["delta_orthogonal[gain=1]"]
     assert 0 < second.difference.low < 0.02 < second.difference.high
     assert second.side == 1
@@ -85,10 +85,10 @@ def test_the_table_of_differences_is_that_of_paired_t_tests():
 def test_the_critical_difference_is_drawn_where_there_are_enough_workloads():
     found = comparison_of(world(ordered))
     nemenyi = stats.studentized_range.ppf(0.95, 5, np.inf) * math.sqrt(5 * 6 / (12 * 5))
-    assert found.ranking.ranks.critical_difference == pytest.approx(nemenyi)
+    assert found.facts.ranking.ranks.critical_difference == pytest.approx(nemenyi)
     assert figure_of(found, "mean-ranks").note.startswith("Critical difference 2.73 (Nemenyi")
     few = comparison_of(world(ordered, depths=(10, 16)))
-    assert math.isnan(few.ranking.ranks.critical_difference)
+    assert math.isnan(few.facts.ranking.ranks.critical_difference)
     assert "mean-ranks" not in {figure.name for figure in few.figures}
     assert few.remarks == [
         "There is no critical-difference diagram: 2 workloads; a critical difference is given from 5 on."
@@ -121,15 +121,15 @@ def test_what_did_not_run_everywhere_is_named_and_compared_on_the_workloads_that
     """It is as good as kaiming on the two workloads that it has, which say nothing of the others."""
     records = world(ordered) + world(ordered, (METAINIT,), DEPTHS[:2])
     found, without = comparison_of(records), comparison_of(world(ordered))
-    assert found.ranking.whole.treatments == [TUNED]
-    assert found.ranking.whole.workloads == []
+    assert found.facts.ranking.whole.treatments == [TUNED]
+    assert found.facts.ranking.whole.workloads == []
     assert any("metainit" in text for text in found.remarks)
     table = table_of(found, "differences").frame.set_index("treatment")
     assert list(table["mean_rank"])[:5] == [1, 2, 3, 4, 5]
     row = table.loc[TUNED]
     assert math.isnan(row["mean_rank"])
     assert (row["difference"], row["improvement"], row["workloads"]) == (0, 0.5, 2)
-    [(_, further)] = found.further
+    [(_, further)] = found.facts.further
     assert list(further) == [TUNED]
     assert (further[TUNED].workloads, further[TUNED].is_told) == (2, False)
     assert further[TUNED].comparisons == 15  # all pairs of six
@@ -137,9 +137,9 @@ def test_what_did_not_run_everywhere_is_named_and_compared_on_the_workloads_that
     assert last.is_open
     assert last.text.startswith("metainit and kaiming cannot be told apart over both networks")
     # The others are ranked and compared as they were without it.
-    assert dict(found.ranking.ranks.mean_ranks) == dict(without.ranking.ranks.mean_ranks)
-    assert found.ranking.ranks.pairs.equals(without.ranking.ranks.pairs)
-    [(_, ours)], [(_, theirs)] = found.against, without.against
+    assert dict(found.facts.ranking.ranks.mean_ranks) == dict(without.facts.ranking.ranks.mean_ranks)
+    assert found.facts.ranking.ranks.pairs.equals(without.facts.ranking.ranks.pairs)
+    [(_, ours)], [(_, theirs)] = found.facts.against, without.facts.against
     assert list(ours) == list(theirs)
     for name in ours:
         assert ours[name].by_workload.equals(theirs[name].by_workload)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import CHANCE, FAILED, MEASURED, NO_CHANCE, REGRESSION, TEN_CLASSES, planted, results_of
 
-from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.frame import GQ
+from initbench.reporting.questions.comparison import rank
 from initbench.statistics.cells import cells, spread, table
 
 nan, inf = math.nan, math.inf

@@ -95,15 +95,15 @@ def test_a_target_is_of_one_metric():
 def test_a_reference_named_beforehand_has_fewer_comparisons_to_hold_for():
     results = results_of(records())
     chosen, best = compare(results, reference="kaiming"), compare(results)
-    assert best.reference == chosen.reference == "kaiming"
+    assert best.facts.reference == chosen.facts.reference == "kaiming"
     names = {"delta_orthogonal", "metainit(delta_orthogonal)"}
-    [(_, own)], [(_, every)] = chosen.against, best.against
+    [(_, own)], [(_, every)] = chosen.facts.against, best.facts.against
     assert set(own) == set(every) == names
     for name in names:  # 2 comparisons in place of the 3 pairs of 3
         assert own[name].difference.value == every[name].difference.value
         assert own[name].comparisons == 2
         assert every[name].comparisons == 3
-    [(_, other)] = compare(results, reference="metainit").against
+    [(_, other)] = compare(results, reference="metainit").facts.against
     assert other["kaiming"].difference.value == pytest.approx(-own["metainit(delta_orthogonal)"].difference.value)
 
 
@@ -111,7 +111,7 @@ def test_a_reference_that_did_not_run_everywhere_is_refused():
     some = [
         made for made in records() if not ("metainit" in str(made.spec) and made.spec["architecture"]["name"] == "wrn")
     ]
-    assert "metainit(delta_orthogonal)" not in compare(results_of(some)).ranked
+    assert "metainit(delta_orthogonal)" not in compare(results_of(some)).facts.ranking.treatments
     with pytest.raises(InitbenchError, match="metainit has no result on some workload"):
         compare(results_of(some), reference="metainit")
 

@@ -14,12 +14,12 @@ from scored import DEPTHS, FIVE, NAMES, bits, r_squared, world
 
 from initbench.metric import Metric
 from initbench.reporting.analyses import probe_results
-from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.analyses.training import training_curves
-from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import slim
+from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.report import write_report
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import cost_to_target, costs_to_target
@@ -27,16 +27,16 @@ from initbench.statistics.cost import cost_to_target, costs_to_target
 
 def test_the_highest_r_squared_wins_everywhere():
     results = results_of(world(REGRESSION, r_squared))
-    table = workloads(results).comparison
+    table = workloads(results).facts
     assert list(table["treatment"]) == NAMES * len(DEPTHS)
     assert list(table["rank"]) == [1, 2, 3, 4, 5] * len(DEPTHS)
     assert table["outcome_median"].iloc[0] == pytest.approx(0.9, abs=0.01)
     assert set(table["metric"]) == {"test_r_squared"}
     found = compare(results)
-    ranks = found.ranking.ranks
+    ranks = found.facts.ranking.ranks
     assert list(ranks.mean_ranks.index) == NAMES
     assert (ranks.mean_ranks.iloc[0], ranks.workloads, ranks.is_told) == (1, 5, True)
-    [(metric, against)] = found.against
+    [(metric, against)] = found.facts.against
     assert metric == R_SQUARED
     # The differences are oriented: what ranks behind it has more of what is to be little.
     assert against["delta_orthogonal[gain=1]"].difference.low > 0
@@ -128,7 +128,7 @@ def test_probes_predict_in_the_metrics_own_direction(task, value, direction, sig
 def test_bits_per_byte_read_with_their_unit_once():
     results = results_of(world(LANGUAGE, bits))
     on = workloads(results)
-    assert list(on.comparison["rank"]) == [1, 2, 3, 4, 5] * len(DEPTHS)
+    assert list(on.facts["rank"]) == [1, 2, 3, 4, 5] * len(DEPTHS)
     assert re.match(r"kaiming beats delta_orthogonal \(gain 1\) by 0\.\d+ bits \(0\.", sentences_of(on, "plain-10")[0])
     shown = on.main_tables[0].cells[0]
     assert any(re.fullmatch(r"1\.\d{3}", text) for text in shown)  # the heading says the unit
@@ -183,7 +183,7 @@ def test_early_metrics_are_shown_where_records_have_them():
         for seed in range(3)
     ]
     found = workloads(results_of(records))
-    assert list(found.comparison["first_epoch_r_squared_mean"]) == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2])
+    assert list(found.facts["first_epoch_r_squared_mean"]) == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2])
     [shown] = found.main_tables
     at = [column.heading for column in shown.columns].index("First-epoch R²")
     assert [row[at] for row in shown.cells] == ["0.600", "0.500", "0.400", "0.300", "0.200"]

@@ -35,11 +35,11 @@ from initbench.errors import InitbenchError
 from initbench.metric import Metric
 from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.heat_cells import heat_map
-from initbench.reporting.analyses.ranking import rank
-from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import results_frame
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
+from initbench.reporting.questions.comparison import rank
+from initbench.reporting.questions.workloads import workloads
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import in_direction
 

@@ -47,7 +47,7 @@ def test_a_clear_winner_over_many_networks_leads_by_ranks():
     texts = said(found, compare(found.results))
     assert texts[0].startswith("All 4 initializers train all 8 networks: ")
     assert texts[1].startswith("Over 8 networks, a ranks first, ahead of d by 3.0 ranks (")
-    assert compare(found.results).ranked == ["a", "b", "c", "d"]
+    assert compare(found.results).facts.ranking.treatments == ["a", "b", "c", "d"]
 
 
 def test_a_clear_winner_on_two_networks_leads_where_its_seeds_say_so():
@@ -87,7 +87,7 @@ def test_two_initializers_are_told_over_networks_where_no_network_tells():
     texts = said(found)
     assert texts[0].startswith("Both initializers train all 12 networks: ")
     assert texts[1].startswith("Over 12 networks, a beats b by ")
-    assert compare(found.results).against[0][1]["b"].difference.value == pytest.approx(lead.difference.value)
+    assert compare(found.results).facts.against[0][1]["b"].difference.value == pytest.approx(lead.difference.value)
 
 
 def test_one_seed_each_tells_over_many_networks_and_nothing_over_two():
@@ -258,8 +258,8 @@ def test_simpsons_case_of_treatments():
     assert (found.lead.winner, found.lead.loser) == ("b", "a")
     assert found.lead.difference.value == pytest.approx(0.02, abs=0.01)
     compared = compare(found.results)
-    assert compared.ranked == ["b", "a"]
-    assert compared.against[0][1]["a"].side == 1
+    assert compared.facts.ranking.treatments == ["b", "a"]
+    assert compared.facts.against[0][1]["a"].side == 1
     assert not any("a beats b" in text or "a ranks first" in text for text in said(found, compared))
 
 

@@ -29,11 +29,11 @@ from ledgers import (
 
 from initbench.comparing.formatting import percent
 from initbench.errors import InitbenchError
-from initbench.reporting.analyses.workloads import comparison_frame
 from initbench.reporting.charts.style import PALETTE
 from initbench.reporting.frame import load_results
 from initbench.reporting.manifest import MANIFEST
 from initbench.reporting.page import html
+from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.report import write_report
 from initbench.reporting.results import read_results
 

@@ -18,13 +18,12 @@ from initbench.cli import main
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError, LedgerError
-from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.prediction import predict
-from initbench.reporting.analyses.ranking import rank
-from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.page.methods import methods
+from initbench.reporting.questions.comparison import compare, rank
 from initbench.reporting.questions.divergence import divergence
+from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.report import contents_of
 from initbench.reporting.source import read_source
 from initbench.reporting.words.facts import facts_line
@@ -98,7 +97,7 @@ def test_what_brings_a_scheme_is_named_and_compared_where_it_runs():
     found = compare(results)
     [remark] = [text for text in found.remarks if "not every initializer ran everywhere" in text]
     assert all(name in remark for name in WITH_SCHEME)
-    [(_, further)] = found.further
+    [(_, further)] = found.facts.further
     assert {name: own.workloads for name, own in further.items()} == {"fixup": 1, "skipinit": 1, "weight_norm": 3}
     assert {own.comparisons for own in further.values()} == {45}  # all pairs of ten
     said = sentences_of(found, "")[2:]
@@ -144,14 +143,14 @@ def test_an_initializer_without_a_norm_is_paired_by_seed_with_another_that_has_o
     assert (paired.by_workload["high"] - paired.by_workload["low"]).max() < 0.01
     assert paired.difference.value == pytest.approx(-0.02, abs=0.002)
     found = compare(results)
-    assert found.ranked[:2] == [first, second]
-    [(_, against)] = found.against
+    assert found.facts.ranking.treatments[:2] == [first, second]
+    [(_, against)] = found.facts.against
     own = against[second]
     assert own.comparisons == 3
     assert [own.on(workload).side() for workload in own.by_workload["workload"]] == [1, 1]
     for workload in ("wrn-16", "wrn-28"):
         assert sentences_of(found, workload)[0].startswith("metainit beats kaiming (norm batch) by ")
-    assert set(workloads(results).comparison["parameters"]) == {370_000, 372_000}
+    assert set(workloads(results).facts["parameters"]) == {370_000, 372_000}
     assert all("Parameters" in {c.heading for c in table.columns} for table in workloads(results).main_tables)
 
 
@@ -315,5 +314,5 @@ def test_a_treatment_without_any_outcome_is_named(without):
 
     assert left_out(records) == []
     records += [without(make_spec({"name": "lsuv"}, WRN | {"depth": depth})) for depth in (16, 28)]
-    assert left_out(records) == ["No trial of these has an outcome, so no statistic has them: lsuv."]
+    assert left_out(records) == ["No trial of these has an outcome, so no statistic includes them: lsuv."]
     assert "lsuv" not in set(results_of(records).judged["treatment"])

@@ -10,11 +10,11 @@ from ledgers import DELTA_1, ERROR, KAIMING, LANGUAGE, R_SQUARED, REGRESSION, ma
 from reports import comparison, results_of, sentences_of, table_of
 from scored import FIVE, NAMES, bits, mixed, r_squared, world
 
-from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.prediction import predict
-from initbench.reporting.analyses.variance import variance
-from initbench.reporting.analyses.workloads import workloads
+from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.variance import variance
+from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.words.curves import widest_gap
 from initbench.statistics.cost import costs_to_target
 
@@ -23,11 +23,11 @@ TITLES = {"test_r_squared": "test R²", "test_bits_per_byte": "test bits per byt
 
 def test_ranks_stand_over_several_metrics_and_values_are_never_put_together():
     found = compare(results_of(mixed()))
-    ranks = found.ranking.ranks
+    ranks = found.facts.ranking.ranks
     assert list(ranks.mean_ranks.index) == NAMES
     assert (ranks.mean_ranks.iloc[0], ranks.workloads, ranks.is_told) == (1, 6, True)
     # Differences are those of each metric by itself.
-    against = {metric.name: comparisons for metric, comparisons in found.against}
+    against = {metric.name: comparisons for metric, comparisons in found.facts.against}
     assert {name: own["xavier"].workloads for name, own in against.items()} == dict.fromkeys(TITLES, 3)
     assert all(comparison.comparisons == 10 for own in against.values() for comparison in own.values())
     assert against["test_r_squared"]["xavier"].difference.value == pytest.approx(0.2, abs=0.01)
@@ -46,7 +46,7 @@ def test_what_each_workload_says_stands_in_its_own_metric_and_direction():
     paired = table_of(found, "paired_differences").frame
     signs = {metric: set(np.sign(own["difference"])) for metric, own in paired.groupby("metric")}
     assert signs == {"test_r_squared": {-1.0}, "test_bits_per_byte": {1.0}}
-    comparison_of = workloads(results).comparison
+    comparison_of = workloads(results).facts
     best = comparison_of[comparison_of["rank"] == 1]
     assert set(best["treatment"]) == {"kaiming"}
     assert {name: results.metric_of[name].title for name in best["workload"]} == {
@@ -63,9 +63,8 @@ def test_what_is_said_of_one_metric_alone_names_it():
     """Where two of three workloads have a metric, ``both workloads`` would be wrong."""
     found = compare(results_of([*world(REGRESSION, r_squared, (10, 16)), *world(LANGUAGE, bits, (10,))]))
     said = sentences_of(found, "")
-    assert (
-        "delta_orthogonal (gain 1) and kaiming cannot be told apart over 2 workloads of test R²; that takes 3." in said
-    )
+    pair = "delta_orthogonal (gain 1) and kaiming"
+    assert f"{pair} cannot be told apart over 2 workloads measured by test R²; at least 3 are needed." in said
     assert not any("both" in text for text in said)
     gap = str(widest_gap(R_SQUARED, "kaiming", "plain-10", 0.9, 0.8, several=True))
     assert gap.startswith("The R² is nowhere worse on test than on training data; nearest is kaiming on plain-10: 0.9")
@@ -73,9 +72,9 @@ def test_what_is_said_of_one_metric_alone_names_it():
 
 def test_shares_of_the_variance_are_those_of_each_metric():
     found = variance(results_of(mixed()))
-    assert {metric.name: split.shape for metric, split in found.splits} == dict.fromkeys(TITLES, (3, 5, 3))
+    assert {metric.name: split.shape for metric, split in found.facts} == dict.fromkeys(TITLES, (3, 5, 3))
     assert {sentence.subject for sentence in found.sentences} == set(TITLES.values())
-    assert all(split.largest[0] == "treatment" for _, split in found.splits)
+    assert all(split.largest[0] == "treatment" for _, split in found.facts)
     assert set(found.tables[0].frame["metric"]) == set(TITLES.values())
 
 
@@ -105,7 +104,7 @@ def test_what_reaches_a_target_is_asked_on_each_workload_in_its_own_direction():
     """Every workload's target is the middle one of its five medians."""
     results = results_of(mixed())
     _, targets = costs_to_target(results.trials, results.by_id, results.metric_of)
-    table = workloads(results).comparison
+    table = workloads(results).facts
     for workload, own in table.groupby("workload"):
         assert targets[workload] == sorted(own["outcome_median"])[len(FIVE) // 2]
 

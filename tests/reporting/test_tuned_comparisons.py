@@ -13,13 +13,13 @@ from reports import sentences_of, table_of
 from tuned import KEY, RATES, cells_of, curved, flat, noise, tuned_records, tuned_results
 
 from initbench.errors import InitbenchError
-from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
+from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.protocols import main_change, protocols
 from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import read_results
@@ -142,7 +142,7 @@ def test_verdicts_are_those_of_the_comparison(planted_family):
     verdicts = protocols(planted_family).facts.verdicts.set_index(["workload", "first", "second"])
     frame = table_of(compare(planted_family), "paired_differences").frame
     for row in frame.to_dict("records"):
-        key = (row["workload"], *sorted([row["treatment"], compare(planted_family).reference]))
+        key = (row["workload"], *sorted([row["treatment"], compare(planted_family).facts.reference]))
         own = verdicts.loc[key]
         sign = 1 if key[1] == row["treatment"] else -1
         assert sign * own["own_difference"] == pytest.approx(row["difference"])

@@ -11,7 +11,7 @@ from reports import results_from
 from simulations import ALPHA, WORLDS, differences, excludes_zero, joint_pvalues, limit, percent, rank_pvalues, show
 from worlds import Setting, frame, table, two_factor_worlds
 
-from initbench.reporting.analyses.ranking import rank
+from initbench.reporting.questions.comparison import rank
 from initbench.statistics.cells import complete
 from initbench.statistics.divergence import predict_divergence
 from initbench.statistics.gain import gain

@@ -19,10 +19,10 @@ from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.charts.spending import Spending, spending_panel
 from initbench.reporting.columns import Column
+from initbench.reporting.comparison_sentences import left_out_remark
 from initbench.reporting.file_names import file_names
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Table
-from initbench.reporting.words.comparison import left_out_words
 from initbench.reporting.words.cost import fastest_words, spent_words
 from initbench.statistics.cells import Complete, complete
 from initbench.statistics.cost import costs_to_target, initialization_steps, on_one_device, spent
@@ -102,17 +102,14 @@ class Cost(Analysis):
     @cached_property
     def remarks(self) -> list[str]:
         """What is left out, and workloads without a target."""
-        names, terms = self.results.names, self.results.terms
-        texts = [*self._drawn[1]]
+        names, texts = self.results.names, [*self._drawn[1]]
         without = [names.workload(str(label)) for label, target in self.targets.items() if math.isnan(target)]
         if without:
             texts.append(f"There is no target where nothing trains: {', '.join(without)}.")
         if self.is_over_workloads:
             unknown = self.spent["initialization_steps"].isna().any()
             reason = "ran with a cost that the records tell" if unknown else "ran"
-            left = left_out_words(
-                self.whole, terms, names.treatment, names.workload, place=names.noun, reason=f"{reason} everywhere"
-            )
+            left = left_out_remark(self.whole, self.results, reason)
             texts += [left] if left else []
         return texts
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initbench.reporting.analyses.claims import claims
-from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.cost import cost
 from initbench.reporting.analyses.depth import depth_profile
 from initbench.reporting.analyses.layers import layers
@@ -15,10 +14,11 @@ from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.training import training_curves
 from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.analyses.tuning import tuning
-from initbench.reporting.analyses.variance import variance
-from initbench.reporting.analyses.workloads import workloads
+from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.divergence import divergence
 from initbench.reporting.questions.protocols import protocols
+from initbench.reporting.questions.variance import variance
+from initbench.reporting.questions.workloads import workloads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import numpy as np
 from initbench.comparing.formatting import counted, natural
 from initbench.reporting.analyses.cost import cost_texts
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
-from initbench.reporting.analyses.workloads import workloads as workloads_of
+from initbench.reporting.questions.workloads import comparison_frame, workload_orders
 from initbench.statistics.cells import table
 from initbench.statistics.intervals import MINIMUM_SEEDS
 from initbench.statistics.paired import compare_paired
@@ -55,13 +55,12 @@ def heat_map(results: Results) -> HeatMap:
     """Return the map of all treatments and workloads of a report."""
     names, terms = results.names, results.terms
     rows = [{str(key): value for key, value in row.items()} for row in results.cells.to_dict("records")]
-    compared = workloads_of(results)
-    means = compared.comparison[["treatment", "workload", "outcome_mean", "outcome_interval"]]
+    means = comparison_frame(results)[["treatment", "workload", "outcome_mean", "outcome_interval"]]
     facts = _Facts(
         results,
         {(row["treatment"], row["workload"]): row for row in rows},
         {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
-        compared.orders,
+        workload_orders(results),
         {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
     )
     workloads = sorted(results.metric_of, key=natural)

@@ -50,7 +50,7 @@ def find_lead(results: Results, ranks: RankComparison, order: list[str]) -> Lead
 
     Args:
         results: of a report.
-        ranks: of its treatments, as from `ranking.rank`.
+        ranks: of its treatments, as from `comparison.rank`.
         order: of the treatments, by which equal ones are told apart.
     """
     if (over := _over_workloads(results, ranks)) is not None:

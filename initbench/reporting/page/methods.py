@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from initbench.arguments import show
 from initbench.comparing.formatting import capitalized, counted, listed, natural
 from initbench.comparing.labels import with_contents
-from initbench.reporting.analyses.ranking import rank
 from initbench.reporting.conditions import effective
+from initbench.reporting.questions.comparison import rank
 from initbench.reporting.sharing import distinct
 from initbench.reporting.tune import RATE
 from initbench.statistics.intervals import MINIMUM_SEEDS

@@ -7,14 +7,15 @@ import pytest
 from ledgers import BITS, ERROR, R_SQUARED
 from worlds import frame, table
 
+from initbench.reporting.comparison_sentences import pair_on_workload, pair_over_workloads
+from initbench.reporting.questions.comparison import ranks_sentence
+from initbench.reporting.questions.workloads import order_sentences
 from initbench.reporting.sizes import difference_words, outcome_words, value_words
 from initbench.reporting.terms import Terms
-from initbench.reporting.words.comparison import pair_over_workloads_words, pair_words, ranks_words
 from initbench.reporting.words.cost import spent_words
 from initbench.reporting.words.fitting import cut, said
 from initbench.reporting.words.prediction import association_words, gain_words, predicts_words, regret_words
 from initbench.reporting.words.sentence import words_in
-from initbench.reporting.words.workload import workload_words
 from initbench.statistics.association import associations
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import spent
@@ -64,47 +65,49 @@ def test_values_have_their_unit_once():
 @pytest.mark.parametrize("metric", [ERROR, R_SQUARED, BITS])
 def test_the_better_one_is_named_first(metric):
     """Oriented outcomes are lower where they are better, whatever the metric's direction."""
-    assert pair_words("a", "b", APART, metric, on="w").text.startswith("a beats b on w by ")
-    other = pair_words("a", "b", Estimate(0.8722, 0.8420, 0.9024, 3), metric, on="w")
-    assert other.text.startswith("b beats a on w by ")
+    assert pair_on_workload("a", "b", APART, metric).text.startswith("a beats b by ")
+    other = pair_on_workload("a", "b", Estimate(0.8722, 0.8420, 0.9024, 3), metric, subject="w")
+    assert other.text.startswith("b beats a by ")
     assert other.bold == ("b",)
     assert other.subject == "w"
 
 
 def test_the_largest_difference_of_the_quickstart():
-    assert str(pair_words("MetaInit", "gain 1", APART, ERROR, on="plain-28")) == (
-        "MetaInit beats gain 1 on plain-28 by 87.2 points (84.2 to 90.2)."
+    assert str(pair_on_workload("MetaInit", "gain 1", APART, ERROR)) == (
+        "MetaInit beats gain 1 by 87.2 points (84.2 to 90.2)."
     )
 
 
 def test_what_would_tell_two_apart():
     near = Estimate(0.002, -0.003, 0.007, 5)
-    found = pair_words("kaiming", "xavier", near, ERROR, on="plain-10", comparisons=6)
+    found = pair_on_workload("kaiming", "xavier", near, ERROR, comparisons=6)
     needed = number_needed(near, 6)
-    assert found.text == f"kaiming and xavier cannot be told apart on plain-10; about {needed} seeds would."
+    assert found.text == f"kaiming and xavier cannot be told apart; about {needed} seeds would be needed."
     assert found.is_open
     for few in (paired_estimate([0.1, 0.2], [0.3, 0.3]), Estimate(nan, nan, nan, 0), Estimate(nan, nan, nan, 3)):
-        assert pair_words("a", "b", few, ERROR).is_open
-    assert "3 seeds" in pair_words("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3]), ERROR).text
+        assert pair_on_workload("a", "b", few, ERROR).is_open
+    assert "3 seeds" in pair_on_workload("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3]), ERROR).text
 
 
 def test_where_trials_diverged_it_is_the_probability_of_the_better_one():
     outcome = np.full((8, 2, 3), 0.1) + np.arange(2)[:, None] / 10
     outcome[0, :, 0] = outcome[1, 1, 1] = inf
     comparison = compare_paired(frame(outcome), "i1", "i0")
-    found = pair_over_workloads_words("b", "a", comparison, ERROR, place="network")
+    found = pair_over_workloads("b", "a", comparison, ERROR, "network")
     chance = 1 - comparison.probability_of_improvement.value
     assert chance > 0.5
     assert found.text.startswith(f"A run of a beats one of b over 8 networks with probability {chance:.2f} (")
-    assert pair_over_workloads_words("b", "a", compare_paired(frame(outcome[:3]), "i1", "i0"), ERROR).is_open
+    assert pair_over_workloads("b", "a", compare_paired(frame(outcome[:3]), "i1", "i0"), ERROR).is_open
 
 
 def test_an_order_over_too_few_networks():
-    found = ranks_words(compare_ranks(table(np.random.default_rng(0).random((2, 4)))), TERMS, place="network")
-    assert found.text == "No order over both networks: 2 are too few; about 22 would tell a difference of one rank."
+    found = ranks_sentence(compare_ranks(table(np.random.default_rng(0).random((2, 4)))), "initializer", "network")
+    assert (
+        found.text == "No order is found over both networks; about 22 would be needed to find a difference of one rank."
+    )
     assert found.is_open
     order = compare_ranks(table(np.tile(np.arange(4.0), (30, 1))))
-    told = ranks_words(order, TERMS, {"i0": "a", "i1": "b"}.get)
+    told = ranks_sentence(order, "initializer", display={"i0": "a", "i1": "b"}.get)
     low, high = order.pairs[["low", "high"]].iloc[0]
     assert told.text.startswith(f"a ranks first over 30 workloads, ahead of b by 1.00 ranks ({low:.2f} to {high:.2f})")
     assert not told.is_open
@@ -187,9 +190,7 @@ def on_one_network(medians, *, chance=0.9, diverged=(), saturated=()):
     for i in diverged:
         outcome[0, i] = inf
     trials = frame(outcome).assign(oriented_chance=chance, chance_standard_error=0.001, oriented_best=0.0)
-    found = workload_words(workload_order(cells(trials), trials, saturated), ERROR, TERMS, subject="plain-28")
-    assert all(sentence.subject == "plain-28" for sentence in found)
-    return found
+    return list(order_sentences(workload_order(cells(trials), trials, saturated), ERROR, "initializer"))
 
 
 def test_one_network_with_everything_that_can_happen():

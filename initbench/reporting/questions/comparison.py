@@ -1,0 +1,344 @@
+"""Which treatment is better, over all workloads and on each?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from initbench.comparing.formatting import counted, natural
+from initbench.comparing.labels import label_of
+from initbench.comparing.metrics import UNKNOWN
+from initbench.errors import InitbenchError
+from initbench.metric import Metric
+from initbench.reporting.analyses.heat_cells import order_of
+from initbench.reporting.analyses.lead import find_lead
+from initbench.reporting.answer import Answer
+from initbench.reporting.comparison_sentences import left_out_remark, needed_text, pair_over_workloads
+from initbench.reporting.questions.comparison_figures import comparison_figures, shown_difference
+from initbench.reporting.questions.workloads import workload_sentences
+from initbench.reporting.results import Results, as_results
+from initbench.reporting.sentence import Sentence, say
+from initbench.reporting.sizes import over_words, plain_words
+from initbench.reporting.tables import Table, table_of
+from initbench.reporting.words.lead import lead_words
+from initbench.statistics.cells import Complete, complete, table, trial_outcomes
+from initbench.statistics.divergence import divergence_rates
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.paired import PairedComparison, by_seed, compare_columns, in_direction
+from initbench.statistics.ranks import RankComparison, compare_ranks
+
+Against = Sequence[tuple[Metric, Mapping[str, PairedComparison]]]
+"""For each metric the comparison of each treatment with the reference."""
+_SMALLEST = 2  # workloads, below which there is nothing to compare over
+_DIFFERENCES = [
+    *("treatment", "mean_rank", "difference", "difference_low", "difference_high"),
+    *("improvement", "improvement_low", "improvement_high"),
+    *("workloads", "rate", "rate_low", "rate_high", "trials", "trials_diverged"),
+]
+
+
+class Ranking(NamedTuple):
+    """Treatments ranked over the workloads on which all ran: the cells' `ranked` without gaps, and its ranks."""
+
+    whole: Complete
+    ranks: RankComparison
+
+    @property
+    def treatments(self) -> list[str]:
+        """The labels of the treatments that are ranked, the best first."""
+        return [str(name) for name in self.ranks.mean_ranks.index]
+
+
+class Comparison(NamedTuple):
+    """Treatments over all workloads together.
+
+    Each treatment is compared with the one that has the least mean rank. That one was chosen from the same trials, so
+    the intervals are simultaneous over all pairs. Workloads on which not every treatment ran are left out of all but
+    the rates of divergence, and so are treatments (`cells.complete`). A treatment that is left out is compared with the
+    best on the workloads that have both; these intervals are simultaneous over all pairs of all treatments. If
+    workloads have several metrics, their differences are put together by metric.
+
+    Attributes:
+        ranking: of the treatments, over the workloads on which all of them ran.
+        against: every treatment that is ranked against the reference.
+        further: the treatments that the ranking leaves out, against the reference.
+        rates: as from `divergence.divergence_rates`.
+        reference: label of the treatment that the others are compared with, empty if none is ranked.
+        is_given: whether the reference was named beforehand: intervals are then simultaneous over the comparisons with
+            it, not over all pairs.
+    """
+
+    ranking: Ranking
+    against: Against
+    further: Against
+    rates: pd.DataFrame
+    reference: str
+    is_given: bool
+
+    @property
+    def is_over_workloads(self) -> bool:
+        """Whether there is something to compare over workloads."""
+        return len(self.ranking.treatments) > 1 and len(self.ranking.whole.table) >= _SMALLEST
+
+
+def compare(results: Results | str | Path, *, reference: str = "") -> Answer:
+    """Return which treatment is better.
+
+    Args:
+        results: as from `read_results`, or a suite's folder.
+        reference: the treatment that the others are compared with, by its short or whole name; by default the one that
+            ranks best.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read; or there is no such treatment, or it did not
+            run wherever the others did.
+    """
+    results = as_results(results)
+    facts = _facts(results, reference)
+    figures, remarks = comparison_figures(facts, results) if facts.is_over_workloads else ([], [])
+    sentences = list(_sentences(facts, results))
+    return Answer(
+        "comparison",
+        f"Which {results.terms.treatment} is better?",
+        sentences or [say("There is nothing to compare.", is_open=True)],
+        _tables(facts, results),
+        figures,
+        [*remarks, *_left_out(facts, results)],
+        facts,
+    )
+
+
+def rank(results: Results) -> Ranking:
+    """Return the treatments ranked over the workloads; what did not train shares the last rank before what diverged."""
+    return results.once(_rank)
+
+
+def _rank(results: Results) -> Ranking:
+    whole = complete(table(results.cells, "ranked"))
+    return Ranking(whole, compare_ranks(whole.table))
+
+
+def by_metric(trials: pd.DataFrame, metrics: Mapping[str, Metric]) -> list[tuple[Metric, pd.DataFrame]]:
+    """Return the trials of each metric, all of them if there is one."""
+    if len(metrics) <= 1:
+        return [(next(iter(metrics.values()), UNKNOWN), trials)]
+    return [(metric, trials[trials["metric"] == name]) for name, metric in metrics.items()]
+
+
+def _facts(results: Results, reference: str) -> Comparison:
+    ranking, trials, metrics = rank(results), results.trials, results.metrics
+    given = label_of(reference, results.names.treatments, results.terms.treatment) if reference else ""
+    if given and given not in ranking.treatments:
+        raise InitbenchError(
+            f"{reference} has no result on some workload, so that nothing is compared with it over all"
+        )
+    names = sorted(ranking.treatments, key=lambda name: given not in {"", name})
+    everywhere = trials[trials["workload"].isin(ranking.whole.table.index)]
+
+    def comparisons(treatments: int) -> int:
+        """Any pair might have been looked at if the best is found from the same trials."""
+        return treatments - 1 if given else treatments * (treatments - 1) // 2
+
+    return Comparison(
+        ranking,
+        _against(everywhere, names, metrics, comparisons(len(names))),
+        _against(
+            trials,
+            [*names[:1], *ranking.whole.treatments],
+            metrics,
+            comparisons(results.judged["treatment"].nunique()),
+        ),
+        divergence_rates(results.judged, trial_outcomes(trials)),
+        names[0] if names else "",
+        bool(given),
+    )
+
+
+def _against(trials: pd.DataFrame, names: Sequence[str], metrics: Mapping[str, Metric], comparisons: int) -> Against:
+    """Return for each metric the comparisons of the treatments with the first, which hold for so many at once."""
+    return [
+        (metric, {name: compare_columns(wide, name, names[0], comparisons=comparisons) for name in names[1:]})
+        for metric, own in by_metric(trials, metrics)
+        for wide in [by_seed(own, names)]
+    ]
+
+
+def _sentences(facts: Comparison, results: Results) -> Iterator[Sentence]:
+    """Yield who leads where, the order over the workloads, the first two, each workload, then who is not ranked."""
+    said = [*_over_all(facts, results), *_on_each(results)]
+    said += [
+        _pair(facts, name, comparison, metric, results)
+        for metric, comparisons in facts.further
+        for name, comparison in comparisons.items()
+        if comparison.workloads
+    ]
+    yield from said
+    if (tune := results.tune) is not None and tune.protocol and said:
+        treatment = results.terms.treatment
+        yield say("Compared: {which}.", which=tune.chosen(f"each {treatment}", f"all {treatment}s"))
+        yield from tune.caution()
+
+
+def _over_all(facts: Comparison, results: Results) -> Iterator[Sentence]:
+    ranks = facts.ranking.ranks
+    if not ranks.is_told:  # else the order over workloads is the first finding
+        yield from lead_words(find_lead(results, ranks, order_of(results)), results)
+    if facts.is_over_workloads:
+        yield ranks_sentence(ranks, results.terms.treatment, results.names.noun, results.names.treatment)
+        others = [name for name in facts.ranking.treatments if name != facts.reference]
+        for metric, comparisons in facts.against:
+            for name in others if facts.is_given else others[:1]:
+                yield _pair(facts, name, comparisons[name], metric, results)
+
+
+def _on_each(results: Results) -> Iterator[Sentence]:
+    """Yield the first sentence on each workload with several treatments; on each workload if none has several."""
+    judged = results.judged
+    several = judged.groupby("workload", sort=False).filter(lambda own: len(own) > 1)
+    for workload in dict.fromkeys((several if len(several) else judged)["workload"]):
+        yield from workload_sentences(results, str(workload))[:1]
+
+
+def _pair(facts: Comparison, name: str, comparison: PairedComparison, metric: Metric, results: Results) -> Sentence:
+    names, several = results.names, results.terms.metric is None
+    one, other = names.treatment(name), names.treatment(facts.reference)
+    return pair_over_workloads(one, other, comparison, metric, names.noun, several=several)
+
+
+def ranks_sentence(
+    ranks: RankComparison, treatment: str, noun: str = "workload", display: Callable[[str], str] = str
+) -> Sentence:
+    """Return which treatment ranks best over workloads and who is behind it, or how many workloads would be needed."""
+    if math.isnan(ranks.pvalue):
+        return _no_ranks(ranks, treatment, noun)
+    n, over = ranks.workloads, over_words(ranks.workloads, noun)
+    if not ranks.is_told:
+        needed, what = ranks.needed, "differences of this size"
+        if ranks.needed_for_one_rank is not None and ranks.needed_for_one_rank > n:
+            needed, what = ranks.needed_for_one_rank, "a difference of one rank"
+        return say(f"No order is found over {over}; {needed_text(needed)} to find {what}.", is_open=True)
+    if not len(ranks.behind):
+        count = len(ranks.mean_ranks)
+        return say(f"{count} {treatment}s differ in rank over {over}, but no two of them can be told apart.")
+    first, *tied = map(display, ranks.leaders)
+    who = say("{first!b} ranks first", first=first)
+    if tied:
+        also = say("{tied!b}", tied=tied[0]) if len(tied) == 1 else say(f"{len(tied)} others")
+        who = say("{first!b} and {also} share the first rank", first=first, also=also)
+    nearest = ranks.behind.iloc[0]
+    size = plain_words(Estimate(nearest["difference"], nearest["low"], nearest["high"], n), unit="ranks")
+    further = len(ranks.behind) - 1
+    more = f" and of {counted(further, 'other')} by more" if further else ""
+    text = f"{{who}} over {over}, ahead of {{second}} by {{size}}{more}."
+    return say(text, who=who, second=display(str(nearest["second"])), size=size)
+
+
+def _no_ranks(ranks: RankComparison, treatment: str, noun: str) -> Sentence:
+    k = len(ranks.mean_ranks)
+    if ranks.workloads == 0 or k == 0:
+        text = f"There is no order over {noun}s: on no {noun} does every {treatment} have a result."
+    elif k == 1:
+        text = f"There is only one {treatment}."
+    elif k == 2:
+        text = f"Ranks need at least 3 {treatment}s; 2 are compared by their difference."
+    else:
+        needed = f"at least {ranks.needed_for_one_rank} would be needed to find a difference of one rank"
+        text = f"One {noun} alone gives no order; {needed}."
+    return say(text, is_open=True)
+
+
+def _left_out(facts: Comparison, results: Results) -> Iterator[str]:
+    if left := left_out_remark(facts.ranking.whole, results):
+        yield left
+    judged = set(results.judged["treatment"])
+    without = sorted(set(results.trials["treatment"]) - judged, key=natural) if judged else []
+    if without:
+        which = ", ".join(results.names.treatment(name) for name in without)
+        yield f"No trial of these has an outcome, so no statistic includes them: {which}."
+
+
+def _tables(facts: Comparison, results: Results) -> list[Table]:
+    """Return every treatment against the reference, over the workloads and on each, and all pairs of mean ranks."""
+    tables, pairs = [], facts.ranking.ranks.pairs
+    if facts.is_over_workloads:
+        tables.append(_differences_table(facts, results))
+        if len(pairs):
+            title = f"Pairs of {results.terms.treatment}s by mean rank"
+            tables.append(table_of(results, "rank_pairs", title, pairs, "first second difference pvalue"))
+    if any(comparisons for _, comparisons in [*facts.against, *facts.further]):
+        tables.append(_paired_table(facts, results))
+    return tables
+
+
+def _differences_table(facts: Comparison, results: Results) -> Table:
+    terms, noun, best = results.terms, results.names.noun, results.names.treatment(facts.reference)
+    note, differences = "", ""
+    if (metric := terms.metric) is not None:
+        unit = f" in {metric.difference_unit or metric.unit}" if metric.unit else ""
+        note = (
+            f"Differences{unit}, and the probability that a run has a {metric.better} {metric.quantity} than one of "
+            f"{best}; intervals are simultaneous 95 % intervals over the {noun}s. "
+        )
+        differences = "difference improvement"
+    note += (
+        f"Diverged: on what share of its {noun}s at least one seed did, with Wilson's interval, simultaneous over the "
+        f"{terms.treatment}s.{_test(facts.ranking.ranks, results)}"
+    )
+    title = f"Every {terms.treatment} against {best} over the {noun}s"
+    show = f"treatment mean_rank {differences} workloads rate"
+    return table_of(results, "differences", title, _differences(facts, terms.metric), show, note, reference=best)
+
+
+def _differences(facts: Comparison, metric: Metric | None) -> pd.DataFrame:
+    """Return one row per treatment: its mean rank, its difference to the reference, and how often it diverges."""
+    ranks = facts.ranking.ranks.mean_ranks
+    rates = {row["treatment"]: row for row in facts.rates.to_dict("records")}
+    compared = (
+        {} if metric is None else dict(item for _, own in [*facts.against, *facts.further] for item in own.items())
+    )
+    rows = []
+    for name in [*facts.ranking.treatments, *facts.further[0][1]]:
+        row = {"treatment": name, "mean_rank": ranks.get(name, math.nan)} | rates[name]
+        if metric is not None and name in compared:
+            parts = {
+                "difference": shown_difference(compared[name].difference, metric),
+                "improvement": compared[name].probability_of_improvement,
+            }
+            for key, estimate in parts.items():
+                row |= {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
+        rows.append(row)
+    return pd.DataFrame(rows).reindex(columns=_DIFFERENCES)
+
+
+def _test(ranks: RankComparison, results: Results) -> str:
+    """Return Friedman's test as a sentence, empty if there is none."""
+    if math.isnan(ranks.pvalue):
+        return ""
+    return (
+        f" Mean ranks over {results.names.workloads_of(ranks.workloads)}: Friedman's χ² = {ranks.statistic:.1f} with "
+        f"{len(ranks.mean_ranks) - 1} degrees of freedom, p = {ranks.pvalue:.2g}; what did not train shares the last "
+        "rank before what diverged."
+    )
+
+
+def _paired_table(facts: Comparison, results: Results) -> Table:
+    """Return every treatment against the reference on each workload."""
+    terms, noun, best = results.terms, results.names.noun, results.names.treatment(facts.reference)
+    frames = [
+        in_direction(comparison.by_workload, metric).assign(treatment=name, metric=metric.name)
+        for metric, comparisons in [*facts.against, *facts.further]
+        for name, comparison in comparisons.items()
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    frame = frame[["workload", "treatment", *(c for c in frame if c not in {"workload", "treatment"})]]
+    over = f"the {terms.treatment}s" if facts.is_given else f"all pairs of {terms.treatment}s"
+    unit = "" if terms.metric is None else terms.metric.difference_unit or terms.metric.unit
+    note = f"In {unit}; intervals" if unit else "Intervals"
+    note += f" over seeds are simultaneous over {over}. There is no mean if a trial diverged."
+    title = f"Every {terms.treatment} against {best} on each {noun}, seed by seed"
+    show = "workload treatment difference median probability_of_improvement seeds diverged"
+    return table_of(results, "paired_differences", title, frame, show, note, reference=best)

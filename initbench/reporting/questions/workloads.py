@@ -1,0 +1,297 @@
+"""What happened on each workload: its treatments from best to worst, with all their numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from initbench.comparing.formatting import capitalized, natural
+from initbench.comparing.metrics import described_metrics
+from initbench.ledger import TrialRecord
+from initbench.metric import Metric
+from initbench.reporting.answer import Answer
+from initbench.reporting.columns import Column
+from initbench.reporting.comparison_sentences import pair_on_workload
+from initbench.reporting.conditions import effective, fields_text
+from initbench.reporting.frame import GQ
+from initbench.reporting.results import Results, as_results
+from initbench.reporting.sentence import Sentence, named, say
+from initbench.reporting.sharing import distinct
+from initbench.reporting.sizes import outcome_words, value_words
+from initbench.reporting.tables import Table, table_of
+from initbench.reporting.trials import early_columns
+from initbench.statistics.cost import on_one_device
+from initbench.statistics.intervals import mean_estimate
+from initbench.statistics.verdicts import WorkloadOrder, workload_order
+
+_SECONDS = "initialization_seconds"
+_COLUMNS = [
+    *("workload", "treatment", "rank", "seeds", "diverged", "failed", "outcome_median", "outcome_mean"),
+    *("outcome_interval", "gradient_quotient_median", "gradient_quotient_saturated", "initialization_seconds_mean"),
+    *("parameters", "metric", "state", "trained", "chance"),
+]
+_STATES = {"untrained": "did not train", "diverged": "diverged", "failed": "failed", "measured": "not trained"}
+
+
+def workloads(results: Results | str | Path) -> Answer:
+    """Return what happened on each workload.
+
+    Args:
+        results: as from `read_results`, or a suite's folder.
+
+    Raises:
+        InitbenchError: the folder has no trial records that can be read.
+    """
+    results = as_results(results)
+    frame = comparison_frame(results)
+    tables = [table_of(results, "comparison", "Every cell", frame)]
+    tables += [_table(results, workload) for workload in results.metric_of]
+    return Answer(
+        "workloads",
+        f"What happened on each {results.names.noun}?",
+        [sentence for workload in results.metric_of for sentence in workload_sentences(results, workload)],
+        tables,
+        remarks=_remarks(results),
+        facts=frame,
+        has_main_tables=True,
+    )
+
+
+def workload_orders(results: Results) -> dict[str, WorkloadOrder]:
+    """Return by workload the order of its treatments."""
+    return results.once(_orders)
+
+
+def comparison_frame(results: Results) -> pd.DataFrame:
+    """Return one row per workload and treatment, the workload's treatments from best to worst.
+
+    With the outcomes e₁ … eₙ of the n trials that finished or diverged (failed ones are counted apart):
+
+    - ``rank`` is by `cells.ranked`, equal ones share the least: those that did not train are equal, and a diverged one
+      is the worst;
+    - ``outcome_median``: the median, a diverged trial counting as the worst; a diverged median is +∞, and -∞ where
+      higher is better; ``state``: as in `cells.cells`;
+    - ``outcome_mean``: ē = Σ eᵢ / n, missing where a trial has diverged;
+    - ``outcome_interval``: the half-width t₀.₉₇₅,ₙ₋₁ · s / √n of Student's 95 % interval around ē, with
+      s² = Σ (eᵢ - ē)² / (n - 1); missing below 3 seeds, where all are equal, and where a trial has diverged;
+    - ``first_epoch_<metric>_mean`` where there is such a metric: the mean over the n trials, missing where one
+      has none;
+    - ``gradient_quotient_median``: over the n trials; ``gradient_quotient_saturated``: in how many of them it is;
+    - ``initialization_seconds_mean``: the mean over the n trials; missing where the workload ran on several devices;
+    - ``seeds`` (n), ``trained``, ``diverged``, ``failed``: counts; ``chance``: the outcome's level; ``parameters``: of
+      the model; ``metric``: the outcome's name.
+    """
+    return results.once(_comparison_frame)
+
+
+def workload_sentences(results: Results, workload: str) -> list[Sentence]:
+    """Return what happened on one workload, which is the sentences' subject and not named in them; at least one."""
+    metric, names = results.metric_of[workload], results.names
+    order = workload_orders(results)[workload]
+    sentences = order_sentences(order, metric, results.terms.treatment, names.treatment)
+    return [replace(sentence, subject=names.workload(workload)) for sentence in sentences]
+
+
+def order_sentences(
+    order: WorkloadOrder, metric: Metric, treatment: str, display: Callable[[str], str] = str
+) -> Iterator[Sentence]:
+    """Yield who is best on a workload, who did not train, who diverged, and whose GQ is saturated.
+
+    Args:
+        order: as from `verdicts.workload_order`.
+        metric: of the workload.
+        treatment: what is compared, in one word.
+        display: a treatment's label → its display text.
+    """
+    yield from _best(order, metric, treatment, display)
+    if len(order.untrained):
+        yield _untrained(order, metric, treatment, display)
+    yield from _diverged(order, display)
+    if order.saturated:
+        text = "GQ is saturated for {whose}: the gradient has vanished, so GQ says nothing about curvature."
+        yield say(text, whose=named([display(name) for name in order.saturated]))
+
+
+def _best(order: WorkloadOrder, metric: Metric, treatment: str, display: Callable[[str], str]) -> Iterator[Sentence]:
+    if order.compared == 0:
+        nothing = "Nothing was trained here: the trials were only measured at initialization."
+        yield say(nothing) if order.seeds else say("No trial has a result.", is_open=True)
+    elif len(order.outcomes) == 1:
+        yield _only(order, metric, display)
+    elif len(order.outcomes):
+        yield from _leaders(order, metric, display)
+    elif not len(order.untrained):
+        yield say(f"Every {treatment} diverges.")
+
+
+def _only(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -> Sentence:
+    """Return the sentence on the only treatment that trained, or that did not diverge if chance is not known."""
+    text = "Only {name!b} trains: {value}." if len(order.untrained) else "Only {name!b} does not diverge: {value}."
+    if order.compared == 1:
+        text = "{name!b}: {value}; there is nothing to compare it with."
+    value = outcome_words([metric.oriented(order.outcomes.iloc[0])], metric)
+    return say(text, name=display(order.best), value=value)
+
+
+def _leaders(order: WorkloadOrder, metric: Metric, display: Callable[[str], str]) -> Iterator[Sentence]:
+    """Yield whom the best beats most narrowly, then who cannot be told apart from it."""
+    leading = order.leading
+    for other in [*order.behind[:1], *(leading[1:] if len(leading) == 2 else [])]:
+        difference = order.differences[other]
+        yield pair_on_workload(display(order.best), display(other), difference, metric, order.comparisons)
+    if len(leading) > 2:
+        values = [metric.oriented(order.outcomes[name]) for name in leading]
+        text = "{who} cannot be told apart, {values}; more seeds would be needed."
+        who = named([display(name) for name in leading])
+        yield say(text, who=who, values=outcome_words(values, metric), is_open=True)
+
+
+def _untrained(order: WorkloadOrder, metric: Metric, treatment: str, display: Callable[[str], str]) -> Sentence:
+    values = [metric.oriented(value) for value in order.untrained]
+    if len(values) == order.compared:
+        text = f"No {treatment} trains here: {{values}}, no better than guessing."
+        return say(text, values=value_words(values, metric))
+    does = "does" if len(values) == 1 else "do"
+    text = f"{{who}} {does} not train: {{values}}, no better than guessing."
+    who = named([display(str(name)) for name in order.untrained.index])
+    return say(text, who=who, values=outcome_words(values, metric))
+
+
+def _diverged(order: WorkloadOrder, display: Callable[[str], str]) -> Iterator[Sentence]:
+    """Yield one sentence for the treatments that diverged at equally many of their seeds, the most often first."""
+    together: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for name, counts in order.diverged.items():
+        together[counts].append(display(name))
+    for (diverged, seeds), names in sorted(together.items(), key=lambda item: -item[0][0] / item[0][1]):
+        many = f"all {seeds} seeds" if diverged == seeds else f"{diverged} of {seeds} seeds"
+        at = "the only seed" if seeds == 1 else many
+        yield say(f"{{who}} {'diverges' if len(names) == 1 else 'diverge'} at {at}.", who=named(names))
+
+
+def _orders(results: Results) -> dict[str, WorkloadOrder]:
+    cells, frame = results.cells, comparison_frame(results)
+    saturated = frame[frame["gradient_quotient_saturated"] > 0]
+    return {
+        workload: workload_order(
+            cells[cells["workload"] == workload],
+            results.trials_on[workload],
+            set(saturated[saturated["workload"] == workload]["treatment"]),
+        )
+        for workload in results.metric_of
+    }
+
+
+def _remarks(results: Results) -> list[str]:
+    """Return on which workloads the comparison is not fully paired."""
+    trials = results.trials[results.trials["status"] != "failed"]
+    unpaired = [
+        results.names.workload(str(workload))
+        for workload, own in trials.groupby("workload", sort=False)
+        if len({tuple(sorted(seeds)) for _, seeds in own.groupby("treatment")["seed"]}) > 1
+    ]
+    if not unpaired:
+        return []
+    on = f"on {', '.join(unpaired)}: fewer pairs can be compared there."
+    return [f"Not every {results.terms.treatment} has results for the same seeds {on}"]
+
+
+def _table(results: Results, workload: str) -> Table:
+    """Return the part of the whole table that the page shows of one workload."""
+    frame, metric = comparison_frame(results), results.metric_of[workload]
+    frame = frame[frame["workload"] == workload]
+    frame = frame.assign(state_words=frame["state"].map(_STATES).fillna(""))
+    members = [results.by_id[i] for i in results.trials_on[workload]["trial_id"]]
+    sizes = set(frame["parameters"].dropna())
+    parameters = [f"{max(sizes):,.0f} parameters"] if sizes else []
+    note = " · ".join(filter(None, [*parameters, _recipe(members)]))
+    before = f"treatment {'parameters' if len(sizes) > 1 else ''} seeds outcome_median outcome_mean state_words"
+    after = (
+        f"diverged {'failed' if frame['failed'].any() else ''} gradient_quotient_median gradient_quotient_saturated "
+        "initialization_seconds_mean"
+    )
+    title = results.names.workloads[workload].text
+    table = table_of(results, "comparison", title, frame, f"{before} {after}", note, outcome=metric.title)
+    at = len(before.split())
+    shown = [*table.columns[:at], *_early(results, members), *table.columns[at:]]
+    return replace(table, columns=shown, metrics={metric.name: metric}, is_written=False)
+
+
+def _early(results: Results, members: Sequence[TrialRecord]) -> list[Column]:
+    """Return a column for each metric after the first epoch; another task may have another metric of one name."""
+    described = described_metrics(members)
+    return [
+        Column(capitalized(described[name].title), "outcome", f"{name}_mean", metric=described[name])
+        for name in early_columns(results.trials)
+        if name in described and any(name in record.metrics for record in members)
+    ]
+
+
+def _comparison_frame(results: Results) -> pd.DataFrame:
+    needed = [column for column in (GQ, f"{GQ}.saturated", _SECONDS) if column not in results.trials]
+    trials = results.trials.assign(**dict.fromkeys(needed, np.nan))
+    for name, own in trials.groupby("workload"):
+        if not on_one_device(results.by_id[i] for i in own["trial_id"]):
+            trials.loc[trials["workload"] == name, _SECONDS] = np.nan
+    cells = ({str(key): value for key, value in row.items()} for row in results.cells.to_dict("records"))
+    known = {(row["workload"], row["treatment"]): row for row in cells}
+    rows = []
+    for (workload, treatment), trials_of_cell in trials.groupby(["workload", "treatment"]):
+        cell, metric = known[str(workload), str(treatment)], results.metric_of[str(workload)]
+        rows.append({"workload": workload, "treatment": treatment} | _summary(trials_of_cell, cell, metric))
+    columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early_columns(trials)), *_COLUMNS[9:]]
+    table = pd.DataFrame(rows, columns=[*columns, "ranked", "outcome"])
+    table["rank"] = table.groupby("workload")["ranked"].rank(method="min")
+    order = sorted(
+        range(len(table)),
+        key=lambda i: (
+            natural(table["workload"][i]),
+            *((True, 0.0) if math.isnan(table["outcome"][i]) else (False, table["outcome"][i])),
+            natural(table["treatment"][i]),
+        ),
+    )
+    return table.iloc[order].reset_index(drop=True)[columns]
+
+
+def _summary(trials: pd.DataFrame, cell: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+    ran = trials[trials["status"] != "failed"]
+    values = ran["outcome"].dropna().to_numpy(dtype=float)
+    complete = len(values) > 0 and cell["diverged"] == 0
+    parameters = ran["parameters"].dropna()
+    return {
+        **{name: cell[name] for name in ("seeds", "diverged", "failed", "trained", "state", "ranked", "outcome")},
+        "chance": metric.oriented(cell["chance"]),
+        "outcome_median": metric.oriented(cell["outcome"]),
+        "outcome_mean": float(values.mean()) if complete else np.nan,
+        "outcome_interval": mean_estimate(values).half_width if complete else np.nan,
+        **{f"{column}_mean": ran[column].mean(skipna=False) for column in early_columns(trials)},
+        "gradient_quotient_median": _median_quotient(ran),
+        "gradient_quotient_saturated": int(ran[f"{GQ}.saturated"].astype("boolean").sum()),
+        "initialization_seconds_mean": ran[_SECONDS].mean(skipna=False),
+        "parameters": parameters.iloc[0] if len(parameters) else np.nan,
+        "metric": metric.name,
+    }
+
+
+def _median_quotient(results: pd.DataFrame) -> float:
+    """Return the median GQ: a value that was not finite (its entry says why) reads as +∞, NaN where none was taken."""
+    if GQ not in results or results[f"{GQ}.saturated"].isna().any() or not len(results):
+        return float("nan")
+    return float(np.median(results[GQ].astype(float).fillna(np.inf)))
+
+
+def _recipe(members: Sequence[TrialRecord]) -> str:
+    """Return the fields of the recipe that are set on this workload."""
+    values: dict[str, list[Any]] = defaultdict(list)
+    for recipe in distinct(record.spec["recipe"] for record in members):
+        for key, value in effective(recipe).items():
+            if value not in values[key]:
+                values[key].append(value)
+    return fields_text({key: sorted(found, key=json.dumps) for key, found in values.items()})
