@@ -170,7 +170,7 @@ LEDGERS = {
         [make_measured(make_spec(i, seed=s)) for i in (KAIMING, DELTA_1) for s in (0, 1)],
         ["Nothing was trained"],
         ["failed", "diverge", "beats", "train plain"],
-        {"workloads": "measured at initialization alone"},
+        {"workloads": "only measured at initialization"},
     ),
     "no two on one network": (
         scored(KAIMING, [0.1, 0.2, 0.3]) + scored(DELTA_1, [0.2, 0.21, 0.22], WRN),

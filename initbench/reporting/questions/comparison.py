@@ -80,6 +80,12 @@ class Comparison(NamedTuple):
     is_given: bool
 
     @property
+    def pairs(self) -> list[tuple[Metric, str, PairedComparison]]:
+        """Every treatment that is compared with the reference, for each metric."""
+        compared = [*self.against, *self.further]
+        return [(metric, name, comparison) for metric, own in compared for name, comparison in own.items()]
+
+    @property
     def is_over_workloads(self) -> bool:
         """Whether there is something to compare over workloads."""
         return len(self.ranking.treatments) > 1 and len(self.ranking.whole.table) >= _SMALLEST
@@ -133,11 +139,10 @@ def _facts(results: Results, reference: str) -> Comparison:
     ranking, trials, metrics = rank(results), results.trials, results.metrics
     given = label_of(reference, results.names.treatments, results.terms.treatment) if reference else ""
     if given and given not in ranking.treatments:
-        raise InitbenchError(
-            f"{reference} has no result on some workload, so that nothing is compared with it over all"
-        )
+        raise InitbenchError(f"{reference} has no result on some workload, so nothing is compared with it over all")
     names = sorted(ranking.treatments, key=lambda name: given not in {"", name})
     everywhere = trials[trials["workload"].isin(ranking.whole.table.index)]
+    every = results.judged["treatment"].nunique()
 
     def comparisons(treatments: int) -> int:
         """Any pair might have been looked at if the best is found from the same trials."""
@@ -146,12 +151,7 @@ def _facts(results: Results, reference: str) -> Comparison:
     return Comparison(
         ranking,
         _against(everywhere, names, metrics, comparisons(len(names))),
-        _against(
-            trials,
-            [*names[:1], *ranking.whole.treatments],
-            metrics,
-            comparisons(results.judged["treatment"].nunique()),
-        ),
+        _against(trials, [*names[:1], *ranking.whole.treatments], metrics, comparisons(every)),
         divergence_rates(results.judged, trial_outcomes(trials)),
         names[0] if names else "",
         bool(given),
@@ -269,7 +269,7 @@ def _tables(facts: Comparison, results: Results) -> list[Table]:
         if len(pairs):
             title = f"Pairs of {results.terms.treatment}s by mean rank"
             tables.append(table_of(results, "rank_pairs", title, pairs, "first second difference pvalue"))
-    if any(comparisons for _, comparisons in [*facts.against, *facts.further]):
+    if facts.pairs:
         tables.append(_paired_table(facts, results))
     return tables
 
@@ -297,9 +297,7 @@ def _differences(facts: Comparison, metric: Metric | None) -> pd.DataFrame:
     """Return one row per treatment: its mean rank, its difference to the reference, and how often it diverges."""
     ranks = facts.ranking.ranks.mean_ranks
     rates = {row["treatment"]: row for row in facts.rates.to_dict("records")}
-    compared = (
-        {} if metric is None else dict(item for _, own in [*facts.against, *facts.further] for item in own.items())
-    )
+    compared = {name: comparison for _, name, comparison in facts.pairs}
     rows = []
     for name in [*facts.ranking.treatments, *facts.further[0][1]]:
         row = {"treatment": name, "mean_rank": ranks.get(name, math.nan)} | rates[name]
@@ -330,8 +328,7 @@ def _paired_table(facts: Comparison, results: Results) -> Table:
     terms, noun, best = results.terms, results.names.noun, results.names.treatment(facts.reference)
     frames = [
         in_direction(comparison.by_workload, metric).assign(treatment=name, metric=metric.name)
-        for metric, comparisons in [*facts.against, *facts.further]
-        for name, comparison in comparisons.items()
+        for metric, name, comparison in facts.pairs
     ]
     frame = pd.concat(frames, ignore_index=True)
     frame = frame[["workload", "treatment", *(c for c in frame if c not in {"workload", "treatment"})]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from initbench.statistics.cost import on_one_device
 from initbench.statistics.intervals import mean_estimate
 from initbench.statistics.verdicts import WorkloadOrder, workload_order
 
+Row = Mapping[Hashable, Any]
 _SECONDS = "initialization_seconds"
 _COLUMNS = [
     *("workload", "treatment", "rank", "seeds", "diverged", "failed", "outcome_median", "outcome_mean"),
@@ -77,15 +78,14 @@ def comparison_frame(results: Results) -> pd.DataFrame:
 
     - ``rank`` is by `cells.ranked`, equal ones share the least: those that did not train are equal, and a diverged one
       is the worst;
-    - ``outcome_median``: the median, a diverged trial counting as the worst; a diverged median is +∞, and -∞ where
-      higher is better; ``state``: as in `cells.cells`;
-    - ``outcome_mean``: ē = Σ eᵢ / n, missing where a trial has diverged;
+    - ``outcome_median``: the median, a diverged trial counting as the worst; a diverged median is +∞, or -∞ if higher
+      is better; ``state``: as in `cells.cells`;
+    - ``outcome_mean``: ē = Σ eᵢ / n, missing if a trial diverged;
     - ``outcome_interval``: the half-width t₀.₉₇₅,ₙ₋₁ · s / √n of Student's 95 % interval around ē, with
-      s² = Σ (eᵢ - ē)² / (n - 1); missing below 3 seeds, where all are equal, and where a trial has diverged;
-    - ``first_epoch_<metric>_mean`` where there is such a metric: the mean over the n trials, missing where one
-      has none;
+      s² = Σ (eᵢ - ē)² / (n - 1); missing below 3 seeds, if all are equal, and if a trial diverged;
+    - ``first_epoch_<metric>_mean``, if there is such a metric: the mean over the n trials, missing if one has none;
     - ``gradient_quotient_median``: over the n trials; ``gradient_quotient_saturated``: in how many of them it is;
-    - ``initialization_seconds_mean``: the mean over the n trials; missing where the workload ran on several devices;
+    - ``initialization_seconds_mean``: the mean over the n trials; missing if the workload ran on several devices;
     - ``seeds`` (n), ``trained``, ``diverged``, ``failed``: counts; ``chance``: the outcome's level; ``parameters``: of
       the model; ``metric``: the outcome's name.
     """
@@ -103,14 +103,7 @@ def workload_sentences(results: Results, workload: str) -> list[Sentence]:
 def order_sentences(
     order: WorkloadOrder, metric: Metric, treatment: str, display: Callable[[str], str] = str
 ) -> Iterator[Sentence]:
-    """Yield who is best on a workload, who did not train, who diverged, and whose GQ is saturated.
-
-    Args:
-        order: as from `verdicts.workload_order`.
-        metric: of the workload.
-        treatment: what is compared, in one word.
-        display: a treatment's label → its display text.
-    """
+    """Yield who is best on a workload, who did not train, who diverged, and whose GQ is saturated."""
     yield from _best(order, metric, treatment, display)
     if len(order.untrained):
         yield _untrained(order, metric, treatment, display)
@@ -240,33 +233,32 @@ def _comparison_frame(results: Results) -> pd.DataFrame:
     for name, own in trials.groupby("workload"):
         if not on_one_device(results.by_id[i] for i in own["trial_id"]):
             trials.loc[trials["workload"] == name, _SECONDS] = np.nan
-    cells = ({str(key): value for key, value in row.items()} for row in results.cells.to_dict("records"))
-    known = {(row["workload"], row["treatment"]): row for row in cells}
+    known = results.cells.set_index(["workload", "treatment"]).to_dict("index")
     rows = []
-    for (workload, treatment), trials_of_cell in trials.groupby(["workload", "treatment"]):
-        cell, metric = known[str(workload), str(treatment)], results.metric_of[str(workload)]
-        rows.append({"workload": workload, "treatment": treatment} | _summary(trials_of_cell, cell, metric))
+    for key, own in trials.groupby(["workload", "treatment"]):
+        workload, treatment = map(str, key)
+        summary = _summary(own, known[key], results.metric_of[workload])
+        rows.append({"workload": workload, "treatment": treatment} | summary)
+    rows.sort(key=_place)
     columns = [*_COLUMNS[:9], *(f"{name}_mean" for name in early_columns(trials)), *_COLUMNS[9:]]
-    table = pd.DataFrame(rows, columns=[*columns, "ranked", "outcome"])
-    table["rank"] = table.groupby("workload")["ranked"].rank(method="min")
-    order = sorted(
-        range(len(table)),
-        key=lambda i: (
-            natural(table["workload"][i]),
-            *((True, 0.0) if math.isnan(table["outcome"][i]) else (False, table["outcome"][i])),
-            natural(table["treatment"][i]),
-        ),
-    )
-    return table.iloc[order].reset_index(drop=True)[columns]
+    frame = pd.DataFrame(rows, columns=[*columns, "ranked"])
+    frame["rank"] = frame.groupby("workload")["ranked"].rank(method="min")
+    return frame[columns]
 
 
-def _summary(trials: pd.DataFrame, cell: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+def _place(row: Row) -> tuple[Any, ...]:
+    outcome = row["outcome"]
+    known = (True, 0.0) if math.isnan(outcome) else (False, outcome)
+    return natural(row["workload"]), known, natural(row["treatment"])
+
+
+def _summary(trials: pd.DataFrame, cell: Row, metric: Metric) -> dict[Hashable, Any]:
     ran = trials[trials["status"] != "failed"]
     values = ran["outcome"].dropna().to_numpy(dtype=float)
     complete = len(values) > 0 and cell["diverged"] == 0
     parameters = ran["parameters"].dropna()
     return {
-        **{name: cell[name] for name in ("seeds", "diverged", "failed", "trained", "state", "ranked", "outcome")},
+        **cell,
         "chance": metric.oriented(cell["chance"]),
         "outcome_median": metric.oriented(cell["outcome"]),
         "outcome_mean": float(values.mean()) if complete else np.nan,
