@@ -63,13 +63,12 @@ class Comparison(NamedTuple):
     workloads have several metrics, their differences are put together by metric.
 
     Attributes:
-        ranking: of the treatments, over the workloads on which all of them ran.
-        against: every treatment that is ranked against the reference.
-        further: the treatments that the ranking leaves out, against the reference.
+        ranking: over the workloads on which all of them ran.
+        against: the treatments that are ranked, against the reference.
+        further: those that the ranking leaves out, against the reference.
         rates: as from `divergence.divergence_rates`.
         reference: label of the treatment that the others are compared with, empty if none is ranked.
-        is_given: whether the reference was named beforehand: intervals are then simultaneous over the comparisons with
-            it, not over all pairs.
+        is_given: whether it was named beforehand: intervals are then simultaneous over the comparisons with it alone.
     """
 
     ranking: Ranking

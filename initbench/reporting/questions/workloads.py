@@ -185,15 +185,11 @@ def _orders(results: Results) -> dict[str, WorkloadOrder]:
 def _remarks(results: Results) -> list[str]:
     """Return on which workloads the comparison is not fully paired."""
     trials = results.trials[results.trials["status"] != "failed"]
-    unpaired = [
-        results.names.workload(str(workload))
-        for workload, own in trials.groupby("workload", sort=False)
-        if len({tuple(sorted(seeds)) for _, seeds in own.groupby("treatment")["seed"]}) > 1
-    ]
-    if not unpaired:
-        return []
-    on = f"on {', '.join(unpaired)}: fewer pairs can be compared there."
-    return [f"Not every {results.terms.treatment} has results for the same seeds {on}"]
+    seeds = trials.groupby(["workload", "treatment"], sort=False)["seed"].agg(frozenset)
+    kinds = seeds.groupby("workload", sort=False).nunique()
+    unpaired = ", ".join(results.names.workload(str(workload)) for workload in kinds.index[kinds > 1])
+    has = f"Not every {results.terms.treatment} has results for the same seeds"
+    return [f"{has} on {unpaired}: fewer pairs can be compared there."] if unpaired else []
 
 
 def _table(results: Results, workload: str) -> Table:
