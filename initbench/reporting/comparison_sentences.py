@@ -98,7 +98,7 @@ def _likelier(first: str, second: str, comparison: PairedComparison, where: str,
 
 
 def _enough(difference: Estimate, comparisons: int, unit: str, units: str) -> str:
-    """Return how many units, of which n counts one each, would tell two apart."""
+    """Return what would be needed to tell two apart; without units if the sentence has named them before."""
     if difference.n < MINIMUM_SEEDS:
         return f"at least {MINIMUM_SEEDS}{units} are needed"
     if not difference.has_interval:

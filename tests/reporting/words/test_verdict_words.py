@@ -85,6 +85,10 @@ def test_what_would_tell_two_apart():
     assert found.is_open
     for few in (paired_estimate([0.1, 0.2], [0.3, 0.3]), Estimate(nan, nan, nan, 0), Estimate(nan, nan, nan, 3)):
         assert pair_on_workload("a", "b", few, ERROR).is_open
+    equal = pair_on_workload("a", "b", paired_estimate([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]), ERROR)
+    assert equal.text == "a and b cannot be told apart; their difference is the same at every seed."
+    hopeless = pair_on_workload("a", "b", Estimate(1e-6, -0.1, 0.1, 5), ERROR)
+    assert hopeless.text == "a and b cannot be told apart; even 10,000 seeds might not be enough."
     assert "3 seeds" in pair_on_workload("a", "b", paired_estimate([0.1, 0.2], [0.3, 0.3]), ERROR).text
 
 
