@@ -58,6 +58,37 @@ CATALOGUE = {
             f"{protocol}_rank": Column("Rank", "count"),
         }.items()
     },
+    # predict
+    "probe": Column("Probe", "text"),
+    "form": Column("Values", "text"),
+    "rho": Column("Spearman’s ρ", "coefficient"),
+    "tau": Column("Kendall’s τ", "coefficient"),
+    "correlation.n": Column("{Treatment}s", "count"),
+    "saturated": Column("Saturated", "count"),
+    "remark": Column("Remark", "text"),
+    "probes.rho": Column("Mean ρ", "coefficient"),
+    "treatments": Column("{Treatment}s", "count"),
+    "probes.workloads": Column("{Workload}s", "count"),
+    "pvalue_holm": Column("p (Holm)", "probability"),
+    "pvalue_benjamini_hochberg": Column("p (BH)", "probability"),
+    "precision_1": Column("Precision@1", "share"),
+    "regret_1": Column("Regret@1{unit}", "difference"),
+    "regret_3": Column("Regret@3{unit}", "difference"),
+    "regret_at_random": Column("at random{unit}", "difference"),
+    "gain": Column("Gain in rank,\npoints", "points"),
+    "auroc": Column("AUROC,\ndivergence", "share"),
+    "seed_agreement": Column("ρ between\nseeds", "coefficient"),
+    "batch_spread": Column("Spread between\nbatches", "percent"),
+    "seconds": Column("Time to\nmeasure", "duration"),
+    # training_curves, depth_profile
+    "step": Column("Last step", "count"),
+    "diverged": Column("Diverged", "count"),
+    "outcome_median": Column("{Outcome},\nmedian", "outcome"),
+    "outcome_smallest": Column("smallest", "outcome"),
+    "outcome_largest": Column("largest", "outcome"),
+    "train_median": Column("On training data,\nmedian", "outcome"),
+    "family": Column("Networks", "workload"),
+    "depth": Column("Depth", "count"),
 }
 
 
