@@ -81,6 +81,7 @@ CATALOGUE = {
     "batch_spread": Column("Spread between\nbatches", "percent"),
     "seconds": Column("Time to\nmeasure", "duration"),
     # training_curves, depth_profile
+    "curve_ends.workload": Column("Workload", "workload"),
     "step": Column("Last step", "count"),
     "diverged": Column("Diverged", "count"),
     "outcome_median": Column("{Outcome},\nmedian", "outcome"),

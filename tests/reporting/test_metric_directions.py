@@ -17,10 +17,11 @@ from initbench.reporting.analyses.comparison import compare
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.workloads import workloads
 from initbench.reporting.frame import slim
-from initbench.reporting.questions import probe_results
 from initbench.reporting.questions.prediction import predict
+from initbench.reporting.questions.probe_results import measure
 from initbench.reporting.questions.training import training_curves
 from initbench.reporting.report import write_report
+from initbench.statistics import probes
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import cost_to_target, costs_to_target
 
@@ -208,10 +209,8 @@ def test_a_trial_that_diverged_in_its_first_epoch_is_the_worst_after_it(metric, 
         for seed in range(3)
     ]
     taken = {}
-    monkeypatch.setattr(
-        probe_results, "cells", lambda trials, columns: taken.update(trials=trials) or cells(trials, columns)
-    )
-    probe_results.measure(results_of(records))
+    monkeypatch.setattr(probes, "cells", lambda trials, columns: taken.update(trials=trials) or cells(trials, columns))
+    measure(results_of(records))
     values = taken["trials"].groupby("status")[metric.name].agg(set)
     assert dict(values) == {"finished": {-2.0}, "diverged": {worst}}
 

@@ -12,13 +12,14 @@ from reports import results_of, table_of
 from worlds import table
 
 from initbench.reporting.questions.prediction import adds, costs, predict, predicts
-from initbench.reporting.questions.probe_results import ALL_VALUES, UNSATURATED, ProbeResult, measure
+from initbench.reporting.questions.probe_results import measure, name_of
 from initbench.reporting.sizes import needed_words
 from initbench.reporting.terms import Terms
 from initbench.statistics.gain import Gain
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.permutation import permutation_test
 from initbench.statistics.pooled import crossed
+from initbench.statistics.probes import ALL_VALUES, UNSATURATED, ProbeResult
 from initbench.statistics.selection import selection
 
 TERMS = Terms(ERROR)
@@ -116,7 +117,7 @@ def test_what_would_tell_is_corrected_for_the_probes_that_are_tested():
         first = next(own for own in found.sentences if own.subject == result.probe)
         assert first.is_open
         needed = needed_words(result.test.needed(2))
-        assert first.text == f"6 initializers do not show whether {result.name} predicts the test error; {needed}."
+        assert first.text == f"6 initializers do not show whether {name_of(result)} predicts the test error; {needed}."
 
 
 def test_nothing_is_said_of_fewer_than_five_initializers():
@@ -217,10 +218,11 @@ def test_what_picking_by_a_probe_costs():
 
 def test_what_a_probe_adds_is_in_points_of_rank():
     known = Gain(0.20, 0.15, Estimate(0.05, 0.02, 0.08, 5), 0.001, ["depth", "the initial loss"], 40, "")
-    found = adds(result_of(gain=known), 0.001, TERMS)
+    found = adds(result_of(gain=known), 0.001, TERMS, "workload")
     assert found.text == (
-        "Knowing GQ as well as depth and the initial loss brings the predicted rank 5.0 (2.0 to 8.0) points closer."
+        "Knowing GQ as well as depth and the initial loss brings the predicted rank 5.0 (2.0 to 8.0) points "
+        "closer to the true one."
     )
-    assert adds(result_of(gain=known), 0.06, TERMS).is_open
-    assert adds(result_of(gain=known._replace(gain=Estimate(0.05, -0.01, 0.11, 5))), 0.001, TERMS).is_open
-    assert adds(result_of(gain=known._replace(gain=Estimate(-0.05, -0.08, -0.02, 5))), 0.001, TERMS).is_open
+    assert adds(result_of(gain=known), 0.06, TERMS, "workload").is_open
+    assert adds(result_of(gain=known._replace(gain=Estimate(0.05, -0.01, 0.11, 5))), 0.001, TERMS, "workload").is_open
+    assert adds(result_of(gain=known._replace(gain=Estimate(-0.05, -0.08, -0.02, 5))), 0.001, TERMS, "workload").is_open

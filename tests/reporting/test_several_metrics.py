@@ -95,7 +95,7 @@ def test_probes_over_several_metrics():
     assert said[0].startswith("The higher the gradient quotient, the worse the outcome: ρ = +1.00")
     assert not any("hoosing" in own or "adds" in own for own in said)
     [remark] = found.remarks
-    assert "what choosing by a probe costs, and what it adds, is left out" in remark
+    assert "what choosing by a probe costs and what it adds are left out" in remark
 
 
 def test_what_reaches_a_target_is_asked_on_each_workload_in_its_own_direction():

@@ -85,7 +85,7 @@ def test_the_widest_gap_is_that_of_what_trained():
         "The gap is widest for delta_orthogonal on plain-28: the error ends at 20.00 % on test data and at 5.00 % on "
         "training data."
     )
-    assert "fits its training data (2.00" in str(second)
+    assert "fits its training data (error 2.00" in str(second)
     assert "metainit" in second.bold
 
 

@@ -18,7 +18,7 @@ from initbench.comparing.labels import Name, label_of
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
 from initbench.reporting.questions.prediction_figures import can_be_drawn, prediction_figures
-from initbench.reporting.questions.probe_results import NONE, ProbeResult, measure, trivial_predictors
+from initbench.reporting.questions.probe_results import measure, name_of, trivial_predictors
 from initbench.reporting.results import Results, as_results
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.sizes import difference_words, needed_words, plain_words
@@ -28,6 +28,7 @@ from initbench.statistics.association import MINIMUM_TREATMENTS
 from initbench.statistics.decisions import adjust
 from initbench.statistics.gain import MINIMUM_ARCHITECTURES
 from initbench.statistics.intervals import MINIMUM_SEEDS, Estimate
+from initbench.statistics.probes import NONE, ProbeResult
 
 _RHO = "{:+.2f}"
 _CORRELATION = [
@@ -44,7 +45,7 @@ class Prediction(NamedTuple):
 
 
 def predict(results: Results | str | Path, *, probe: str = "", workload: str = "") -> Answer:
-    """Return what measurements at initialization tell of the outcomes.
+    """Return what measurements at initialization tell about the outcomes.
 
     Args:
         results: as from `read_results`, or a suite's folder.
@@ -67,7 +68,7 @@ def predict(results: Results | str | Path, *, probe: str = "", workload: str = "
         return Answer("prediction", question, [_nothing(results)], [table], facts=facts)
     return Answer(
         "prediction",
-        f"Does {probes[0].name} predict the {outcome}?",
+        f"Does {name_of(probes[0])} predict the {outcome}?",
         # If there are too few treatments, several parts of the question have one answer, which is given once.
         list(dict.fromkeys(_sentences(probes, results))),
         [_every_probe(probes, results), table],
@@ -95,7 +96,7 @@ def _sentences(probes: Sequence[ProbeResult], results: Results) -> Iterator[Sent
         yield predicts(result, predicted, max(1, tested), terms, noun)
         if terms.metric is not None:
             yield costs(result, terms.metric, terms, noun)
-            yield adds(result, gained, terms)
+            yield adds(result, gained, terms, noun)
         if result.divergence.pairs:
             yield foretells(result, foretold, terms, noun)
         yield agrees(result, terms, noun)
@@ -125,36 +126,33 @@ def costs(result: ProbeResult, metric: Metric, terms: Terms, noun: str) -> Sente
         return _open(result, f"What choosing by {{probe}} costs is unknown: no {noun} {why}.")
     if chosen.diverged:
         on = f"{chosen.diverged} of {counted(regret.n, noun)}"
-        return _told(result, f"Choosing by {{probe}} takes {terms.one} that diverged on {on}.")
+        return _told(result, f"Choosing by {{probe}} picks {terms.one} that diverged on {on}.")
     if regret.n < MINIMUM_SEEDS:
-        few = f"{counted(regret.n, noun)} {'is' if regret.n == 1 else 'are'} too few; it takes {MINIMUM_SEEDS}"
-        return _open(result, f"What choosing by {{probe}} costs is unknown: {few}.")
+        return _open(result, f"What choosing by {{probe}} costs is unknown: {_few(regret.n, noun, MINIMUM_SEEDS)}.")
     each, size = f"on each of {regret.n} {noun}s", difference_words(regret, metric)
     if regret.has_interval:
         return _told(result, f"Choosing by {{probe}} costs {{size}} compared with the best {treatment}.", size=size)
     if regret.value:
         return _told(result, f"Choosing by {{probe}} costs {{size}} {each}.", size=size)
-    return _told(result, f"Choosing by {{probe}} takes the best {treatment} {each}.")
+    return _told(result, f"Choosing by {{probe}} picks the best {treatment} {each}.")
 
 
-def adds(result: ProbeResult, pvalue: float, terms: Terms) -> Sentence:
+def adds(result: ProbeResult, pvalue: float, terms: Terms, noun: str) -> Sentence:
     """Return whether a probe adds anything to trivial predictors on architectures that were left out."""
     gain, treatment = result.gain, terms.treatment
     beyond = named(gain.predictors) if gain.predictors else "the mean"
     if gain.adds(pvalue):
         value, low, high = (100 * part for part in gain.gain[:3])  # percent of all ranks
-        text = "Knowing {probe} as well as {beyond} brings the predicted rank {size} points closer."
+        text = "Knowing {probe} as well as {beyond} brings the predicted rank {size} points closer to the true one."
         return _told(result, text, beyond=beyond, size=plain_words(Estimate(value, low, high, gain.gain.n), "{:.1f}"))
-    architectures = counted(gain.gain.n, "architecture")
     if gain.has_too_few_architectures:
-        is_few = "is too few" if gain.gain.n == 1 else "are too few"
-        why = f"{architectures} {is_few}; it takes {MINIMUM_ARCHITECTURES}"
+        why = _few(gain.gain.n, "architecture", MINIMUM_ARCHITECTURES)
     elif not gain.is_known:
         why = f"{counted(gain.cells, 'cell')} are too few; more architectures would tell"
     elif not gain.is_testable:
-        why = f"it takes {MINIMUM_TREATMENTS} {terms.exchanged or treatment}s on the same workloads"
+        why = f"it takes {MINIMUM_TREATMENTS} {terms.exchanged or treatment}s on the same {noun}s"
     else:
-        why = f"{architectures} do not show it; more {treatment}s and architectures would tell"
+        why = f"{counted(gain.gain.n, 'architecture')} do not show it; more {treatment}s and architectures would tell"
     return _open(result, f"Whether {{probe}} adds anything to {{beyond}} is unknown: {why}.", beyond=beyond)
 
 
@@ -186,12 +184,16 @@ def agrees(result: ProbeResult, terms: Terms, noun: str) -> Sentence:
         return _told(result, text)
     several = counted(agreement.n, noun)
     if agreement.n < MINIMUM_SEEDS:
-        why = f"{several} {'is' if agreement.n == 1 else 'are'} too few; it takes {MINIMUM_SEEDS}"
+        why = _few(agreement.n, noun, MINIMUM_SEEDS)
     elif agreement.has_interval:
         why = f"{several} do not show it; more would"
     else:
         why = f"ρ is the same on each of {several}"
     return _open(result, f"{whether}: {why}.")
+
+
+def _few(number: int, noun: str, needed: int) -> str:
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} too few; it takes {needed}"
 
 
 def _too_few(result: ProbeResult, treatments: int, terms: Terms, noun: str) -> Sentence:
@@ -203,7 +205,7 @@ def _too_few(result: ProbeResult, treatments: int, terms: Terms, noun: str) -> S
 
 
 def _told(result: ProbeResult, text: str, *, is_open: bool = False, **fields: str) -> Sentence:
-    return say(text, is_open=is_open, subject=result.subject, probe=result.name, **fields)
+    return say(text, is_open=is_open, subject=result.subject, probe=name_of(result), **fields)
 
 
 def _open(result: ProbeResult, text: str, **fields: str) -> Sentence:
@@ -213,11 +215,11 @@ def _open(result: ProbeResult, text: str, **fields: str) -> Sentence:
 def _remarks(first: ProbeResult, results: Results) -> Iterator[str]:
     drawable = can_be_drawn(first, results)
     if blank := [results.names.workload(workload) for workload, drawn in drawable.items() if not drawn.any()]:
-        yield f"Not drawn, because {first.name} is not finite in any trial: {', '.join(blank)}."
+        yield f"Not drawn, because {name_of(first)} is not finite in any trial: {', '.join(blank)}."
     if results.terms.metric is None:
         yield (
-            "The workloads have several metrics, whose values are never put together: what choosing by a probe costs, "
-            "and what it adds, is left out. Correlations are with outcomes turned so that lower is better."
+            "The workloads have several metrics, whose values are never put together: what choosing by a probe costs "
+            "and what it adds are left out. Correlations are with outcomes turned so that lower is better."
         )
 
 
@@ -244,9 +246,9 @@ def _every_probe(probes: Sequence[ProbeResult], results: Results) -> Table:
         "regret_at_random gain auroc seed_agreement batch_spread seconds"
     )
     note = (
-        f"Mean ρ: over {places}, its interval over {several}; p-values permute the labels of the {several} jointly "
-        f"over all {places} and are corrected for the number of rows, by Holm or by Benjamini and Hochberg. "
-        f"Precision@k and regret@k: choosing the k {several} with the best values. For GQ these are the "
+        f"Mean ρ: over {places}, its interval over {several}; p-values come from permuting the labels of the {several} "
+        f"jointly over all {places}, and are corrected for the number of rows by Holm’s method or by Benjamini and "
+        f"Hochberg’s. Precision@k and regret@k: choosing the k {several} with the best values. For GQ these are the "
         "lowest; for other probes the direction is learned on other architectures, by which even a meaningless probe "
         f"beats a random choice among these {several}. Gain: how much closer the predicted rank is, on architectures "
         f"that were left out, than without the probe, knowing {', '.join(trivial_predictors(results).values())}."
@@ -260,34 +262,34 @@ def _probes_frame(probes: Sequence[ProbeResult]) -> pd.DataFrame:
     """Return one row per probe and form; without a test, because of too few treatments, there is no mean ρ."""
     pvalues = [result.test.pvalue for result in probes]
     corrected = (adjust(pvalues, method) for method in ("holm", "benjamini-hochberg"))
-    rows = []
-    for result, family_wise, discovery in zip(probes, *corrected, strict=True):
-        row: dict[str, Any] = {
-            "probe": result.probe,
-            "form": result.form,
-            **_columns("rho", result.rho if result.rho.has_interval and result.test.is_testable else NONE),
-            "treatments": result.rho.n,
-            "workloads": result.test.workloads,
-            "pvalue": result.test.pvalue,
-            "pvalue_holm": family_wise,
-            "pvalue_benjamini_hochberg": discovery,
-            **_columns("pooled_rho", result.pooled.rho),
-            "i_squared": result.pooled.i_squared,
-        }
-        for k, chosen in result.chosen.items():
-            row |= _columns(f"regret_{k}", chosen.regret) | _columns(f"precision_{k}", chosen.precision)
-        row |= {
-            "regret_at_random": result.chosen[1].regret_at_random.value,
-            **_columns("gain", result.gain.gain),
-            "gain_pvalue": result.gain.pvalue,
-            **_columns("auroc", result.divergence.auroc),
-            "auroc_pvalue": result.divergence.pvalue,
-            **_columns("seed_agreement", result.agreement),
-            "batch_spread": result.spread.value,
-            "seconds": result.seconds,
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(_probe_row(*row) for row in zip(probes, *corrected, strict=True))
+
+
+def _probe_row(result: ProbeResult, holm: float, benjamini_hochberg: float) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "probe": result.probe,
+        "form": result.form,
+        **_columns("rho", result.rho if result.rho.has_interval and result.test.is_testable else NONE),
+        "treatments": result.rho.n,
+        "workloads": result.test.workloads,
+        "pvalue": result.test.pvalue,
+        "pvalue_holm": holm,
+        "pvalue_benjamini_hochberg": benjamini_hochberg,
+        **_columns("pooled_rho", result.pooled.rho),
+        "i_squared": result.pooled.i_squared,
+    }
+    for k, chosen in result.chosen.items():
+        row |= _columns(f"regret_{k}", chosen.regret) | _columns(f"precision_{k}", chosen.precision)
+    return row | {
+        "regret_at_random": result.chosen[1].regret_at_random.value,
+        **_columns("gain", result.gain.gain),
+        "gain_pvalue": result.gain.pvalue,
+        **_columns("auroc", result.divergence.auroc),
+        "auroc_pvalue": result.divergence.pvalue,
+        **_columns("seed_agreement", result.agreement),
+        "batch_spread": result.spread.value,
+        "seconds": result.seconds,
+    }
 
 
 def _columns(name: str, estimate: Estimate) -> dict[str, float]:

@@ -14,10 +14,11 @@ from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.scatter import Against, scatter_panels
 from initbench.reporting.file_names import file_names
 from initbench.reporting.frame import GQ
-from initbench.reporting.questions.probe_results import ALL_VALUES, ProbeResult
+from initbench.reporting.questions.probe_results import name_of
 from initbench.reporting.results import Results
 from initbench.reporting.sizes import plain_words
 from initbench.statistics.intervals import Estimate
+from initbench.statistics.probes import ALL_VALUES, ProbeResult
 
 _MUCH = 10  # times the smallest value: a wider span is only seen on a logarithmic axis
 
@@ -75,10 +76,9 @@ def _forest(result: ProbeResult, results: Results) -> Figure | None:
     drawing = forest_panel(rows, "Spearman’s ρ", domain=(-1.0, 1.0))
     if drawing is None:
         return None
-    has_forms = result.form != ALL_VALUES or result.saturated.any()
-    title = f"{capitalized(terms.outcome)} against {result.name}" + (f", {result.form}" if has_forms else "")
+    title = f"{capitalized(terms.outcome)} against {name_of(result)}" + (f", {result.form}" if result.has_forms else "")
     alt = " ".join(row.words.rstrip(".") + "." for row in rows)
-    name = "forest-all-values" if has_forms and result.form == ALL_VALUES else "forest"
+    name = "forest-all-values" if result.has_forms and result.form == ALL_VALUES else "forest"
     return Figure(name, title, alt, drawing, note)
 
 
@@ -112,7 +112,7 @@ def _outcome_figures(result: ProbeResult, results: Results, only: str) -> list[F
     if only:
         trials = trials[trials["workload"] == only]
     trials = trials.assign(treatment=trials["treatment"].map(results.names.treatment))
-    against, words = _against(result, results), result.name.removeprefix("the ")
+    against, words = _against(result, results), name_of(result).removeprefix("the ")
     panels = scatter_panels(trials, results.metric_of, results.palette, against)
     names, drawable = (
         file_names(list(panels), f"{result.probe.removeprefix('gradient_')}-"),

@@ -17,8 +17,8 @@ from initbench.reporting.questions.line_figures import Kind, drawn, line_figures
 from initbench.reporting.results import Results, as_results
 from initbench.reporting.sentence import Sentence, named, say
 from initbench.reporting.tables import table_of
-from initbench.statistics import curves as statistics
 from initbench.statistics.curves import best_unfitted, curve_ends, widest_gaps
+from initbench.statistics.curves import training_curves as curve_points
 
 _HALF = 0.5  # of the way from chance to the best value: a network that is beyond on training data fits them
 _NOTE = (
@@ -47,7 +47,7 @@ def training_curves(results: Results | str | Path, *, workload: str = "") -> Ans
         InitbenchError: the folder has no trial records that can be read, or there is no such workload.
     """
     results = as_results(results)
-    curves = statistics.training_curves(results.trials, results.records, results.metric_of)
+    curves = curve_points(results.trials, results.records, results.metric_of)
     if workload:
         curves = curves[curves["workload"] == label_of(workload, results.names.workloads, "workload")]
     if not len(curves):
@@ -85,8 +85,8 @@ def _on_both_splits(ends: pd.DataFrame, results: Results) -> list[Sentence]:
         )
         if _fits(row["workload"], results.metrics[row["metric"]], row["train_median"], results):
             text = (
-                "{treatment!b} on {workload!b} fits its training data ({train}) but stays at chance on {split} data "
-                "({test})."
+                "{treatment!b} on {workload!b} fits its training data ({quantity} {train}) but stays at chance on {split} "
+                "data ({test})."
             )
         sentences.append(say(text, **_fields(row, results)))
     return sentences
