@@ -61,7 +61,10 @@ def test_who_trains_how_deep_is_told_by_chance():
     metainit = rows.loc["metainit(delta_orthogonal)"]
     assert metainit["deepest_trained"] == 28
     assert math.isnan(metainit["first_failure"])
-    assert str(found.sentences[0]) == "On plain, metainit trains at every depth to 28, delta_orthogonal at no depth."
+    assert (
+        str(found.sentences[0])
+        == "On plain, metainit trains at every depth to 28, delta_orthogonal not even at the smallest."
+    )
 
 
 def test_the_steepest_step_is_where_it_still_trains():
@@ -79,8 +82,10 @@ def test_the_steepest_step_is_where_it_still_trains():
 def test_where_nothing_reaches_every_depth():
     found = depth_of(at_depths(KAIMING, {10: 0.1, 16: 0.9}), at_depths(DELTA_1, {10: 0.9, 16: 0.9}))
     assert str(found.sentences[0]) == (
-        "On plain, no initializer trains at every depth: the best reaches 10, delta_orthogonal trains at no depth."
+        "On plain, no initializer trains at every depth: the best reaches 10, delta_orthogonal fails at the smallest."
     )
+    alone = depth_of(at_depths(KAIMING, {10: 0.1, 16: 0.9}))
+    assert str(alone.sentences[0]) == "On plain, no initializer trains at every depth: the best reaches 10."
     nothing = depth_of(at_depths(KAIMING, {10: 0.9, 16: 0.9}), at_depths(DELTA_1, {10: 0.9, 16: 0.1}))
     assert str(nothing.sentences[0]) == "On plain, no initializer trains at the smallest depth."
 
@@ -119,6 +124,9 @@ def test_each_family_has_its_own_sentence():
             for own, errors in ((KAIMING, {10: 0.1, 16: 0.1}), (METAINIT, {10: 0.1, 16: 0.9}))
         ),
     )
-    assert [str(sentence).split(",")[0] for sentence in found.sentences[:2]] == ["On plain", "On wrn"]
+    assert [str(sentence) for sentence in found.sentences[:2]] == [
+        "On plain, metainit trains at every depth to 16, kaiming only to 10.",
+        "On wrn, kaiming trains at every depth to 16, metainit only to 10.",
+    ]
     assert found.sentences[0].bold == ("plain", "metainit", "kaiming")
     assert found.sentences[1].bold == ("wrn", "kaiming", "metainit")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -79,31 +79,31 @@ def _sentences(reached: pd.DataFrame, families: Mapping[str, str], results: Resu
     reaches = [_reach(families[str(family)], own, results) for family, own in failing.groupby("family", sort=False)]
     worsening = reached[reached["worsening"] > 0]
     steepest = worsening.loc[worsening.groupby("metric", sort=False)["worsening"].idxmax()]
-    steps = [_steepest(row, families, results) for _, row in steepest.iterrows()]
+    steps = [_steepest(row, families, results) for row in steepest.to_dict("records")]
     none = say("The median {outcome} never worsens from one depth to the next.", outcome=results.terms.outcome)
     return [*reaches[:_MOST_SENTENCES], *steps] or [none]
 
 
 def _reach(family: str, own: pd.DataFrame, results: Results) -> Sentence:
+    """Return who trains at every depth, and who fails first."""
     treatment, failing = results.terms.treatment, own["first_failure"].notna()
-    if own["deepest_trained"].isna().all():
+    deepest = own["deepest_trained"].max()
+    if math.isnan(deepest):
         return say(f"On {{family!b}}, no {treatment} trains at the smallest depth.", family=family)
-    least = own[failing].sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
-    reached = least["deepest_trained"]
-    only = "at no depth" if math.isnan(reached) else f"only to depth {reached:g}"
-    deepest = f"{own['deepest_trained'].max():g}"
-    everywhere = [results.names.treatment(label) for label in own.loc[~failing, "treatment"]]
-    text = (
-        f"On {{family!b}}, no {treatment} trains at every depth: the best reaches {deepest}, {{least!b}} trains {only}."
-    )
-    if everywhere:
+    row = own[failing].sort_values("deepest_trained", na_position="first", kind="stable").iloc[0]
+    least, reached = results.names.treatment(row["treatment"]), row["deepest_trained"]
+    if everywhere := [results.names.treatment(label) for label in own.loc[~failing, "treatment"]]:
         verb = "train" if len(everywhere) > 1 else "trains"
-        text = f"On {{family!b}}, {{everywhere!b}} {verb} at every depth to {deepest}, {{least!b}} {only}."
-    who = named(everywhere) if everywhere else ""
-    return say(text, family=family, everywhere=who, least=results.names.treatment(least["treatment"]))
+        only = "not even at the smallest" if math.isnan(reached) else f"only to {reached:g}"
+        text = f"On {{family!b}}, {{everywhere!b}} {verb} at every depth to {deepest:g}, {{least!b}} {only}."
+        return say(text, family=family, everywhere=named(everywhere), least=least)
+    text = f"On {{family!b}}, no {treatment} trains at every depth: the best reaches {deepest:g}"
+    if reached != deepest:
+        text += ", {least!b} " + ("fails at the smallest" if math.isnan(reached) else f"only {reached:g}")
+    return say(f"{text}.", family=family, least=least)
 
 
-def _steepest(row: pd.Series, families: Mapping[str, str], results: Results) -> Sentence:
+def _steepest(row: Mapping[Hashable, Any], families: Mapping[str, str], results: Results) -> Sentence:
     metric = results.metrics[row["metric"]]
     start, end = (
         metric.beside_title.text(value) if math.isfinite(value) else "divergence"

@@ -85,8 +85,8 @@ def _on_both_splits(ends: pd.DataFrame, results: Results) -> list[Sentence]:
         )
         if _fits(row["workload"], results.metrics[row["metric"]], row["train_median"], results):
             text = (
-                "{treatment!b} on {workload!b} fits its training data ({quantity} {train}) but stays at chance on {split} "
-                "data ({test})."
+                "{treatment!b} on {workload!b} fits its training data ({quantity} {train}) but stays at chance on "
+                "{split} data ({test})."
             )
         sentences.append(say(text, **_fields(row, results)))
     return sentences
