@@ -126,7 +126,7 @@ def _points(members: Sequence[TrialRecord], metric: Metric) -> list[dict[str, An
 
 
 def _curve(record: TrialRecord, key: str, metric: Metric) -> dict[int, float | None]:
-    """Return the oriented values of a record's drawn points by step, None for one that was not finite."""
+    """Return the oriented values of a record's drawn points by step, None if a value was not finite."""
     outcome = outcome_key(record)
     return {
         entry["step"]: None if entry[key] is None else metric.oriented(entry[key])
@@ -136,7 +136,7 @@ def _curve(record: TrialRecord, key: str, metric: Metric) -> dict[int, float | N
 
 
 def _at(step: int, curves: Sequence[Mapping[int, float | None]], members: Sequence[TrialRecord]) -> list[float]:
-    """Return the values at a step, +∞ for a trial that diverged; one that finished without this point has none."""
+    """Return the values at a step, +∞ for a trial that diverged, none for one that finished without this point."""
     return [
         math.inf if value is None else value
         for value, record in zip([curve.get(step) for curve in curves], members, strict=True)

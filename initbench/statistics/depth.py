@@ -22,9 +22,9 @@ _NO_STEP = dict.fromkeys(("from_depth", "from_outcome", "to_depth", "to_outcome"
 
 
 def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric], families: Mapping[str, str]) -> pd.DataFrame:
-    """Return one row for each treatment at each depth, for the families of workloads that differ in depth alone.
+    """Return one row for each treatment at each depth, in families of workloads that differ in depth alone.
 
-    The outcomes are those of the cells (`cells.cells`), in the metric's own direction; a diverged trial counts as the
+    Outcomes are as in the cells (`cells.cells`), in the metric's own direction; a diverged trial counts as the
     worst. A family of one depth has no row.
 
     Args:

@@ -96,7 +96,7 @@ def probe_results(
         trials: as from `trials.comparable_trials`.
         records: of all trials.
         lower_is_better: column of a probe → whether a low value is to be chosen, None if that is to be learned.
-        trivial: column → name, of what a probe has to add something to.
+        trivial: column → name of a predictor to which a probe has to add something.
         metric: the outcome's, None if there are several.
     """
     compared = cells(trials, list(dict.fromkeys([*lower_is_better, *trivial])))
@@ -143,7 +143,7 @@ def probe_results(
 
 
 def _parts(trials: pd.DataFrame) -> Parts | None:
-    """Return what of each treatment is exchanged, None if treatments have one factor alone."""
+    """Return the part of each treatment that is exchanged, None if treatments have one factor alone."""
     if "rest" not in trials or not trials["rest"].any():
         return None
     return dict(zip(trials["treatment"], zip(trials["part"], trials["rest"], strict=True), strict=True))

@@ -99,6 +99,23 @@ def test_pvalues_are_corrected_by_holm_for_the_probes_that_are_tested():
     assert list(frame["pvalue_holm"]) == pytest.approx([2 * raw[0], max(2 * raw[0], raw[1])])
 
 
+def test_a_probe_that_is_told_alone_is_not_told_beside_another():
+    """Two pairs of neighbours are exchanged: 24 of 720 permutations are as extreme, which Holm doubles for two."""
+    swapped = (1, 0, 3, 2, 4, 5)
+    both = [
+        replace(record, probes=[probe | {"value": 1.0 + swapped[at // 3 % 6]} for probe in record.probes])
+        for at, record in enumerate(world(rising))
+    ]
+    alone = predict(results_of([replace(record, probes=record.probes[:1]) for record in both]))
+    assert alone.sentences[0].text.startswith("The higher the gradient quotient, the higher the test error: ρ = +0.89")
+    found = predict(results_of(both))
+    pvalues = [result.test.pvalue for result in found.facts.probes]
+    assert 0.025 < pvalues[0] < 0.05
+    assert pvalues[0] == pvalues[1]
+    first = [next(own for own in found.sentences if own.subject == r.probe) for r in found.facts.probes]
+    assert [own.is_open for own in first] == [True, True]
+
+
 def test_what_would_tell_is_corrected_for_the_probes_that_are_tested():
     """Both probes are noise; a third is constant, cannot be tested, and is not counted."""
     rng = np.random.default_rng(3)

@@ -74,7 +74,7 @@ def _facts(results: Results) -> Depth:
 
 
 def _sentences(reached: pd.DataFrame, families: Mapping[str, str], results: Results) -> list[Sentence]:
-    """Return how deep treatments train on each family where some do not train; then where the outcome worsens most."""
+    """Return how deep treatments train on families with failures, then where the outcome worsens most."""
     failing = reached.groupby("family", sort=False).filter(lambda own: own["first_failure"].notna().any())
     reaches = [_reach(families[str(family)], own, results) for family, own in failing.groupby("family", sort=False)]
     worsening = reached[reached["worsening"] > 0]

@@ -64,10 +64,10 @@ def line_figures(
     Args:
         frame: as `lines.line_panel` takes it, for all labels.
         column: of the labels.
-        titles: label → display text, of what is drawn.
+        titles: label → display text, for the labels to draw.
         kind: of figure.
         results: that it is of.
-        split_note: what stands below a figure with lines of both splits.
+        split_note: note of a figure with lines of both splits.
     """
     shown, colours = in_words(frame[frame[column].isin(list(titles))], results)
     names, figures = file_names(list(titles), kind.prefix), {}

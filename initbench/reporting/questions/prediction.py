@@ -38,7 +38,7 @@ _CORRELATION = [
 
 
 class Prediction(NamedTuple):
-    """What each probe tells, the first of which is drawn, and the label of the only workload drawn, empty for all."""
+    """The results of each probe, the drawn one first, and the label of the only workload drawn, empty for all."""
 
     probes: Sequence[ProbeResult]
     workload: str = ""
@@ -118,7 +118,7 @@ def predicts(result: ProbeResult, pvalue: float, tested: int, terms: Terms, noun
 
 
 def costs(result: ProbeResult, metric: Metric, terms: Terms, noun: str) -> Sentence:
-    """Return what it costs to choose the treatment with the best value; the table has what a random choice costs."""
+    """Return the cost of choosing the treatment with the best value; the table has the cost of a random choice."""
     chosen, treatment = result.chosen[1], terms.treatment
     regret = chosen.regret
     if regret.n == 0:

@@ -1,4 +1,4 @@
-"""Figures of what probes tell: their correlations with the outcome, and the outcome against one of them."""
+"""Figures of probes: their correlations with the outcome, and the outcome against the first probe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MUCH = 10  # times the smallest value: a wider span is only seen on a logarithm
 
 
 def prediction_figures(probes: Sequence[ProbeResult], results: Results, workload: str = "") -> list[Figure]:
-    """Return the correlations of the first probe by workload, those of all probes, and the outcome against the first.
+    """Return the correlations of the first probe by workload and of all probes, and the outcome against the first.
 
     Args:
         probes: as from `probe_results.measure`, at least one.

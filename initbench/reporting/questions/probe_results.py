@@ -37,7 +37,7 @@ def probe_columns(trials: pd.DataFrame) -> list[str]:
 
 
 def trivial_predictors(results: Results) -> dict[str, str]:
-    """Return what a probe has to add something to if it is known: columns of the trials, and their words."""
+    """Return the trivial predictors to which a probe has to add something: columns of the trials, and their words."""
     described, trials = results.described, results.trials
     early = {name: described[name].title if name in described else name for name in early_columns(trials)}
     # An architecture may have a depth that is a word.

@@ -144,7 +144,7 @@ def _figures(curves: pd.DataFrame, results: Results) -> tuple[list[Figure], list
 
 
 def _both_splits(curves: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Return the curves with a row for each split, told apart by ``split``, if the training split is known."""
+    """Return the curves with a row for each split, marked by ``split``, if the training split is known."""
     train = curves[curves["train_median"].notna()]
     if not len(train):
         return curves
