@@ -14,17 +14,17 @@ def main() -> None:
     options = parser(str(__doc__), each="workload")
     options.add_argument("--probe", default="gradient_quotient", help="default: gradient_quotient")
     arguments = options.parse_args()
-    found = predict(results_of(arguments), probe=arguments.probe, workload=arguments.workload)
-    name = found.probes[0].probe
-    figures = [figure for figure in found.figures if figure.subject]
+    prediction = predict(results_of(arguments), probe=arguments.probe, workload=arguments.workload)
+    name = prediction.facts.probes[0].probe
+    figures = [figure for figure in prediction.figures if figure.subject]
     draw(arguments, figures, f"no trial has both an outcome and a value of {name} that can be drawn")
-    of_each = found.tables[-1]
-    own = of_each.frame[of_each.frame["probe"] == name]
-    if found.workload:
-        own = own[own["workload"] == found.workload]
+    correlations = prediction.tables[-1]
+    own = correlations.frame[correlations.frame["probe"] == name]
+    if prediction.facts.workload:
+        own = own[own["workload"] == prediction.facts.workload]
     # All probes of the ledger were looked at: the sentences are corrected for all, as in the report.
-    sentences = [sentence for result in found.probes if result.probe == name for sentence in found.of(result)]
-    say(sentences, replace(of_each, frame=own))
+    subjects = [result.subject for result in prediction.facts.probes if result.probe == name]
+    say((one for one in prediction.sentences if one.subject in subjects), replace(correlations, frame=own))
 
 
 if __name__ == "__main__":

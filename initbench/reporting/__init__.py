@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from initbench.reporting.analyses.claims import claims
     from initbench.reporting.analyses.cost import cost
-    from initbench.reporting.analyses.depth import depth_profile
     from initbench.reporting.analyses.layers import layers
     from initbench.reporting.analyses.overview import overview
-    from initbench.reporting.analyses.prediction import predict
     from initbench.reporting.analyses.published import published
     from initbench.reporting.analyses.stable_rates import stable_rates
-    from initbench.reporting.analyses.training import training_curves
     from initbench.reporting.analyses.tunability import tunability
     from initbench.reporting.analyses.tuner_steps import tuner_steps
     from initbench.reporting.analyses.tuning import tuning
     from initbench.reporting.questions.comparison import compare
+    from initbench.reporting.questions.depth import depth_profile
     from initbench.reporting.questions.divergence import divergence
+    from initbench.reporting.questions.prediction import predict
     from initbench.reporting.questions.protocols import protocols
+    from initbench.reporting.questions.training import training_curves
     from initbench.reporting.questions.variance import variance
     from initbench.reporting.questions.workloads import workloads
     from initbench.reporting.report import write_report
@@ -37,16 +37,16 @@ _PUBLIC = {
     "claims": "analyses.claims",
     "compare": "questions.comparison",
     "cost": "analyses.cost",
-    "depth_profile": "analyses.depth",
+    "depth_profile": "questions.depth",
     "divergence": "questions.divergence",
     "layers": "analyses.layers",
     "overview": "analyses.overview",
-    "predict": "analyses.prediction",
+    "predict": "questions.prediction",
     "protocols": "questions.protocols",
     "published": "analyses.published",
     "read_results": "results",
     "stable_rates": "analyses.stable_rates",
-    "training_curves": "analyses.training",
+    "training_curves": "questions.training",
     "tunability": "analyses.tunability",
     "tuner_steps": "analyses.tuner_steps",
     "tuning": "analyses.tuning",

@@ -55,7 +55,7 @@ def test_one_workload_has_the_numbers_and_the_colours_that_it_has_among_all():
     [*own] = (figure for figure in every.figures if figure.subject == "wrn-28")
     assert [figure.subject for figure in one.figures] == ["wrn-28"] * len(own)
     assert [figure.specification for figure in one.figures] == [figure.specification for figure in own]
-    assert set(one.ends["workload"]) == {"wrn[depth=28, width=1]"}
+    assert set(one.facts.ends["workload"]) == {"wrn[depth=28, width=1]"}
 
 
 def test_one_probe_by_layer():
@@ -69,7 +69,7 @@ def test_one_probe_by_layer():
 def test_the_probe_that_is_asked_for_comes_first_and_p_values_stay():
     results = results_of(records((KAIMING, DELTA_1)))
     first, every = predict(results, probe="gradient_norm"), predict(results)
-    assert first.probes[0].probe == "gradient_norm"
+    assert first.facts.probes[0].probe == "gradient_norm"
     assert {figure.subject for figure in first.figures if figure.subject} == {"plain-28", "wrn-28"}
     assert sorted(map(str, first.sentences)) == sorted(map(str, every.sentences))
 

@@ -12,14 +12,14 @@ from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_sp
 
 from initbench.comparing.keys import Key
 from initbench.comparing.labels import Labels
-from initbench.reporting.analyses.depth import depth_profile
-from initbench.reporting.analyses.training import training_curves as training
-from initbench.reporting.curves import training_curves
-from initbench.reporting.depth import DEPTH, depth_curves
 from initbench.reporting.frame import CURVE_POINTS, slim
+from initbench.reporting.questions.depth import depth_profile
+from initbench.reporting.questions.training import training_curves as training
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.statistics.cost import gradient_equivalents, initialization_steps
+from initbench.statistics.curves import training_curves
+from initbench.statistics.depth import DEPTH, depth_curves
 
 
 def with_curve(spec, errors, *, status="finished", cost=None):
@@ -40,7 +40,8 @@ def curves_of(*records):
 
 def depths_of(records):
     results = results_of(*records)
-    return depth_curves(results.trials, results.metric_of, results.labels)
+    families = {workload: results.labels.family(workload, DEPTH) for workload in results.metric_of}
+    return depth_curves(results.trials, results.metric_of, families)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +191,12 @@ def test_networks_whose_depths_are_no_integers_are_one_family():
     ]
     results = results_of(*records)
     answer = depth_profile(results)
-    assert list(answer.depths["family"]) == ["net[width=1]"] * 2
-    assert list(answer.depths["depth"]) == [2.5, 4.0]
-    assert list(answer.families.values()) == ["net"]
+    assert list(answer.facts.depths["family"]) == ["net[width=1]"] * 2
+    assert list(answer.facts.depths["depth"]) == [2.5, 4.0]
+    assert {row[0] for row in answer.tables[0].cells} == {"net"}
+    assert "on net: from 25.00\N{NO-BREAK SPACE}% at depth 2.5 to 40.00\N{NO-BREAK SPACE}% at depth 4." in str(
+        answer.sentences[0]
+    )
 
 
 def test_every_point_is_drawn_and_the_end_of_a_line_is_marked_once():

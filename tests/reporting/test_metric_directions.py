@@ -13,14 +13,15 @@ from reports import comparison, results_of, sentences_of, table_of
 from scored import DEPTHS, FIVE, NAMES, bits, r_squared, world
 
 from initbench.metric import Metric
-from initbench.reporting.analyses import probe_results
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.analyses.prediction import predict
-from initbench.reporting.analyses.training import training_curves
 from initbench.reporting.frame import slim
 from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.prediction import predict
+from initbench.reporting.questions.probe_results import measure
+from initbench.reporting.questions.training import training_curves
 from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.report import write_report
+from initbench.statistics import probes
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import cost_to_target, costs_to_target
 
@@ -101,7 +102,7 @@ def test_a_diverged_trial_is_the_worst_where_higher_is_better():
     # Triangles stand at the edge of the worst values, which is the lower one.
     [panel] = [own.specification for own in predict(results).figures if own.title.endswith("plain-10")]
     assert [layer["encoding"]["y"] for layer in layers_of(panel, "end")] == [{"value": "height"}]
-    assert training_curves(results).curves["outcome_smallest"].min() == -math.inf
+    assert training_curves(results).facts.curves["outcome_smallest"].min() == -math.inf
 
 
 def layers_of(panel, field):
@@ -117,7 +118,7 @@ def test_probes_predict_in_the_metrics_own_direction(task, value, direction, sig
     """The quotient grows as R² falls and as bits per byte grow."""
     found = predict(results_of(world(task, value)))
     outcome = Metric.from_json(task["metrics"][task["primary"]]).title
-    first = found.probes[0]
+    first = found.facts.probes[0]
     assert first.test.statistic == pytest.approx(sign)
     assert first.chosen[1].regret.value == pytest.approx(0)
     assert f"The higher the gradient quotient, the {direction} the {outcome}: ρ = {sign:+.2f}" in sentences_of(found)[0]
@@ -208,10 +209,8 @@ def test_a_trial_that_diverged_in_its_first_epoch_is_the_worst_after_it(metric, 
         for seed in range(3)
     ]
     taken = {}
-    monkeypatch.setattr(
-        probe_results, "cells", lambda trials, columns: taken.update(trials=trials) or cells(trials, columns)
-    )
-    probe_results.measure(results_of(records))
+    monkeypatch.setattr(probes, "cells", lambda trials, columns: taken.update(trials=trials) or cells(trials, columns))
+    measure(results_of(records))
     values = taken["trials"].groupby("status")[metric.name].agg(set)
     assert dict(values) == {"finished": {-2.0}, "diverged": {worst}}
 

@@ -274,7 +274,7 @@ def test_simpsons_case_of_a_probe():
     outcomes = {net: {name: draw(value, spread=0.001) for name, value in own.items()} for net, own in errors.items()}
     results = results_of(planted(outcomes, quotients=quotients, probes=("gradient_quotient",)))
     predicted = predict(results)
-    [probe] = predicted.probes
+    [probe] = predicted.facts.probes
     assert probe.rho.value > 0.9
     assert probe.test.statistic > 0.9
     texts = said(predicted)

@@ -7,12 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ledgers import DELTA_1, DELTA_2, KAIMING, PLAIN, make_record, make_spec
+from ledgers import DELTA_1, DELTA_2, ERROR, KAIMING, PLAIN, R_SQUARED, make_record, make_spec
 from reports import results_of, table_of
+from worlds import table
 
-from initbench.reporting.analyses.prediction import Prediction, corrected, predict
-from initbench.reporting.analyses.probe_results import ALL_VALUES, UNSATURATED, measure
+from initbench.reporting.questions.prediction import adds, costs, predict, predicts
+from initbench.reporting.questions.probe_results import measure, name_of
+from initbench.reporting.sizes import needed_words
+from initbench.reporting.terms import Terms
+from initbench.statistics.gain import Gain
+from initbench.statistics.intervals import Estimate
+from initbench.statistics.permutation import permutation_test
+from initbench.statistics.pooled import crossed
+from initbench.statistics.probes import ALL_VALUES, UNSATURATED, ProbeResult
+from initbench.statistics.selection import selection
 
+TERMS = Terms(ERROR)
 SEEDS = range(3)
 DEPTHS = (10, 16, 22, 28, 34)
 SIX = (KAIMING, DELTA_1, DELTA_2, {"name": "xavier"}, {"name": "orthogonal"}, {"name": "zero"})
@@ -45,27 +55,29 @@ def rising(a, i, seed):
 
 def test_a_probe_that_orders_as_the_outcome_predicts_it_and_one_that_is_constant_does_not():
     found = predict(results_of(world(rising)))
-    assert [(r.column, r.form) for r in found.probes] == [
+    assert [(r.column, r.form) for r in found.facts.probes] == [
         ("probe.gradient_quotient", ALL_VALUES),
         ("probe.gradient_norm", ALL_VALUES),
     ]
-    quotient, norm = found.probes
+    quotient, norm = found.facts.probes
     assert quotient.test.statistic == pytest.approx(1)
     # All 720 permutations; the order and its mirror image are the most extreme.
     assert quotient.test.pvalue == pytest.approx(2 / 720)
     assert math.isnan(norm.test.statistic)
     # Holm counts the probes with a p-value: the norm, which is constant, has none to correct for.
-    assert [(p, number) for _, p, number in corrected(found.probes, lambda r: r.test.pvalue)] == [(None, 1), (None, 1)]
+    holm = table_of(found, "probes").frame["pvalue_holm"]
+    assert holm[0] == quotient.test.pvalue
+    assert math.isnan(holm[1])
     # A perfect order of 6 has Fisher's interval of the largest ρ below 1, z = arctanh(1 - 6 / 210) ± 1.96 √(1.06 / 3).
     z, half = math.atanh(1 - 6 / 210), 1.96 * math.sqrt(1.06 / 3)
     ends = math.tanh(z - half), math.tanh(z + half)
     assert quotient.rho[1:] == (pytest.approx(ends[0], abs=1e-4), pytest.approx(ends[1], abs=1e-4), 6)
     assert quotient.test.workloads == 5
-    first = found.of(quotient)[0]
+    first = found.sentences[0]
     assert first.text == (
         f"The higher the gradient quotient, the higher the test error: ρ = +1.00 ({ends[0]:+.2f} to {ends[1]:+.2f})."
     )
-    assert found.of(norm)[0].is_open
+    assert next(own for own in found.sentences if own.subject == "gradient_norm").is_open
     assert quotient.chosen[1].regret.value == 0
     assert found.question == "Does the gradient quotient predict the test error?"
 
@@ -78,21 +90,57 @@ def test_pvalues_are_corrected_by_holm_for_the_probes_that_are_tested():
         for at, record in enumerate(world(rising))
     ]
     found = predict(results_of(records))
-    quotient, norm = found.probes
+    quotient, norm = found.facts.probes
     assert norm.test.statistic == pytest.approx(-(1 - 6 * 2 / 210))
     raw = (quotient.test.pvalue, norm.test.pvalue)
     assert raw[0] < raw[1]
-    values = [(p, number) for _, p, number in corrected(found.probes, lambda r: r.test.pvalue)]
-    assert values == [(pytest.approx(2 * raw[0]), 2), (pytest.approx(max(2 * raw[0], raw[1])), 2)]
     frame = table_of(found, "probes").frame.set_index("probe")
     assert frame["pvalue"]["gradient_quotient"] == raw[0]
-    assert frame["pvalue_holm"]["gradient_quotient"] == pytest.approx(2 * raw[0])
+    assert list(frame["pvalue_holm"]) == pytest.approx([2 * raw[0], max(2 * raw[0], raw[1])])
+
+
+def test_a_probe_that_is_told_alone_is_not_told_beside_another():
+    """Two pairs of neighbours are exchanged: 24 of 720 permutations are as extreme, which Holm doubles for two."""
+    swapped = (1, 0, 3, 2, 4, 5)
+    both = [
+        replace(record, probes=[probe | {"value": 1.0 + swapped[at // 3 % 6]} for probe in record.probes])
+        for at, record in enumerate(world(rising))
+    ]
+    alone = predict(results_of([replace(record, probes=record.probes[:1]) for record in both]))
+    assert alone.sentences[0].text.startswith("The higher the gradient quotient, the higher the test error: ρ = +0.89")
+    found = predict(results_of(both))
+    pvalues = [result.test.pvalue for result in found.facts.probes]
+    assert 0.025 < pvalues[0] < 0.05
+    assert pvalues[0] == pvalues[1]
+    first = [next(own for own in found.sentences if own.subject == r.probe) for r in found.facts.probes]
+    assert [own.is_open for own in first] == [True, True]
+
+
+def test_what_would_tell_is_corrected_for_the_probes_that_are_tested():
+    """Both probes are noise; a third is constant, cannot be tested, and is not counted."""
+    rng = np.random.default_rng(3)
+    order = {(a, i): rng.permutation(60)[:2] for a in range(len(DEPTHS)) for i in range(len(SIX))}
+    records = []
+    for at, record in enumerate(world(rising)):
+        first, second = order[at // (3 * len(SIX)), at // 3 % len(SIX)]
+        values = {"gradient_quotient": 1.0 + first, "gradient_norm": 1.0 + second, "constant": 1.0}
+        probes = [record.probes[0] | {"name": name, "value": float(value)} for name, value in values.items()]
+        records.append(replace(record, probes=probes))
+    found = predict(results_of(records))
+    tested = [result for result in found.facts.probes if result.probe != "constant"]
+    assert len(tested) == 2
+    for result in tested:
+        assert result.test.needed(2) not in {result.test.needed(1), result.test.needed(3)}
+        first = next(own for own in found.sentences if own.subject == result.probe)
+        assert first.is_open
+        needed = needed_words(result.test.needed(2))
+        assert first.text == f"6 initializers do not show whether {name_of(result)} predicts the test error; {needed}."
 
 
 def test_nothing_is_said_of_fewer_than_five_initializers():
     """A perfect order of four is one of 24, and its mirror image another: no p-value below 5 %, and no ρ is quoted."""
     found = predict(results_of(world(rising, SIX[:4])))
-    assert not found.probes[0].test.is_testable
+    assert not found.facts.probes[0].test.is_testable
     first = found.sentences[0]
     assert first.is_open
     assert "4 initializers" in first.text
@@ -112,7 +160,7 @@ def test_saturated_values_are_shown_both_ways():
     assert without.test.statistic == pytest.approx(1)
     # Ranks 6, 1 … 5 of the probe against 1 … 6: ρ = 1 - 6 (25 + 5) / 210.
     assert every.test.statistic == pytest.approx(1 - 6 * 30 / 210)
-    frame = table_of(Prediction(results, probes), "correlation").frame
+    frame = table_of(predict(results), "correlation").frame.query("probe == 'gradient_quotient'")
     assert list(frame["saturated"]) == [1] * 10
     assert set(frame[frame["form"] == UNSATURATED]["n"]) == {5}
 
@@ -130,3 +178,68 @@ def test_the_batches_and_the_time_of_a_probe():
     assert probes[0].spread.value == pytest.approx(0.5)  # s = 1, mean 2
     assert probes[0].seconds == pytest.approx(0.1)
     assert math.isnan(probes[1].seconds)
+
+
+def result_of(**known):
+    """Return what a probe GQ tells, of which only some is known."""
+    nothing = dict.fromkeys(ProbeResult._fields)
+    return ProbeResult(**nothing | {"column": "probe.GQ", "form": UNSATURATED} | known)
+
+
+@pytest.mark.parametrize(
+    ("terms", "sign", "words"),
+    [
+        (TERMS, 1, "higher the test error"),
+        (TERMS, -1, "lower the test error"),
+        (Terms(R_SQUARED), 1, "higher the test R²"),
+        (Terms(None), 1, "worse the outcome"),  # of several metrics: oriented, lower is better
+        (Terms(None), -1, "better the outcome"),
+    ],
+)
+def test_which_way_a_probe_predicts(terms, sign, words):
+    rng = np.random.default_rng(1)
+    probe = np.arange(8.0) + rng.standard_normal((6, 8))
+    outcome = table(sign * (np.arange(8.0) + rng.standard_normal((6, 8))))
+    test, rho = permutation_test(table(probe), outcome), crossed(table(probe), outcome)
+    found = predicts(result_of(test=test, rho=rho), test.pvalue, 1, terms, "workload")
+    ends = f"{test.statistic:+.2f} ({rho.low:+.2f} to {rho.high:+.2f})"
+    assert found.text == f"The higher GQ, the {words}: ρ = {ends}."
+    unsure = predicts(result_of(test=test, rho=rho), 0.2, 9, terms, "workload")
+    assert unsure.is_open
+    assert f"about {test.needed(9)} would" in unsure.text
+
+
+def test_initializers_that_cannot_be_exchanged_are_not_counted_as_too_few():
+    """Six initializers, in two threes that never meet: 36 permutations, by which nothing can be rejected."""
+    values = np.array([[0.0, 1, 2, math.nan, math.nan, math.nan], [math.nan, math.nan, math.nan, 0, 1, 2]])
+    test, rho = permutation_test(table(values), table(values)), crossed(table(values), table(values))
+    found = predicts(result_of(test=test, rho=rho), test.pvalue, 1, TERMS, "workload")
+    assert found.text == "Nothing can be concluded: it takes 5 initializers with values on the same workloads."
+
+
+def test_what_picking_by_a_probe_costs():
+    order = np.tile(np.arange(5.0), (4, 1)) / 10
+    probe = order.copy()
+    probe[:, 0] = [0.15, 0.25, 0.35, -1]  # it takes the second, the second, the second and the best
+
+    def cost(chosen):
+        return costs(result_of(chosen={1: chosen}), ERROR, TERMS, "workload")
+
+    found = cost(selection(table(probe), table(order)))
+    assert found.text.startswith("Choosing by GQ costs 7.5 points (")
+    diverged = order.copy()
+    diverged[0, 1] = math.inf
+    assert "diverged on 1 of 4 workloads" in cost(selection(table(probe), table(diverged))).text
+    assert cost(selection(table(probe[:2]), table(order[:2]))).is_open
+
+
+def test_what_a_probe_adds_is_in_points_of_rank():
+    known = Gain(0.20, 0.15, Estimate(0.05, 0.02, 0.08, 5), 0.001, ["depth", "the initial loss"], 40, "")
+    found = adds(result_of(gain=known), 0.001, TERMS, "workload")
+    assert found.text == (
+        "Knowing GQ as well as depth and the initial loss brings the predicted rank 5.0 (2.0 to 8.0) points "
+        "closer to the true one."
+    )
+    assert adds(result_of(gain=known), 0.06, TERMS, "workload").is_open
+    assert adds(result_of(gain=known._replace(gain=Estimate(0.05, -0.01, 0.11, 5))), 0.001, TERMS, "workload").is_open
+    assert adds(result_of(gain=known._replace(gain=Estimate(-0.05, -0.08, -0.02, 5))), 0.001, TERMS, "workload").is_open

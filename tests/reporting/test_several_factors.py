@@ -18,11 +18,11 @@ from initbench.cli import main
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError, LedgerError
-from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.page.methods import methods
 from initbench.reporting.questions.comparison import compare, rank
 from initbench.reporting.questions.divergence import divergence
+from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.report import contents_of
 from initbench.reporting.source import read_source
@@ -165,7 +165,7 @@ def test_what_is_compared_is_called_a_treatment_and_the_initializer_is_what_is_e
     assert exchanged in table_of(probes, "probes").note
     assert exchanged in methods(results, {})
     # Two initializers, however many treatments they make: no test, and no ρ is told.
-    assert not probes.probes[0].test.is_testable
+    assert not probes.facts.probes[0].test.is_testable
     assert table_of(probes, "probes").frame["rho"].isna().all()
     for analysis in (found, probes, divergence(results)):
         texts = [*sentences_of(analysis), *analysis.remarks, *(table.note for table in analysis.tables)]

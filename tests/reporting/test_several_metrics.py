@@ -11,11 +11,10 @@ from reports import comparison, results_of, sentences_of, table_of
 from scored import FIVE, NAMES, bits, mixed, r_squared, world
 
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.analyses.prediction import predict
 from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.variance import variance
 from initbench.reporting.questions.workloads import workloads
-from initbench.reporting.words.curves import widest_gap
 from initbench.statistics.cost import costs_to_target
 
 TITLES = {"test_r_squared": "test R²", "test_bits_per_byte": "test bits per byte"}
@@ -66,8 +65,6 @@ def test_what_is_said_of_one_metric_alone_names_it():
     pair = "delta_orthogonal (gain 1) and kaiming"
     assert f"{pair} cannot be told apart over 2 workloads measured by test R²; at least 3 are needed." in said
     assert not any("both" in text for text in said)
-    gap = str(widest_gap(R_SQUARED, "kaiming", "plain-10", 0.9, 0.8, several=True))
-    assert gap.startswith("The R² is nowhere worse on test than on training data; nearest is kaiming on plain-10: 0.9")
 
 
 def test_shares_of_the_variance_are_those_of_each_metric():
@@ -88,16 +85,16 @@ def test_the_first_screen_puts_no_values_together():
 
 def test_probes_over_several_metrics():
     found = predict(results_of(mixed()))
-    [first, *_] = found.probes
+    [first, *_] = found.facts.probes
     assert first.test.statistic == pytest.approx(1)  # a higher quotient goes with a worse outcome, in both
     assert math.isnan(first.chosen[1].regret.value)
     assert first.chosen[1].precision.value == 1
     assert math.isnan(first.gain.without)
     said = sentences_of(found)
     assert said[0].startswith("The higher the gradient quotient, the worse the outcome: ρ = +1.00")
-    assert not any("Picking" in own or "picking" in own or "adds" in own for own in said)
+    assert not any("hoosing" in own or "adds" in own for own in said)
     [remark] = found.remarks
-    assert "what picking by a probe costs, and what it adds, is left out" in remark
+    assert "what choosing by a probe costs and what it adds are left out" in remark
 
 
 def test_what_reaches_a_target_is_asked_on_each_workload_in_its_own_direction():

@@ -14,19 +14,13 @@ from initbench.reporting.sizes import difference_words, outcome_words, value_wor
 from initbench.reporting.terms import Terms
 from initbench.reporting.words.cost import spent_words
 from initbench.reporting.words.fitting import cut, said
-from initbench.reporting.words.prediction import association_words, gain_words, predicts_words, regret_words
 from initbench.reporting.words.sentence import words_in
-from initbench.statistics.association import associations
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import spent
-from initbench.statistics.gain import Gain
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.paired import compare_paired, paired_estimate
-from initbench.statistics.permutation import permutation_test
-from initbench.statistics.pooled import crossed
 from initbench.statistics.power import number_needed
 from initbench.statistics.ranks import compare_ranks
-from initbench.statistics.selection import selection
 from initbench.statistics.verdicts import workload_order
 
 inf, nan = math.inf, math.nan
@@ -114,68 +108,6 @@ def test_an_order_over_too_few_networks():
     low, high = order.pairs[["low", "high"]].iloc[0]
     assert told.text.startswith(f"a ranks first over 30 workloads, ahead of b by 1.00 ranks ({low:.2f} to {high:.2f})")
     assert not told.is_open
-
-
-@pytest.mark.parametrize(
-    ("terms", "sign", "words"),
-    [
-        (TERMS, 1, "higher the test error"),
-        (TERMS, -1, "lower the test error"),
-        (Terms(R_SQUARED), 1, "higher the test R²"),
-        (Terms(None), 1, "worse the outcome"),  # of several metrics: oriented, lower is better
-        (Terms(None), -1, "better the outcome"),
-    ],
-)
-def test_which_way_a_probe_predicts(terms, sign, words):
-    rng = np.random.default_rng(1)
-    probe = np.arange(8.0) + rng.standard_normal((6, 8))
-    outcome = table(sign * (np.arange(8.0) + rng.standard_normal((6, 8))))
-    test, rho = permutation_test(table(probe), outcome), crossed(table(probe), outcome)
-    found = predicts_words("GQ", test, rho, terms)
-    ends = f"{test.statistic:+.2f} ({rho.low:+.2f} to {rho.high:+.2f})"
-    assert found.text == f"The higher GQ, the {words}: ρ = {ends}."
-    unsure = predicts_words("GQ", test, rho, terms, pvalue=0.2, comparisons=9)
-    assert unsure.is_open
-    assert f"about {test.needed(9)} would" in unsure.text
-
-
-def test_initializers_that_cannot_be_exchanged_are_not_counted_as_too_few():
-    """Six initializers, in two threes that never meet: 36 permutations, by which nothing can be rejected."""
-    values = np.array([[0.0, 1, 2, nan, nan, nan], [nan, nan, nan, 0, 1, 2]])
-    test, rho = permutation_test(table(values), table(values)), crossed(table(values), table(values))
-    found = predicts_words("GQ", test, rho, TERMS)
-    assert found.text == "Cannot be told: it takes 5 initializers with values on the same workloads."
-
-
-def test_what_picking_by_a_probe_costs():
-    order = np.tile(np.arange(5.0), (4, 1)) / 10
-    probe = order.copy()
-    probe[:, 0] = [0.15, 0.25, 0.35, -1]  # it takes the second, the second, the second and the best
-    found = regret_words("GQ", selection(table(probe), table(order)), ERROR, TERMS)
-    assert found.text.startswith("Picking by GQ costs 7.5 points (")
-    diverged = order.copy()
-    diverged[0, 1] = inf
-    assert (
-        "diverged on 1 of 4 workloads"
-        in regret_words("GQ", selection(table(probe), table(diverged)), ERROR, TERMS).text
-    )
-    assert regret_words("GQ", selection(table(probe[:2]), table(order[:2])), ERROR, TERMS).is_open
-
-
-def test_what_a_probe_adds_is_in_points_of_rank():
-    known = Gain(0.20, 0.15, Estimate(0.05, 0.02, 0.08, 5), 0.001, ["depth", "the initial loss"], 40, "")
-    found = gain_words("GQ", known, TERMS)
-    assert found.text == (
-        "Knowing GQ as well as depth and the initial loss brings the predicted rank 5.0 (2.0 to 8.0) points nearer."
-    )
-    assert gain_words("GQ", known, TERMS, pvalue=0.06).is_open
-    assert gain_words("GQ", known._replace(gain=Estimate(0.05, -0.01, 0.11, 5)), TERMS).is_open
-    assert gain_words("GQ", known._replace(gain=Estimate(-0.05, -0.08, -0.02, 5)), TERMS).is_open
-
-
-def test_one_network_quotes_no_correlation_below_five():
-    rows = associations(table(np.arange(4.0)[None]), table(np.arange(4.0)[None])).to_dict("records")
-    assert association_words(rows[0], TERMS).text == "Cannot be told from 4 initializers; it takes 5."
 
 
 def test_what_initialization_costs():
