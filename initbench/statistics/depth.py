@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import pandas as pd
@@ -34,7 +35,9 @@ def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric], families: 
     """
     if DEPTH not in trials:
         return pd.DataFrame(columns=COLUMNS)
-    results = trial_outcomes(trials).dropna(subset=[DEPTH])
+    results = trial_outcomes(trials)
+    # An architecture may have a depth that is a word.
+    results = results[[isinstance(depth, Real) for depth in results[DEPTH]]].dropna(subset=[DEPTH])
     rows: list[dict[str, Any]] = []
     for family, members in results.groupby(results["workload"].map(families), sort=False):
         if members[DEPTH].nunique() < 2:

@@ -130,3 +130,10 @@ def test_each_family_has_its_own_sentence():
     ]
     assert found.sentences[0].bold == ("plain", "metainit", "kaiming")
     assert found.sentences[1].bold == ("wrn", "kaiming", "metainit")
+
+
+def test_a_depth_that_is_a_word_is_left_out():
+    kaiming = at_depths(KAIMING, {10: 0.1, 16: 0.2})
+    depths = depth_of(kaiming, at_depths(KAIMING, {"deep": 0.3})).facts.depths
+    assert list(depths["depth"]) == [10, 16]
+    assert depth_of(at_depths(KAIMING, {10: 0.1, "deep": 0.3})) is None
