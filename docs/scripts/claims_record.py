@@ -28,9 +28,9 @@ from initbench.claims.claim import Claim
 from initbench.claims.criteria import AtChance
 from initbench.claims.judge import judge_claims
 from initbench.comparing.conditions import Matcher
-from initbench.reporting.analyses.claims import evidence_of
+from initbench.reporting.criteria_in_words import criterion_words, measured_words
+from initbench.reporting.questions.claims import evidence_of
 from initbench.reporting.results import read_results
-from initbench.reporting.words.claims import criterion_words, measured_words
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence

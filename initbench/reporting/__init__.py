@@ -13,20 +13,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from initbench.reporting.analyses.claims import claims
-    from initbench.reporting.analyses.cost import cost
     from initbench.reporting.analyses.layers import layers
     from initbench.reporting.analyses.overview import overview
-    from initbench.reporting.analyses.published import published
     from initbench.reporting.analyses.stable_rates import stable_rates
     from initbench.reporting.analyses.tunability import tunability
     from initbench.reporting.analyses.tuner_steps import tuner_steps
     from initbench.reporting.analyses.tuning import tuning
+    from initbench.reporting.questions.claims import claims
     from initbench.reporting.questions.comparison import compare
+    from initbench.reporting.questions.cost import cost
     from initbench.reporting.questions.depth import depth_profile
     from initbench.reporting.questions.divergence import divergence
     from initbench.reporting.questions.prediction import predict
     from initbench.reporting.questions.protocols import protocols
+    from initbench.reporting.questions.published import published
     from initbench.reporting.questions.training import training_curves
     from initbench.reporting.questions.variance import variance
     from initbench.reporting.questions.workloads import workloads
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from initbench.reporting.results import read_results
 
 _PUBLIC = {
-    "claims": "analyses.claims",
+    "claims": "questions.claims",
     "compare": "questions.comparison",
-    "cost": "analyses.cost",
+    "cost": "questions.cost",
     "depth_profile": "questions.depth",
     "divergence": "questions.divergence",
     "layers": "analyses.layers",
     "overview": "analyses.overview",
     "predict": "questions.prediction",
     "protocols": "questions.protocols",
-    "published": "analyses.published",
+    "published": "questions.published",
     "read_results": "results",
     "stable_rates": "analyses.stable_rates",
     "training_curves": "questions.training",

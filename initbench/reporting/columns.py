@@ -86,6 +86,23 @@ CATALOGUE = {
     "variance.seed": Column("Between\nseeds", "percent"),
     "variance.workloads": Column("{Workload}s", "count"),
     "variance.treatments": Column("{Treatment}s", "count"),
+    # cost
+    "initialization_steps": Column("Initialization\n(training steps)", "count"),
+    "training_steps": Column("Training\nsteps", "count"),
+    "target": Column("Target\n{outcome}", "outcome"),
+    "steps_to_target": Column("Steps to the target,\ninitialization included", "steps"),
+    "initialization_seconds": Column("Initialization\ntime", "duration"),
+    # claims, published
+    "claim": Column("Claim", "text"),
+    "source": Column("Source", "text"),
+    "criterion": Column("Criterion", "text"),
+    "status": Column("Status", "text"),
+    "measured": Column("Measured", "text"),
+    "where": Column("Where", "text"),
+    "what": Column("What", "text"),
+    "published_text": Column("Published", "text"),
+    "measured_text": Column("Measured", "text"),
+    "in_spreads": Column("Difference in units\nof the combined spread", "coefficient"),
     # predict
     "probe": Column("Probe", "text"),
     "form": Column("Values", "text"),

@@ -37,7 +37,8 @@ def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric], families: 
         return pd.DataFrame(columns=COLUMNS)
     results = trial_outcomes(trials)
     # An architecture may have a depth that is a word.
-    results = results[[isinstance(depth, Real) for depth in results[DEPTH]]].dropna(subset=[DEPTH])
+    is_number = results[DEPTH].map(lambda depth: isinstance(depth, Real)).astype(bool)
+    results = results[is_number].dropna(subset=[DEPTH])
     rows: list[dict[str, Any]] = []
     for family, members in results.groupby(results["workload"].map(families), sort=False):
         if members[DEPTH].nunique() < 2:

@@ -324,7 +324,7 @@ def test_cost_of_initialization(run, ledger, tmp_path):
 def test_cost_of_initialization_by_the_workloads_own_targets(run, ledger):
     code, out, _ = run("cost_of_initialization.py", ledger)
     assert code == 0
-    assert "metainit: 135 steps" in out
+    assert "metainit costs 135 steps" in out
     assert {"not reached"} <= {cell for line in lines(out, "kaiming") for cell in re.split(r"\s{2,}", line)}
 
 

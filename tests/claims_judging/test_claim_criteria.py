@@ -9,7 +9,7 @@ from claimed import REGRESSION, claim_of, judged, results_of, trial, verdict_of
 from tuned import curved, tuned_records, tuned_results
 
 from initbench.claims.judge import judge_claims
-from initbench.reporting.analyses.claims import evidence_of
+from initbench.reporting.questions.claims import evidence_of
 
 A, B = {"initializer": "a"}, {"initializer": "b"}
 

@@ -14,8 +14,8 @@ from initbench.claims.claim import Published
 from initbench.claims.criteria import AnyCriterion
 from initbench.claims.evidence import Group
 from initbench.claims.judge import judge, judge_claims, judge_correlations
-from initbench.reporting.analyses.claims import claims, evidence_of
-from initbench.reporting.analyses.published import published
+from initbench.reporting.questions.claims import claims, evidence_of
+from initbench.reporting.questions.published import published
 from initbench.reporting.resolved import Stated
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
@@ -162,19 +162,19 @@ DIGITS = {"digits": {"metainit": [0.1, 0.12, 0.11, 0.1, 0.13], "kaiming": [0.2, 
 
 def test_a_claim_is_judged_by_the_trials_of_its_suite():
     found = claims(results_of(DIGITS, [claim_of(ORDERING, TRAINS)]))
-    (verdict,) = found.verdicts
+    (verdict,) = found.facts
     assert [one.status for one in verdict.criteria] == ["held", "held"]
     assert verdict.status == "held"
-    assert str(found.sentences[0]) == "Of 1 claim 1 held."
+    assert str(found.sentences[0]) == "Of 1 claim, 1 held."
 
 
 def test_one_criterion_that_is_refuted_refutes_the_claim():
-    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING, AT_CHANCE)])).verdicts
+    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING, AT_CHANCE)])).facts
     assert verdict.status == "did not hold"
 
 
 def test_nothing_is_judged_before_all_seeds_are_there():
-    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING)], seeds=8)).verdicts
+    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING)], seeds=8)).facts
     assert verdict.status == "undecided"
     assert verdict.criteria[0].lacks == "5 of 8 seeds have a result"
 
@@ -183,12 +183,12 @@ def test_nothing_is_judged_before_all_seeds_are_there():
     "absent", [ORDERING | {"lower": {"initializer": "lsuv"}}, TRAINS | {"of": {"initializer": "lsuv"}}]
 )
 def test_a_side_without_trials_is_not_run(absent):
-    (verdict,) = claims(results_of(DIGITS, [claim_of(absent)])).verdicts
+    (verdict,) = claims(results_of(DIGITS, [claim_of(absent)])).facts
     assert verdict.status == "not run"
 
 
 def test_a_measure_that_is_no_number_says_so():
-    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING | {"measure": "architecture"})])).verdicts
+    (verdict,) = claims(results_of(DIGITS, [claim_of(ORDERING | {"measure": "architecture"})])).facts
     assert verdict.status == "undecided"
     assert verdict.criteria[0].lacks == "architecture is no number"
 

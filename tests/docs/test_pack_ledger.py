@@ -18,7 +18,7 @@ from pages import DOCS
 from initbench.claims.claim import Claim
 from initbench.claims.criteria import CRITERIA
 from initbench.ledger import Ledger
-from initbench.reporting.analyses.claims import claims
+from initbench.reporting.questions.claims import claims
 
 A, B = {"initializer": "a"}, {"initializer": "b"}
 A10, B10 = A | {"depth": 10}, B | {"depth": 10}
@@ -93,7 +93,7 @@ def packed(script, folder):
 def verdicts(folder):
     return [
         (one.claim.id, one.status, one.lacks, [(c.status, c.lacks, repr(c.groups)) for c in one.judged])
-        for one in claims(folder).verdicts
+        for one in claims(folder).facts
     ]
 
 

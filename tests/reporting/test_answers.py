@@ -11,8 +11,8 @@ from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, make_record, mak
 from reports import figure_of, results_of, sentences_of, table_of
 from scipy import stats
 
-from initbench.reporting.analyses.cost import cost, initialization_costs
 from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.cost import cost, initialization_costs
 from initbench.reporting.questions.divergence import divergence
 from initbench.statistics.cost import Spending, spent
 from initbench.statistics.profiles import fastest
@@ -178,22 +178,22 @@ def test_the_cost_to_a_target_counts_what_the_initializer_spent():
                 made = make_record(make_spec(own, PLAIN | {"depth": depth}, seed), error)
                 records.append(curve(made, errors, passes))
     found = cost(results_of(records))
-    [of], nothing, unknown = spent(found.spent)
+    [of], nothing, unknown = spent(found.facts.spent)
     assert of == Spending(TUNED, 45, 45, pytest.approx(45 / 168), pytest.approx(45 / 168))
     assert (sorted(nothing), unknown) == (["kaiming", "xavier"], [])
-    assert set(found.spent["training_steps"]) == {168}
+    assert set(found.facts.spent["training_steps"]) == {168}
     # The target is .2, the middle one of the three: kaiming is there after 42 steps, MetaInit after 45 and 21.
-    assert list(found.targets) == [0.2, 0.2]
+    assert list(found.facts.targets) == [0.2, 0.2]
     frame = table_of(found, "costs").frame.set_index(["workload", "treatment"])["steps_to_target"]
     assert set(frame.xs("kaiming", level=1)) == {42}
     assert set(frame.xs(TUNED, level=1)) == {66}
     assert set(frame.xs("xavier", level=1)) == {math.inf}
-    first = fastest(found.whole.table)
+    first = fastest(found.facts.whole.table)
     assert (first.names, first.wins, first.share.n) == (["kaiming"], 2, 2)
     wilson = stats.binomtest(2, 2).proportion_ci(1 - 0.05 / 3, "wilson")  # it was picked from three
     assert first.share[:3] == pytest.approx((1, wilson.low, wilson.high))
     said = sentences_of(found)
-    assert said[0].startswith("metainit: 45 steps")
+    assert said[0].startswith("metainit costs 45 steps")
     assert said[1].startswith("kaiming gets to the target with the least compute, its own passes included, on 2 of 2")
 
 
@@ -214,8 +214,8 @@ def test_an_initializer_of_unknown_cost_is_not_said_to_have_run_nowhere():
                 record = curve(made, [0.1], passes or (0, 0))
                 records.append(record if passes else replace(record, initialization={}))
     found = cost(results_of(records))
-    assert (found.whole.workloads, found.whole.treatments) == ([], ["xavier"])
-    assert spent(found.spent).unknown == ["xavier"]
+    assert (found.facts.whole.workloads, found.facts.whole.treatments) == ([], ["xavier"])
+    assert spent(found.facts.spent).unknown == ["xavier"]
     [remark] = found.remarks
     assert "not every initializer ran with a cost that the records tell" in remark
     assert remark.endswith(": xavier.")

@@ -76,7 +76,7 @@ def test_the_probe_that_is_asked_for_comes_first_and_p_values_stay():
 
 def test_one_target_for_all_workloads():
     found = cost(results_of(records()), target=0.25)
-    steps = found.to_target.to_numpy()
+    steps = found.facts.to_target.to_numpy()
     # On plain all but the third fall below .25 at step 42, on wrn likewise; none of them spent anything before.
     assert sorted(steps.ravel().tolist()) == [42, 42, 42, 42, math.inf, math.inf]
     assert all("The target is a test error of 25.00" in table.note for table in found.tables)

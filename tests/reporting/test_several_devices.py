@@ -7,7 +7,7 @@ from ledgers import KAIMING, make_record, make_spec
 
 from initbench.ledger import Ledger
 from initbench.reporting import read_results
-from initbench.reporting.analyses.cost import cost_texts, initialization_costs
+from initbench.reporting.questions.cost import cost_texts, initialization_costs
 from initbench.reporting.questions.workloads import comparison_frame
 from initbench.statistics.cost import on_one_device
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initbench.reporting.analyses.claims import claims
-from initbench.reporting.analyses.cost import cost
 from initbench.reporting.analyses.layers import layers
-from initbench.reporting.analyses.published import published
 from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.analyses.tuning import tuning
+from initbench.reporting.questions.claims import claims
 from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.cost import cost
 from initbench.reporting.questions.depth import depth_profile
 from initbench.reporting.questions.divergence import divergence
 from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.protocols import protocols
+from initbench.reporting.questions.published import published
 from initbench.reporting.questions.training import training_curves
 from initbench.reporting.questions.variance import variance
 from initbench.reporting.questions.workloads import workloads

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from initbench.comparing.formatting import counted, natural
-from initbench.reporting.analyses.cost import cost_texts
 from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.reporting.questions.cost import cost_texts
 from initbench.reporting.questions.workloads import comparison_frame, workload_orders
 from initbench.statistics.cells import table
 from initbench.statistics.intervals import MINIMUM_SEEDS

@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.claims import claims
-from initbench.reporting.analyses.cost import initialization_costs
 from initbench.reporting.analyses.happened import Cost, Happened, Unknown
 from initbench.reporting.analyses.heat_cells import heat_map, order_of
 from initbench.reporting.analyses.lead import Lead, find_lead
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.heat_map import heat_map as heat_map_chart
 from initbench.reporting.columns import Column
+from initbench.reporting.questions.claims import claims
 from initbench.reporting.questions.comparison import rank
+from initbench.reporting.questions.cost import initialization_costs
 from initbench.reporting.questions.protocols import main_change
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Table

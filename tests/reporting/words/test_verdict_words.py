@@ -9,10 +9,10 @@ from worlds import frame, table
 
 from initbench.reporting.comparison_sentences import pair_on_workload, pair_over_workloads
 from initbench.reporting.questions.comparison import ranks_sentence
+from initbench.reporting.questions.cost import spent_sentence
 from initbench.reporting.questions.workloads import order_sentences
 from initbench.reporting.sizes import difference_words, outcome_words, value_words
 from initbench.reporting.terms import Terms
-from initbench.reporting.words.cost import spent_words
 from initbench.reporting.words.fitting import cut, said
 from initbench.reporting.words.sentence import words_in
 from initbench.statistics.cells import cells
@@ -113,8 +113,8 @@ def test_an_order_over_too_few_networks():
 def test_what_initialization_costs():
     rows = cells(frame(np.full((2, 4, 1), 0.1))).assign(training_steps=168.0, initialization_steps=0.0)
     rows.loc[rows["treatment"] == "i3", "initialization_steps"] = 450.0
-    assert str(spent_words(spent(rows), TERMS, {"i3": "MetaInit"}.get)) == (
-        "MetaInit: 450 steps, 2.7 times the training. The others: nothing."
+    assert str(spent_sentence(spent(rows), "initializer", {"i3": "MetaInit"}.get)) == (
+        "MetaInit costs 450 steps, 2.7 times the training; the others cost nothing."
     )
 
 

@@ -1,15 +1,19 @@
-"""Claims in words: what a criterion says, what was measured, and what came of all of them."""
+"""Claims in words: what a criterion says, and what was measured for it."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from initbench.claims.criteria import (
     SCALE,
     AtChance,
     Contrast,
     Correlation,
+    Criterion,
     Equality,
     LayerDistance,
     Layers,
@@ -20,77 +24,27 @@ from initbench.claims.criteria import (
     Trains,
     Within,
 )
-from initbench.comparing.formatting import counted
-from initbench.reporting.sentence import Sentence
-from initbench.reporting.words.measured import group_words
-from initbench.reporting.words.sentence import bolded, first_fitting
-from initbench.reporting.words.sides import side_words, told_apart
+from initbench.claims.verdict import CriterionVerdict, Form, GroupVerdict
+from initbench.comparing.formatting import counted, quotient
+from initbench.metric import Metric
+from initbench.reporting.sizes import difference_words, interval_words, plain_words, share_words
+from initbench.statistics.intervals import Estimate
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from initbench.claims.criteria import Criterion
-    from initbench.claims.verdict import ClaimVerdict, CriterionVerdict
-    from initbench.metric import Metric
-
-_ORDER = ("held", "did not hold", "undecided", "not run")
 _WORDS = {"recipe.lr": "learning rate"}
 
 
-def overall_words(verdicts: Sequence[ClaimVerdict]) -> list[Sentence]:
-    """Return how many claims held.
-
-    Args:
-        verdicts: of all claims of a report.
-    """
-    counts = {status: sum(one.status == status for one in verdicts) for status in _ORDER}
-    parts = [f"{number} {status}" for status, number in counts.items() if number]
-    return [bolded(f"Of {counted(len(verdicts), 'claim')} {', '.join(parts)}.", bold=(parts[0],))]
-
-
-def claim_words(verdict: ClaimVerdict, metrics: Sequence[Metric | None]) -> list[Sentence]:
-    """Return what became of one claim, which is their subject: its status, then each criterion with its numbers.
-
-    Args:
-        verdict: of the claim.
-        metrics: that the measures of its `judged` criteria are; None for one that is none.
-    """
-    status, subject = verdict.status.capitalize(), verdict.claim.claim
-    found = [bolded(f"{status}.", bold=(status,), subject=subject)]
-    if verdict.lacks:
-        found.append(bolded(f"{verdict.lacks}.", subject=subject, is_open=True))
-    for place, (criterion, metric) in enumerate(zip(verdict.judged, metrics, strict=True)):
-        groups = _groups_words(criterion, metric)
-        if not groups and not criterion.lacks:
-            continue
-        is_refutation = place >= len(verdict.criteria)
-        own = criterion.status.capitalize() if len(verdict.judged) > 1 else "Measured"
-        own = f"What would refute it: {criterion.status}" if is_refutation else own
-        few = [f"{own}: {'; '.join(groups[:k])}{_more(len(groups) - k)}." for k in range(len(groups), 0, -1)]
-        text = first_fitting(*few) if few else f"{own}."
-        found.append(bolded(text, subject=subject, is_open=criterion.status == "undecided"))
-        if criterion.lacks:
-            found.append(bolded(f"{criterion.lacks}.", subject=subject, is_open=True))
-    return found
-
-
-def _more(left: int) -> str:
-    return f"; and {left} more" if left else ""
-
-
-def measured_words(verdict: CriterionVerdict, metric: Metric | None) -> str:
-    """Return what was measured for a criterion, each group with its interval and its seeds.
+def measured_words(verdict: CriterionVerdict, metric: Metric | None, most: int | None = None) -> str:
+    """Return what was measured for a criterion, each group with its interval and its seeds, and what is lacking.
 
     Args:
         verdict: of the criterion.
-        metric: that its measure is; None for one that is none.
+        metric: that its measure is; None if it is no metric.
+        most: groups that are given; all by default.
     """
-    return "; ".join([*_groups_words(verdict, metric), *[verdict.lacks] * bool(verdict.lacks)])
-
-
-def _groups_words(verdict: CriterionVerdict, metric: Metric | None) -> list[str]:
     sides, _ = told_apart(list(verdict.criterion.selectors.values()))
-    return [group_words(group, metric, sides) for group in verdict.groups]
+    groups = [group_words(group, metric, sides) for group in verdict.groups]
+    more = [f"and {len(groups) - most} more"] if most is not None and len(groups) > most else []
+    return "; ".join([*groups[:most], *more, *[verdict.lacks] * bool(verdict.lacks)])
 
 
 def criterion_words(criterion: Criterion, metric: Metric | None) -> str:
@@ -269,3 +223,92 @@ def _name(key: str) -> str:
 
 def _names(keys: Sequence[str]) -> str:
     return f"values of {' and '.join(_name(key) for key in keys)}"
+
+
+def group_words(group: GroupVerdict, metric: Metric | None, sides: Sequence[str]) -> str:
+    """Return what was measured in one group: ``3.00 points (2.00 to 4.00), 5 of 5 seeds``.
+
+    Of trials that have no finite value because they diverged it says at which steps: ``diverged at step 0, 3 of 3
+    seeds``, or ``median 12.00 %, 4 of 5 seeds (diverged at step 18 at 1 of 5 seeds)``.
+
+    Args:
+        group: as judged.
+        metric: that the measure is; None for one that is none.
+        sides: the criterion's in words, by which a diverged trial of two or more sides is named.
+    """
+    n = group.estimate.n
+    seeds = counted(n, group.sample) if group.agreeing is None else f"{group.agreeing} of {counted(n, group.sample)}"
+    return f"{group.label + ': ' if group.label else ''}{_measured(group, metric, sides, seeds)}"
+
+
+def _measured(group: GroupVerdict, metric: Metric | None, sides: Sequence[str], seeds: str) -> str:
+    n = group.estimate.n
+    size = _estimate_text(group.estimate, metric, group.form)
+    if group.ends is not None:
+        low, high = (quotient(end) for end in group.ends)
+        size += f" of the layers, whose values are {low if low == high else f'{low} to {high}'}"
+    if group.against is not None:
+        size += f" against {_estimate_text(group.against, metric, group.form)}"
+    if not any(group.diverged):
+        return f"{size}, {seeds}"
+    if len(group.diverged) == 1 and len(group.diverged[0]) == n and group.agreeing in {n, None}:
+        return f"diverged{_steps(group.diverged[0])}, {seeds}"
+    where = ", ".join(
+        f"{side + ' ' if len(sides) > 1 else ''}diverged{_steps(steps)} at {len(steps)} of {counted(n, group.sample)}"
+        for side, steps in zip(sides, group.diverged, strict=True)
+        if steps
+    )
+    if math.isfinite(group.estimate.value):
+        return f"median {size}, {seeds} ({where})"
+    return f"no mean, as {where}" if group.agreeing is None else f"{where}, met at {seeds}"
+
+
+def _estimate_text(estimate: Estimate, metric: Metric | None, form: Form) -> str:
+    value = estimate.value
+    if form == "factor":
+        return f"{plain_words(estimate) if math.isfinite(value) else quotient(value)} times"
+    if form == "share":
+        return share_words(estimate)
+    if form == "number" or metric is None:
+        ends = (quotient(end) if estimate.has_interval else "" for end in (estimate.low, estimate.high))
+        return interval_words(quotient(value), *ends)
+    if form == "difference":
+        return difference_words(estimate, metric) if math.isfinite(value) else "–"
+    ends = (metric.number(end) if estimate.has_interval else "" for end in (estimate.low, estimate.high))
+    return interval_words(metric.text(value), *ends)
+
+
+def _steps(steps: Sequence[int | None]) -> str:
+    """Return `` at step 0``, or `` at steps 18 to 27``; empty where none is known."""
+    known = [step for step in steps if step is not None]
+    if not known:
+        return ""
+    return f" at step {known[0]}" if min(known) == max(known) else f" at steps {min(known)} to {max(known)}"
+
+
+_COMPONENTS = ("architecture", "initializer", "dataset", "scheme")
+
+
+def told_apart(sides: Sequence[Mapping[str, Any]]) -> tuple[list[str], str]:
+    """Return what tells conditions apart, a text for each, and what all of them have; empty where that is nothing.
+
+    A condition that has nothing beside what all have is told whole.
+
+    Args:
+        sides: conditions as a suite states them.
+    """
+    first, *others = sides
+    same = {key: value for key, value in first.items() if others and all(other.get(key) == value for other in others)}
+    return [
+        side_words({key: value for key, value in side.items() if key not in same} or side) for side in sides
+    ], side_words(same)
+
+
+def side_words(condition: Mapping[str, Any]) -> str:
+    """Return a condition in words, such as ``plain, depth 28``."""
+    return ", ".join(_property(key, value) for key, value in condition.items())
+
+
+def _property(key: str, value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if key in _COMPONENTS else f"{key.rpartition('.')[2]} {text}"
