@@ -194,7 +194,7 @@ def test_the_cost_to_a_target_counts_what_the_initializer_spent():
     assert first.share[:3] == pytest.approx((1, wilson.low, wilson.high))
     said = sentences_of(found)
     assert said[0].startswith("metainit costs 45 steps")
-    assert said[1].startswith("kaiming gets to the target with the least compute, its own passes included, on 2 of 2")
+    assert said[1].startswith("kaiming reaches the target with the least compute, its own passes included, on 2 of 2")
 
 
 def test_an_unknown_cost_is_said():

@@ -277,3 +277,12 @@ def test_what_still_searches_stands_nowhere_beside_what_is_done(tmp_path):
     assert "**other**" in text
     said = "have no choice yet, so they stand nowhere below: high on net; high on other; high on third; low on third; "
     assert said + "middle on third." in render_json(contents_of(results))
+
+
+def test_a_protocol_whose_trials_all_failed_has_empty_columns():
+    records = tuned_records(family, ["net", "other"], list(BEST), written=0.0316)
+    failed = {"status": "failed", "metrics": {}, "history": []}
+    results = tuned_results([replace(r, **failed) if "recipe" in r.spec.get("protocols", ()) else r for r in records])
+    frame = table_of(protocols(results), "protocols").frame
+    assert frame["own_values"].notna().all()
+    assert frame["recipe_values"].isna().all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,7 +84,7 @@ def _facts(results: Results) -> Protocols:
 
 def _side_by_side(facts: Protocols, results: Results) -> pd.DataFrame:
     """Return one row per workload and treatment, with what it came to under each protocol."""
-    frame, labels = pd.DataFrame(), ["workload", "treatment"]
+    parts, labels = [], ["workload", "treatment"]
     for name, own in facts.cells.items():
         judged = own[own["outcome"].notna()]
         values = {key: counts_text(part) for key, part in at_protocol(results, name).groupby(labels, sort=False)}
@@ -96,8 +97,8 @@ def _side_by_side(facts: Protocols, results: Results) -> pd.DataFrame:
             "seeds": judged["seeds"],
         }
         part = judged[labels].assign(metric=[metric.name for metric in metrics])
-        part = part.assign(**{f"{name}_{column}": values for column, values in columns.items()})
-        frame = part if frame.empty else frame.merge(part, on=[*labels, "metric"], how="outer")
+        parts.append(part.assign(**{f"{name}_{column}": values for column, values in columns.items()}))
+    frame = reduce(partial(pd.merge, on=[*labels, "metric"], how="outer"), parts)
     keys = [tuple(map(natural, key)) for key in zip(frame["workload"], frame["treatment"], strict=True)]
     return frame.iloc[sorted(range(len(frame)), key=keys.__getitem__)].reset_index(drop=True)
 
