@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import initbench
+import initbench.reporting
 
 ROOT = Path(initbench.__file__).parents[1]
 
@@ -34,6 +35,7 @@ def test_the_reference_has_each():
 
 
 REFERENCE = re.findall(r"^::: (initbench\.[\w.]+)$", (ROOT / "docs/reference.md").read_text("utf-8"), re.MULTILINE)
+REFERENCE += [f"initbench.reporting.{name}" for name in initbench.reporting.__all__ if name not in REFERENCE]
 
 
 def entries(docstring, *titles):

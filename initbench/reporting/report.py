@@ -10,13 +10,13 @@ import numpy as np
 
 from initbench.errors import InitbenchError
 from initbench.files import remove, write_text, written_whole
-from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.csv_files import write_csv
 from initbench.reporting.file_names import name_apart
 from initbench.reporting.manifest import FIGURES, MANIFEST, PAGE, is_drawing, recorded
 from initbench.reporting.page.collect import collect
 from initbench.reporting.page.html import html_pieces
+from initbench.reporting.questions import every_answer
 from initbench.reporting.results import Results, read_results
 from initbench.reporting.speed import set_aside, texts_as_objects
 from initbench.reporting.words.undrawn import undrawn_words
@@ -103,7 +103,7 @@ def contents_of(results: Results, title: str | None = None, description: str | N
         description: likewise.
     """
     first, analyses, used = overview(results), [], set[str]()
-    for analysis in every_analysis(results):
+    for analysis in every_answer(results):
         for figure in analysis.figures:
             figure.rename(name_apart(figure.name, used))
             figure.begin()  # on another core, while the other analyses are made

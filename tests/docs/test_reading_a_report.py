@@ -1,5 +1,6 @@
 """The page that walks through a report: its quotations, the files that it names and its example are the code's."""
 
+import importlib
 import re
 from dataclasses import replace
 
@@ -108,4 +109,10 @@ def test_a_public_name_of_reporting_is_a_function_with_a_place_in_the_reference(
     """Also once every module is imported, whatever the modules are called."""
     found = getattr(initbench.reporting, name)
     assert callable(found)
-    assert f"::: initbench.reporting.{name}\n" in (DOCS / "reference.md").read_text("utf-8")
+
+
+def test_the_reference_has_every_question_of_the_list(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "scripts")
+    reference = importlib.import_module("reference_hook").on_page_markdown((DOCS / "reference.md").read_text("utf-8"))
+    documented = re.findall(r"^::: initbench\.reporting\.[\w.]*?(\w+)$", reference, re.MULTILINE)
+    assert set(initbench.reporting.__all__) <= set(documented)

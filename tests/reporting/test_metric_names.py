@@ -33,11 +33,11 @@ from initbench.cli.progress import outcome
 from initbench.comparing.metrics import outcome_metrics
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
-from initbench.reporting.analyses.every import every_analysis
 from initbench.reporting.analyses.heat_cells import heat_map
 from initbench.reporting.frame import results_frame
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
+from initbench.reporting.questions import every_answer
 from initbench.reporting.questions.comparison import rank
 from initbench.reporting.questions.workloads import workloads
 from initbench.statistics.intervals import Estimate
@@ -158,7 +158,7 @@ def test_a_report_needs_no_plugin_and_no_registry(tmp_path):
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     for shown in ("plugin_network-3", "plugin_games", "Plugin probe", "1502\N{NO-BREAK SPACE}Elo"):
         assert shown in text, shown
-    said = [str(own) for analysis in every_analysis(results_of(records)) for own in analysis.sentences]
+    said = [str(own) for analysis in every_answer(results_of(records)) for own in analysis.sentences]
     assert any(
         own.startswith(
             "plugin_initializer (from plugin_base temperature 3) beats plugin_initializer (from plugin_base "
@@ -234,7 +234,7 @@ def test_no_text_of_a_report_says_the_unit_beside_the_title(learned, depths):
     )
     results = results_of(records)
     texts = []
-    for analysis in every_analysis(results):
+    for analysis in every_answer(results):
         texts += [*map(str, analysis.sentences), *analysis.remarks]
         for table in analysis.tables:
             headings = " ".join(column.heading for column in table.columns)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from initbench.ledger import TrialRecord
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.overview import Overview
+    from initbench.reporting.answer import Answer
     from initbench.reporting.results import Results
     from initbench.reporting.source import Source
 
@@ -28,7 +29,7 @@ _MOST_TRACEBACKS = 50
 def collect(
     results: Results,
     overview: Overview,
-    analyses: Sequence[Analysis],
+    analyses: Sequence[Answer | Analysis],
     title: str | None = None,
     description: str | None = None,
 ) -> Contents:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatMap
+    from initbench.reporting.answer import Answer
     from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
     from initbench.reporting.terms import Terms
@@ -59,7 +60,7 @@ class Contents:
     line: str
     notices: Sequence[str]
     overview: OverviewView
-    analyses: Sequence[Analysis]
+    analyses: Sequence[Answer | Analysis]
     trials: Mapping[str, Any]
     conditions: pd.DataFrame
     differing: str

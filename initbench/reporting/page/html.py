@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatColumn, HeatMap
+    from initbench.reporting.answer import Answer
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.charts.legend import Entry
     from initbench.reporting.page.contents import Contents
@@ -106,7 +107,7 @@ def _groups(heat_map: HeatMap | None) -> list[list[HeatColumn]]:
     return groups if len(groups) < len(heat_map.columns) else []
 
 
-def _legend(analysis: Analysis, key: Sequence[str]) -> list[Entry]:
+def _legend(analysis: Answer | Analysis, key: Sequence[str]) -> list[Entry]:
     """Return what colours, shapes and lines of an analysis's figures mean, treatments first and in the page's order."""
     found = {entry.label: entry for figure in analysis.figures for entry in figure.legend}
     treatments = [found[label] for label in key if label in found]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatMap
+    from initbench.reporting.answer import Answer
     from initbench.reporting.page.contents import Contents
     from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
@@ -89,7 +90,7 @@ def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
     }
 
 
-def _analysis(analysis: Analysis) -> dict[str, Any]:
+def _analysis(analysis: Answer | Analysis) -> dict[str, Any]:
     return {
         "name": analysis.name,
         "question": analysis.question,

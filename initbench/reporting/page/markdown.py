@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from initbench.reporting.analyses.analysis import Analysis
     from initbench.reporting.analyses.heat_map import HeatCell, HeatMap
+    from initbench.reporting.answer import Answer
     from initbench.reporting.page.contents import Contents
     from initbench.reporting.sentence import Sentence
 
@@ -93,7 +94,7 @@ def _blocks(contents: Contents, images: str | None, rows: int) -> Iterator[str]:
         yield escaped(contents.methods)
 
 
-def _analysis(analysis: Analysis, images: str | None, rows: int) -> Iterator[str]:
+def _analysis(analysis: Answer | Analysis, images: str | None, rows: int) -> Iterator[str]:
     yield f"## {escaped(analysis.question)}"
     groups = list(by_subject(analysis.sentences).items())
     for subject, sentences in groups[:_MOST_SUBJECTS]:
