@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from initbench.reporting.questions import *  # noqa: F403 - the list of questions stands there alone
+    from initbench.reporting.every_question import *  # noqa: F403 - the list of questions stands there alone
     from initbench.reporting.report import write_report as write_report
     from initbench.reporting.results import read_results as read_results
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"{__name__}.{_OTHERS[name]}"), name)
     if name != "__all__" and name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    questions = importlib.import_module(f"{__name__}.questions")
+    questions = importlib.import_module(f"{__name__}.every_question")
     if name == "__all__":
         return sorted([*questions.__all__, *_OTHERS])
     if name in questions.__all__:

@@ -12,11 +12,11 @@ from initbench.errors import InitbenchError
 from initbench.files import remove, write_text, written_whole
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.csv_files import write_csv
+from initbench.reporting.every_question import every_answer
 from initbench.reporting.file_names import name_apart
 from initbench.reporting.manifest import FIGURES, MANIFEST, PAGE, is_drawing, recorded
 from initbench.reporting.page.collect import collect
 from initbench.reporting.page.html import html_pieces
-from initbench.reporting.questions import every_answer
 from initbench.reporting.results import Results, read_results
 from initbench.reporting.speed import set_aside, texts_as_objects
 from initbench.reporting.words.undrawn import undrawn_words
