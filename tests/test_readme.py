@@ -39,9 +39,9 @@ def test_the_results_example_says_and_draws_what_was_found(tmp_path, monkeypatch
     example, _, _ = blocks("python")
     names = {}
     exec(example, names)  # noqa: S102  # as a reader would
-    assert capsys.readouterr().out.splitlines() == [str(sentence) for sentence in names["found"].sentences]
+    assert capsys.readouterr().out.splitlines() == [str(sentence) for sentence in names["answer"].sentences]
     assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
-    assert [" ".join(text.split()) for text in names["found"].frame["text"]] == ["10.0 %", "30.0 %"]
+    assert [" ".join(text.split()) for text in names["answer"].frame["text"]] == ["10.0 %", "30.0 %"]
 
 
 def test_the_model_example_tunes_a_model():
