@@ -31,7 +31,7 @@ def test_a_section_is_in_order_and_a_meaning_is_short(section):
 
 def test_a_word_stands_once_and_what_a_trial_can_come_to_stands_there():
     assert {word: count for word, count in Counter(WORDS).items() if count > 1} == {}
-    assert {*get_args(Status), "incompatible", "missing", "did not train"} <= set(SECTIONS["What comes of it"])
+    assert {*get_args(Status), "incompatible", "missing", "did not train"} <= set(SECTIONS["Results"])
     assert {registry.kind for registry in REGISTRIES} <= set(WORDS)
 
 
