@@ -47,7 +47,6 @@ def at_values(results: Results) -> list[str]:
     """Return at what values the treatments of a tuned suite are compared, as ends of a sentence, the longest first."""
     if results.tune is None or not results.tune.protocol:
         return [""]
-    return [
-        f", {results.tune.chosen()}",
-        f", {'each' if results.tune.protocol == 'own' else 'all'} {results.tune.at(results.tune.protocol)}",
-    ]
+    tune = results.tune
+    short = f"each at its own best {tune.noun}" if tune.protocol == "own" else f"all {tune.at(tune.protocol)}"
+    return [f", {tune.chosen()}", f", {short}"]
