@@ -103,6 +103,11 @@ CATALOGUE = {
     "published_text": Column("Published", "text"),
     "measured_text": Column("Measured", "text"),
     "in_spreads": Column("Difference in units\nof the combined spread", "coefficient"),
+    # stable_rates
+    "best": Column("Best\nrate", "quotient"),
+    "stable": Column("Largest\nstable rate", "quotient"),
+    "ratio": Column("Ratio", "quotient"),
+    "open_seeds": Column("Seeds whose largest stable\nrate is the largest tried", "count"),
     # predict
     "probe": Column("Probe", "text"),
     "form": Column("Values", "text"),

@@ -13,10 +13,10 @@ from tuned import RATES, cells_of, curved, flat, noise, tasks, tuned_records, tu
 
 from initbench.comparing.keys import Key
 from initbench.comparing.labels import Labels
-from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.protocols import protocols
+from initbench.reporting.questions.stable_rates import stable_rates
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.words.sentence import MOST_WORDS, words_in

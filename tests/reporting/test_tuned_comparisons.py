@@ -14,13 +14,13 @@ from tuned import KEY, RATES, cells_of, curved, flat, noise, tuned_records, tune
 
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.analyses.stable_rates import stable_rates
 from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
 from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.protocols import main_change, protocols
+from initbench.reporting.questions.stable_rates import stable_rates
 from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import read_results
 

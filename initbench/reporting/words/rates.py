@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from initbench.comparing.formatting import counted
+from initbench.reporting.questions.stable_rates import fold
 from initbench.reporting.sentence import Sentence, named
-from initbench.reporting.sizes import interval_words
 from initbench.reporting.words.fitting import said
 from initbench.reporting.words.sentence import bolded
 
@@ -15,14 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.metric import Metric
-    from initbench.statistics.intervals import Estimate
-
-
-def fold(value: float) -> str:
-    """Return a factor in few digits: ``32``, ``3.2``."""
-    if math.isinf(value):
-        return "∞"
-    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}".removesuffix(".0")
 
 
 def widest_words(widest: str, factor: float, narrowest: str, least: float, *, over: str, at_least: bool) -> Sentence:
@@ -106,33 +97,4 @@ def differing_words(chosen: Mapping[str, str], noun: str, *, subject: str) -> Se
         f"Seeds chose different {noun}s for {{who}}.",
         names={"who": named(list(chosen))},
         subject=subject,
-    )
-
-
-def stable_words(treatment: str, ratio: Estimate, *, over: str, at_least: bool) -> Sentence:
-    """Return how far the best rate of a treatment lies below its largest stable one.
-
-    Args:
-        treatment: a display text.
-        ratio: largest stable over best, with its interval.
-        over: `` over 4 networks``, `` over 3 seeds``.
-        at_least: whether some largest stable rate is the largest that was tried.
-    """
-    names, least = {"treatment": treatment}, "at least " if at_least else ""
-    if ratio.value < 1 + 1e-9:
-        beyond = "; none larger was tried" if at_least else ""
-        return said(
-            f"{{treatment}}: the best rate is the largest stable one{over}{beyond}.",
-            names=names,
-            bold=["treatment"],
-            subject="",
-        )
-    low, high = (fold(end) if ratio.has_interval else "" for end in (ratio.low, ratio.high))
-    size = interval_words(f"{least}{fold(ratio.value)} times", low, high)
-    told = "" if ratio.has_interval and ratio.low > 1 else "; not told from 1"
-    return said(
-        f"{{treatment}}: the largest stable rate is {size} the best one{over}{told}.",
-        names=names,
-        bold=["treatment"],
-        is_open=bool(told),
     )
