@@ -108,6 +108,12 @@ CATALOGUE = {
     "stable": Column("Largest\nstable rate", "quotient"),
     "ratio": Column("Ratio", "quotient"),
     "open_seeds": Column("Seeds whose largest stable\nrate is the largest tried", "count"),
+    # tunability
+    "chosen": Column("{Setting} chosen\n(seeds)", "text"),
+    "edge": Column("at the edge\nof what was tried", "text"),
+    "range": Column("Good rates", "text"),
+    "factor": Column("Range,\nfactor", "quotient"),
+    "compute": Column("Compute of a try\n(training steps)", "count"),
     # predict
     "probe": Column("Probe", "text"),
     "form": Column("Values", "text"),

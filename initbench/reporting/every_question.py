@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.layers import layers
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.analyses.tuner_steps import tuner_steps
 from initbench.reporting.analyses.tuning import tuning
 from initbench.reporting.answer import Answer
@@ -21,6 +20,7 @@ from initbench.reporting.questions.protocols import protocols
 from initbench.reporting.questions.published import published
 from initbench.reporting.questions.stable_rates import stable_rates
 from initbench.reporting.questions.training import training_curves
+from initbench.reporting.questions.tunability import tunability
 from initbench.reporting.questions.variance import variance
 from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.results import Results

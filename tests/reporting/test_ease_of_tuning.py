@@ -13,10 +13,10 @@ from tuned import RATES, cells_of, curved, flat, noise, tasks, tuned_records, tu
 
 from initbench.comparing.keys import Key
 from initbench.comparing.labels import Labels
-from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.protocols import protocols
 from initbench.reporting.questions.stable_rates import stable_rates
+from initbench.reporting.questions.tunability import tunability
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.words.sentence import MOST_WORDS, words_in
@@ -38,12 +38,11 @@ def test_tries_ranges_and_edges_of_a_planted_cell():
     assert (ranges["net", "narrow"]["edge"], ranges["net", "wide"]["edge"]) == ("", "largest")
     texts = sentences_of(found)
     assert (
-        "Good rates range the widest with wide, at least 1000-fold, and the least with narrow, one rate alone." in texts
+        "The range of good rates is widest for wide: at least 1000-fold; it is narrowest for narrow: a single rate."
+        in texts
     )
-    assert (
-        "The best rate of wide lies at the edge of what was tried, the largest: a better one may lie beyond." in texts
-    )
-    curve = found.curves[found.curves["treatment"] == "narrow"].set_index("tries")
+    assert "The best rate of wide is the largest that was tried; a better one may lie beyond." in texts
+    curve = found.facts.curves[found.facts.curves["treatment"] == "narrow"].set_index("tries")
     # One try in random order is the mean of all, diverged ones at chance; with all 7 it is the best rate.
     assert curve.loc[1, "value_median"] == pytest.approx((4 * 0.5 + 0.1 + 2 * 0.9) / 7 + 0.001 * 5 / 7, abs=1e-9)
     assert curve.loc[7, "value_median"] == pytest.approx(0.101)
@@ -54,10 +53,10 @@ def test_tries_ranges_and_edges_of_a_planted_cell():
 
 def test_tries_cost_their_training_and_their_initialization():
     results = tuned_results(tuned_records(flat, ["net"], ["plain", "tuner"]))
-    first = tunability(results).curves.query("tries == 1").set_index("treatment")["compute"]
+    first = tunability(results).facts.curves.query("tries == 1").set_index("treatment")["compute"]
     # 100 forward passes, each with one call of autograd, are 100 gradients.
     assert (first["plain"], first["tuner"]) == (168.0, 268.0)
-    last = tunability(results).curves.query("tries == 7").set_index("treatment")["compute"]
+    last = tunability(results).facts.curves.query("tries == 7").set_index("treatment")["compute"]
     assert last["tuner"] == 7 * 268.0
 
 
@@ -67,10 +66,10 @@ def test_seeds_that_tried_other_points_have_no_curve_and_are_said_to():
 
     records = tuned_records(flat, ["net"], ["a", "b"], points=points)
     found = tunability(tuned_results(records))
-    assert len(found.curves) == 0
+    assert len(found.facts.curves) == 0
     assert found.figures == []
-    assert len(found.rates) == 2 * 3 * 7
-    assert any("rates of its own" in text for text in found.remarks)
+    assert len(found.facts.rates) == 2 * 3 * 7
+    assert any("tried its own rates" in text for text in found.remarks)
 
 
 def test_values_of_a_metric_of_which_higher_is_better_are_in_its_own_direction():
@@ -81,7 +80,7 @@ def test_values_of_a_metric_of_which_higher_is_better_are_in_its_own_direction()
 
     results = tuned_results(tuned_records(outcome, ["net"], ["a", "b"], entries=entries, task="regression"))
     found = tunability(results)
-    curve = found.curves[found.curves["treatment"] == "a"].set_index("tries")["value_median"]
+    curve = found.facts.curves[found.facts.curves["treatment"] == "a"].set_index("tries")["value_median"]
     assert list(curve) == sorted(curve)
     assert curve[7] == pytest.approx(0.9, abs=0.02)
     own = cells_of(protocols(results), "protocols")
@@ -181,6 +180,6 @@ def test_a_hyperparameter_that_is_tuned_beside_the_rate_is_shown_with_it():
     chosen = {key[1]: row["chosen"] for key, row in cells_of(found, "good_rates").items()}
     assert chosen == {"taut": "lr 0.1, tau 0.5", "plain": "lr 0.1"}
     # At each rate the best of the other values counts.
-    by_rate = found.rates.set_index("rate")["value_median"]
+    by_rate = found.facts.rates.set_index("rate")["value_median"]
     assert (by_rate[0.1], by_rate[0.01]) == pytest.approx((0.101, 0.201))
     assert "the settings that its own search of 4 chose" in " ".join(sentences_of(compare(results)))

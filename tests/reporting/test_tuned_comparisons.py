@@ -14,13 +14,13 @@ from tuned import KEY, RATES, cells_of, curved, flat, noise, tuned_records, tune
 
 from initbench.errors import InitbenchError
 from initbench.reporting.analyses.overview import overview
-from initbench.reporting.analyses.tunability import tunability
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
 from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.protocols import main_change, protocols
 from initbench.reporting.questions.stable_rates import stable_rates
+from initbench.reporting.questions.tunability import tunability
 from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import read_results
 
@@ -203,7 +203,7 @@ def test_one_search_for_all_seeds_is_warned_of_wherever_verdicts_are_told():
         assert "7 to 20\N{NO-BREAK SPACE}%" in warning
     assert len(sentences_of(overview(results))) <= 5
     found = tunability(results)
-    assert len(found.curves) == 0
+    assert len(found.facts.curves) == 0
     assert any(text.startswith("No cell has a curve by the number of tries") for text in found.remarks)
     assert not any("Warning" in text for text in sentences_of(compare(tuned_results(records))))
 
