@@ -108,7 +108,7 @@ def draw_layers(arguments: argparse.Namespace, results: Results, probe: str) -> 
     if found is None:
         raise InitbenchError(f"{arguments.workload or arguments.folders[0]}: nothing was measured by layer")
     if not probe:
-        first = str(found.profiles["probe"].iloc[0])
+        first = str(found.facts.profiles["probe"].iloc[0])
         found = layers(results, probe=first, workload=arguments.workload) or found
     draw(arguments, found.figures, " ".join(found.remarks))
     say(found.sentences, *found.main_tables)

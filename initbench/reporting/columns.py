@@ -114,6 +114,15 @@ CATALOGUE = {
     "range": Column("Good rates", "text"),
     "factor": Column("Range,\nfactor", "quotient"),
     "compute": Column("Compute of a try\n(training steps)", "count"),
+    # layers
+    "layers": Column("Layers\nor points", "count"),
+    "typical": Column("Typical", "quotient"),
+    "smallest": Column("smallest", "quotient"),
+    "largest": Column("largest", "quotient"),
+    "layers.factor": Column("Largest over\nsmallest", "quotient"),
+    "distances.median": Column("Median", "quotient"),
+    "nearest": Column("nearest", "quotient"),
+    "farthest": Column("farthest", "quotient"),
     # predict
     "probe": Column("Probe", "text"),
     "form": Column("Values", "text"),

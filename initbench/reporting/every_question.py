@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.layers import layers
 from initbench.reporting.analyses.overview import overview
 from initbench.reporting.analyses.tuner_steps import tuner_steps
 from initbench.reporting.analyses.tuning import tuning
@@ -15,6 +14,7 @@ from initbench.reporting.questions.comparison import compare
 from initbench.reporting.questions.cost import cost
 from initbench.reporting.questions.depth import depth_profile
 from initbench.reporting.questions.divergence import divergence
+from initbench.reporting.questions.layers import layers
 from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.protocols import protocols
 from initbench.reporting.questions.published import published

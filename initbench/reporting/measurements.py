@@ -223,3 +223,36 @@ def _summaries(entries: Sequence[Mapping[str, Any]], places: Mapping[Any, float]
         columns = dict(zip(("value_median", "value_smallest", "value_largest"), map(float, ends), strict=True))
         found.append((name, {"layer": str(name), "seeds": len(own), **columns}))
     return found
+
+
+_CELL = ["probe", "workload", "treatment"]
+_LAYER = ["probe", "workload", "seed", "layer"]
+
+
+def distances(every: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Return how far each treatment's layers are from a reference's.
+
+    Figure 3 of MetaInit (Dauphin & Schoenholz, NeurIPS 2019, section 4.1) draws norms beside those of a known good
+    initialization; this is their distance as a number, without unit: for a trial the mean over the weights
+    (`of_weights`) of |ln(value / the reference's value at the same seed)|. A value that is 0 or not finite is
+    infinitely far. Layers that one of the two lacks, or for which the reference has no value above 0, are left out.
+
+    Args:
+        every: rows of ``probe``, ``workload``, ``treatment``, ``seed``, ``layer`` and ``value``.
+        reference: the treatment's label.
+
+    Returns:
+        One row for each probe, workload and treatment: ``seeds``, and over them ``median``, ``nearest`` and
+        ``farthest``. No row if the reference was not measured.
+    """
+    names = every.astype(dict.fromkeys([*_CELL, "layer"], "str"))
+    groups = [of_weights(own) for _, own in names.groupby(["probe", "workload"], sort=False)]
+    known = pd.concat(groups) if groups else names
+    own = known[(known["treatment"] == reference) & (known["value"] > 0) & np.isfinite(known["value"])]
+    both = known.merge(own[[*_LAYER, "value"]], on=_LAYER, suffixes=("", "_of_reference"))
+    both = both[both["treatment"] != reference]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = (both["value"] / both["value_of_reference"]).map(np.log).abs()
+    both = both.assign(distance=distance.fillna(math.inf))
+    over = both.groupby([*_CELL, "seed"], sort=False)["distance"].mean().groupby(_CELL, sort=False)
+    return over.agg(seeds="size", median="median", nearest="min", farthest="max").reset_index()

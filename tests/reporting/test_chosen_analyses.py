@@ -63,7 +63,7 @@ def test_one_probe_by_layer():
     assert [(figure.subject, figure.name.split("-")[0]) for figure in found.figures] == [
         ("plain-28", "gradient_norm.per_layer")
     ]
-    assert set(found.levels["probe"]) == {"gradient_norm.per_layer"}
+    assert set(found.facts.levels["probe"]) == {"gradient_norm.per_layer"}
 
 
 def test_the_probe_that_is_asked_for_comes_first_and_p_values_stay():

@@ -9,14 +9,19 @@ import pytest
 from drawings import lines_of, marks_of
 from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, make_record, make_spec
 
-from initbench.reporting.analyses.layers import layers
 from initbench.reporting.frame import slim
+from initbench.reporting.quantities import plain_number, quantity_words
+from initbench.reporting.questions.layers import farthest, layers
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.reporting.words.initialization import levels, one_level, plain_number, quantity_words, widest_span
-from initbench.reporting.words.sentence import words_in
 
 PROBE = "gradient_norm.per_layer"
+
+
+def of_probe(found, probe):
+    """The levels of a probe that have a finite value."""
+    levels = found.facts.levels
+    return levels[(levels["probe"] == probe) & (levels["layers"] > 0)]
 
 
 def by_layer(values, name=PROBE, unit=""):
@@ -42,7 +47,7 @@ def test_a_profile_is_the_median_over_seeds_by_the_place_of_the_layer():
             for seed, value in enumerate([1.0, 4.0, 2.0])
         )
     )
-    rows = found.profiles
+    rows = found.facts.profiles
     assert list(rows["layer"]) == ["stem.weight", "fc.weight", "fc.bias"]
     assert list(rows["place"]) == [0, 1, 2]
     assert list(rows["value_median"]) == [2, 20, 0.5]
@@ -56,7 +61,7 @@ def test_layers_that_a_scheme_added_stand_behind_what_they_follow():
         measured(KAIMING, by_layer({"a.weight": 1.0, "b.weight": 1.0, "c.weight": 1.0, "d.weight": 1.0})),
         measured(DELTA_1, by_layer({"a.weight": 1.0, "a.gate": 1.0, "c.weight": 1.0})),
     )
-    places = found.profiles.set_index(["treatment", "layer"])["place"]
+    places = found.facts.profiles.set_index(["treatment", "layer"])["place"]
     assert dict(places["kaiming"]) == {"a.weight": 0, "b.weight": 2, "c.weight": 3, "d.weight": 4}
     assert dict(places["delta_orthogonal"]) == {"a.weight": 0, "a.gate": 1, "c.weight": 3}
 
@@ -69,7 +74,7 @@ def test_the_sentence_names_the_treatments_that_lie_farthest_apart_where_they_do
         measured(KAIMING, by_layer({"a.weight": 1.0, "b.weight": 2.0}), architecture=WRN),
         measured(DELTA_1, by_layer({"a.weight": 5.0, "b.weight": 5.0}), architecture=WRN),
     )
-    workload, factor = found.farthest(PROBE)
+    workload, factor = farthest(of_probe(found, PROBE))
     assert workload == "plain[depth=28, width=1]"
     assert factor == pytest.approx(1e8)
     first, second = map(str, found.sentences)
@@ -85,10 +90,10 @@ def test_gradients_of_zero_are_farthest_of_all():
         measured(KAIMING, by_layer({"a.weight": 0.0, "b.weight": 0.0})),
         measured(DELTA_1, by_layer({"a.weight": 0.0, "b.weight": 1.0})),
     )
-    assert found.farthest(PROBE) == ("plain[depth=28, width=1]", math.inf)
+    assert farthest(of_probe(found, PROBE)) == ("plain[depth=28, width=1]", math.inf)
     assert "is 0 with kaiming and 0.500 with delta_orthogonal" in str(found.sentences[0])
     assert str(found.sentences[1]).endswith("varies most with delta_orthogonal on plain-28: down to 0.")
-    factors = found.levels.set_index("treatment")["factor"]
+    factors = found.facts.levels.set_index("treatment")["factor"]
     assert math.isnan(factors["kaiming"])
     assert factors["delta_orthogonal"] == math.inf
 
@@ -98,7 +103,7 @@ def test_probes_without_a_finite_value_are_said_and_not_drawn():
     assert [str(sentence) for sentence in found.sentences] == ["No value of gradient norm is finite."]
     assert found.figures == []
     assert any("on plain-28 has no finite value" in remark for remark in found.remarks)
-    assert list(found.profiles["seeds"]) == [2, 2]
+    assert list(found.facts.profiles["seeds"]) == [2, 2]
 
 
 def test_some_values_that_are_not_finite_leave_the_others():
@@ -106,7 +111,7 @@ def test_some_values_that_are_not_finite_leave_the_others():
         measured(KAIMING, by_layer({"a.weight": None, "b.weight": 2.0}), seed=0),
         measured(KAIMING, by_layer({"a.weight": 3.0, "b.weight": 4.0}), seed=1),
     )
-    assert list(found.profiles["value_median"]) == [3, 3]
+    assert list(found.facts.profiles["value_median"]) == [3, 3]
 
 
 def test_a_curve_is_told_by_its_last_value():
@@ -114,7 +119,7 @@ def test_a_curve_is_told_by_its_last_value():
         measured(KAIMING, curve([1.0, 0.1, 0.01])),
         measured(DELTA_1, curve([1.0, 1.0, 0.5])),
     )
-    assert list(found.profiles["place"]) == [0, 1, 2, 0, 1, 2]
+    assert list(found.facts.profiles["place"]) == [0, 1, 2, 0, 1, 2]
     [sentence] = found.sentences
     assert str(sentence) == "On plain-28, the last signal is 0.0100 with kaiming and 0.500 with delta_orthogonal."
     [figure] = found.figures
@@ -139,7 +144,7 @@ def test_weights_are_drawn_in_order_and_biases_are_not():
 
 def test_names_that_tell_no_weight_are_all_taken():
     found = layers_of(measured(KAIMING, by_layer({"first": 1.0, "second": 3.0})))
-    assert list(found.levels["factor"]) == [3]
+    assert list(found.facts.levels["factor"]) == [3]
     assert len(marks_of(found.figures[0].svg)) == 2
 
 
@@ -167,14 +172,3 @@ def test_numbers_of_any_size_are_readable(value, text):
 
 def test_probes_in_words_keep_their_arguments():
     assert quantity_words("gradient_norm[batch_size=4].per_layer") == "gradient norm[batch_size=4]"
-
-
-@pytest.mark.parametrize("words", [1, 9, 30])
-def test_a_sentence_fits_whatever_the_names_are(words):
-    name = " ".join(["abcdefgh"] * words)
-    for sentence in (
-        levels(PROBE, "per_layer", name, (name, 1.0), (name, 2.0)),
-        one_level(PROBE, "per_layer", name, name, (1.0, 2.0)),
-        widest_span(PROBE, name, name, 3.0),
-    ):
-        assert words_in(str(sentence)) <= 25

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from initbench.reporting.analyses.layer_distances import distances
+from initbench.reporting.measurements import distances
 
 
 def rows(values, layers, probe="norm", seed=0):

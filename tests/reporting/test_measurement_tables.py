@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from ledgers import DELTA_1, KAIMING, cell, make_measured, make_record, make_spec, write_ledger
 
-from initbench.reporting.analyses.layers import layers
 from initbench.reporting.frame import results_frame, slim
+from initbench.reporting.questions.layers import layers
 from initbench.reporting.questions.workloads import comparison_frame
 from initbench.reporting.report import write_report
 from initbench.reporting.results import Results

@@ -10,9 +10,10 @@ from initbench.comparing.labels import Name, Names
 from initbench.errors import InitbenchError
 from initbench.reporting import tuner_steps
 from initbench.reporting.frame import slim
+from initbench.reporting.quantities import quantity_words, short_quantities
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.reporting.words.initialization import by_steps, quantity_words, short_quantities
+from initbench.reporting.words.initialization import by_steps
 from initbench.reporting.words.sentence import words_in
 
 

@@ -18,10 +18,11 @@ from initbench.reporting.charts.style import colours
 from initbench.reporting.charts.values import value_panel
 from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
+from initbench.reporting.quantities import short_quantities
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Table
 from initbench.reporting.tuned import base_of
-from initbench.reporting.words.initialization import by_steps, short_quantities
+from initbench.reporting.words.initialization import by_steps
 from initbench.statistics.cells import spread
 
 if TYPE_CHECKING:

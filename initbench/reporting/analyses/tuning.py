@@ -14,7 +14,6 @@ from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import label_of
 from initbench.reporting.analyses.analysis import Analysis
 from initbench.reporting.analyses.curve_figures import drawn, in_words
-from initbench.reporting.analyses.layer_figures import AXIS, weights
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.layers import layer_panel
 from initbench.reporting.charts.tuning import tuning_panel
@@ -22,10 +21,12 @@ from initbench.reporting.charts.values import value_panel
 from initbench.reporting.columns import Column
 from initbench.reporting.depth import DEPTH
 from initbench.reporting.file_names import file_names
+from initbench.reporting.quantities import plain_number, quantity_words
+from initbench.reporting.questions.layers import WEIGHT_AXIS, weights
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Table
 from initbench.reporting.tuned import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
-from initbench.reporting.words.initialization import gained, plain_number, quantity_words, scaled, tuned
+from initbench.reporting.words.initialization import gained, scaled, tuned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,7 +225,7 @@ def tuning_figures(found: Tuning) -> tuple[list[Figure], list[str]]:
 def _by_layer(found: Tuning, frame: pd.DataFrame, labels: list[str], prefix: str, what: str) -> list[Figure]:
     """Return values by layer for each workload."""
     own = weights(frame, ["workload"])
-    title, axis = what.removesuffix(_BOTH), AXIS
+    title, axis = what.removesuffix(_BOTH), WEIGHT_AXIS
     return _each(
         found,
         own,
