@@ -114,8 +114,8 @@ def test_own_rates_are_found_and_the_report_says_what_the_shared_one_hides(tmp_p
     assert set(pair["shared_better"]) == {"xavier"}
     said = " ".join(summary.sentences)
     assert "each at the rate that its own search of 5 chose" in said
-    assert "Own rates change 3 of 9 verdicts: kaiming beats xavier on mlp-" in said
-    assert "at their own rates; at the shared rate it is the reverse" in said
+    assert "Own rates change 3 of 9 pairwise verdicts reached at the shared rate: kaiming beats xavier on mlp-" in said
+    assert "at their own rates; the reverse holds at the shared rate" in said
 
 
 @pytest.mark.slow
