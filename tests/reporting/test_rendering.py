@@ -170,3 +170,14 @@ def test_the_process_ends_where_python_is_killed():
         time.sleep(0.1)
     else:
         pytest.fail("the drawing process is left behind")
+
+
+def test_a_fork_draws_although_its_parent_has_drawn():
+    """A fork has its parent's memory and none of its threads: what waited for the parent's would wait forever."""
+    specification = {"mark": "point", "data": {"values": [{"x": 1}]}, "encoding": {"x": {"field": "x"}}}
+    drawing = rendering.to_svg(specification)
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        os._exit(0 if rendering.to_svg(specification) == drawing else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import base64
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -194,6 +195,10 @@ def _ending(code: int) -> str:
     return f"died of {name}"
 
 
-@cache
 def _drawing() -> _Drawing:
+    return _drawing_of(os.getpid())  # a fork has none of the threads of its parent
+
+
+@cache
+def _drawing_of(process: int) -> _Drawing:
     return _Drawing()
