@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from initbench.reporting.every_question import *  # noqa: F403 - the list of questions stands there alone
+    from initbench.reporting.every_question import *  # noqa: F403 - the one list of questions
     from initbench.reporting.report import write_report as write_report
     from initbench.reporting.results import read_results as read_results
 

@@ -29,7 +29,7 @@ class Answer:
         figures: the most telling first.
         remarks: what is left out, and why, in whole sentences.
         facts: what the sentences, tables and figures are made of: usually one tidy frame.
-        has_main_tables: whether Markdown and LaTeX show all of its tables, not the first alone.
+        all_tables_are_main: whether Markdown and LaTeX show all of its tables, not the first alone.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Answer:
     figures: Sequence[Figure] = ()
     remarks: Sequence[str] = ()
     facts: Any = field(default=None, repr=False)
-    has_main_tables: bool = False
+    all_tables_are_main: bool = False
 
     @property
     def shown_tables(self) -> Sequence[Table]:
@@ -49,7 +49,7 @@ class Answer:
     @property
     def main_tables(self) -> Sequence[Table]:
         """The tables that Markdown and LaTeX show."""
-        return self.shown_tables if self.has_main_tables else self.shown_tables[:1]
+        return self.shown_tables if self.all_tables_are_main else self.shown_tables[:1]
 
     @property
     def main_figures(self) -> Sequence[Figure]:

@@ -1,13 +1,12 @@
 """The columns that tables show: for each its heading, how its values are written, and the ends of its interval.
 
-A heading has a line for each line of the page, and the report's words in braces: `{treatment}`, `{workload}`, and
-`{outcome}`, with a capital letter where it begins with one. A column that means something else in one table stands here
-under ``table.column``.
+Braces in a heading hold the report's words: `{treatment}`, `{workload}`, `{outcome}`, or with a capital letter
+`{Treatment}`. The key ``table.column`` is for a column that has another meaning in one table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from initbench.comparing.formatting import capitalized
@@ -23,9 +22,10 @@ class Column(NamedTuple):
             the row's metric, ``mean`` by it with a half-width, and the labels of a ``treatment`` and a ``workload`` as
             their names.
         value: the frame's column.
-        low: that of the lower end of an interval, which then follows in parentheses, or of a half-width; empty if none.
-        high: that of the upper end.
-        metric: that writes the values, if it is not the row's.
+        low: the column with the lower end of an interval, which then follows in parentheses, or with a half-width;
+            empty if there is none.
+        high: the column with the upper end.
+        metric: writes the values in place of the row's metric.
     """
 
     heading: str
@@ -115,6 +115,8 @@ CATALOGUE = {
     "factor": Column("Range,\nfactor", "quotient"),
     "compute": Column("Compute of a try\n(training steps)", "count"),
     # layers
+    "layers.workload": Column("Workload", "workload"),
+    "distances.workload": Column("Workload", "workload"),
     "layers": Column("Layers\nor points", "count"),
     "typical": Column("Typical", "quotient"),
     "smallest": Column("smallest", "quotient"),
@@ -156,7 +158,7 @@ CATALOGUE = {
 }
 
 
-def columns(show: str, table: str, frame: Iterator[str], words: Mapping[str, str]) -> list[Column]:
+def columns(show: str, table: str, frame: Iterable[str], words: Mapping[str, str]) -> list[Column]:
     """Return the columns of a table.
 
     Args:
@@ -166,9 +168,9 @@ def columns(show: str, table: str, frame: Iterator[str], words: Mapping[str, str
         words: of the report, for the headings.
     """
     known, texts = set(frame), dict(words) | {capitalized(key): capitalized(word) for key, word in words.items()}
-    found = []
+    chosen = []
     for name in show.split():
         column = CATALOGUE.get(f"{table}.{name}") or CATALOGUE[name]
         ends = (f"{name}_low", f"{name}_high") if f"{name}_low" in known else (column.low, column.high)
-        found.append(column._replace(heading=column.heading.format(**texts), value=name, low=ends[0], high=ends[1]))
-    return found
+        chosen.append(column._replace(heading=column.heading.format(**texts), value=name, low=ends[0], high=ends[1]))
+    return chosen

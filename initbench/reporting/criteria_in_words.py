@@ -292,7 +292,7 @@ _COMPONENTS = ("architecture", "initializer", "dataset", "scheme")
 def told_apart(sides: Sequence[Mapping[str, Any]]) -> tuple[list[str], str]:
     """Return what tells conditions apart, a text for each, and what all of them have; empty where that is nothing.
 
-    A condition that has nothing beside what all have is told whole.
+    A condition without anything of its own is given whole.
 
     Args:
         sides: conditions as a suite states them.

@@ -232,7 +232,7 @@ _LAYER = ["probe", "workload", "seed", "layer"]
 def distances(every: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Return how far each treatment's layers are from a reference's.
 
-    Figure 3 of MetaInit (Dauphin & Schoenholz, NeurIPS 2019, section 4.1) draws norms beside those of a known good
+    Figure 3 of MetaInit (Dauphin & Schoenholz, NeurIPS 2019, section 4.1) compares norms with those of a known good
     initialization; this is their distance as a number, without unit: for a trial the mean over the weights
     (`of_weights`) of |ln(value / the reference's value at the same seed)|. A value that is 0 or not finite is
     infinitely far. Layers that one of the two lacks, or for which the reference has no value above 0, are left out.

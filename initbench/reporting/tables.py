@@ -74,10 +74,10 @@ def table_of(
     Args:
         results: that it is of.
         name: unique in a report.
-        title: what stands above it.
+        title: its heading.
         frame: its rows.
         show: the names of the columns that the page shows, separated by blanks (`columns.CATALOGUE`).
-        note: what stands below the title.
+        note: an explanation below the title.
         **words: more words for headings, beside those of the report.
     """
     metrics = {metric.name: metric for metric in results.metrics.values()}

@@ -12,13 +12,13 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import Name, Names, label_of
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.probe_results import probe_columns
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.style import colours
 from initbench.reporting.charts.values import value_panel
 from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
 from initbench.reporting.quantities import short_quantities
+from initbench.reporting.questions.probe_results import probe_columns
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Table
 from initbench.reporting.tuned import base_of

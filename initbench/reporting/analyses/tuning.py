@@ -13,20 +13,20 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import label_of
 from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.curve_figures import drawn, in_words
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.layers import layer_panel
 from initbench.reporting.charts.tuning import tuning_panel
 from initbench.reporting.charts.values import value_panel
 from initbench.reporting.columns import Column
-from initbench.reporting.depth import DEPTH
 from initbench.reporting.file_names import file_names
 from initbench.reporting.quantities import plain_number, quantity_words
 from initbench.reporting.questions.layers import WEIGHT_AXIS, weights
+from initbench.reporting.questions.line_figures import drawn, in_words
 from initbench.reporting.results import as_results
 from initbench.reporting.tables import Table
 from initbench.reporting.tuned import base_of, changes_of, outcomes_of, scale_factors, tuned_cells, tuning_steps
 from initbench.reporting.words.initialization import gained, scaled, tuned
+from initbench.statistics.depth import DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -136,7 +136,7 @@ def _example(facts: Protocols, changed: Sequence[Row], reference: str, results: 
     sides, one = (reference, "own"), len(results.metric_of) == 1
 
     def clearness(row: Row) -> float:
-        """The most half-widths by which a difference that is told exceeds 0."""
+        """The difference in half-widths of its interval, under the protocol that tells it more clearly."""
         told = [p for p in sides if row[f"{p}_better"]]
         return max(float(2 * abs(row[f"{p}_difference"]) / (row[f"{p}_high"] - row[f"{p}_low"])) for p in told)
 

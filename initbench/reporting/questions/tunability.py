@@ -180,9 +180,10 @@ def _one_try(facts: Tunability, results: Results) -> Iterator[Sentence]:
     means = loss.mean(axis="columns").sort_values(kind="stable")
     texts = [metric.difference(max(float(means.iloc[end]), 0.0)) for end in (0, -1)]
     names = [results.names.treatment(str(means.index[end])) for end in (0, -1)]
-    sentence = say(f"Against {facts.tune.tries} tries, one try loses {texts[0]} with {{least!b}}", least=names[0])
+    text = f"Against {facts.tune.tries} tries, one try loses {{loss}} with {{least!b}}"
+    sentence = say(text, loss=texts[0], least=names[0])
     if len(means) > 1:
-        sentence += say(f", the least, and {texts[1]} with {{most}}, the most", most=names[1])
+        sentence += say(", the least, and {loss} with {most}, the most", loss=texts[1], most=names[1])
     yield sentence + say(".")
 
 

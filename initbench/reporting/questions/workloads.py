@@ -62,7 +62,7 @@ def workloads(results: Results | str | Path) -> Answer:
         tables,
         remarks=_remarks(results),
         facts=frame,
-        has_main_tables=True,
+        all_tables_are_main=True,
     )
 
 
