@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +12,17 @@ import pandas as pd
 from ledgers import ERROR
 from markupsafe import escape
 
-from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.comparing.labels import Name
+from initbench.reporting.answer import Answer
 from initbench.reporting.charts.legend import Entry
+from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.sentence import Sentence
 from initbench.reporting.tables import Column, Table
 from initbench.reporting.terms import Terms
-from initbench.reporting.words.sentence import bolded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 QUESTION = "Which initializations train a 28-layer network without normalization, with and without skip connections?"
 LINE = (
@@ -69,32 +71,21 @@ class FakeFigure:
         )
 
 
-@dataclass(frozen=True)
-class FakeAnalysis(Analysis):
-    """An answer that is given."""
+def bolded(text: str, bold: Sequence[str] = (), *, is_open: bool = False, subject: str = "") -> Sentence:
+    """Return a sentence with some of its words in bold."""
+    pieces = re.split(f"({'|'.join(map(re.escape, bold))})", text) if bold else [text]
+    return Sentence(tuple((piece, i % 2 == 1) for i, piece in enumerate(pieces) if piece), is_open, subject)
 
-    name: str = "cost"
-    question: str = "What does initialization cost?"
-    said: Sequence[Sentence] = (bolded("metainit costs 450 steps.", ("metainit",)),)
-    shown: Sequence[Table] = ()
-    drawn: Sequence[FakeFigure] = ()
-    left_out: Sequence[str] = ()
 
-    @property
-    def sentences(self) -> Sequence[Sentence]:
-        return self.said
-
-    @property
-    def tables(self) -> Sequence[Table]:
-        return self.shown
-
-    @property
-    def figures(self) -> Sequence[Any]:
-        return self.drawn
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        return self.left_out
+def answer(
+    name: str = "cost",
+    question: str = "What does initialization cost?",
+    said: Sequence[Sentence] = (bolded("metainit costs 450 steps.", ("metainit",)),),
+    shown: Sequence[Table] = (),
+    drawn: Sequence[Any] = (),
+    left_out: Sequence[str] = (),
+) -> Answer:
+    return Answer(name, question, said, shown, drawn, left_out)
 
 
 def trained(percent: float, level: float, *, is_best: bool = True, note: str = "", told: bool = False) -> HeatCell:
@@ -117,7 +108,10 @@ def diverged(note: str = "3 of 3") -> HeatCell:
 
 def heat_map() -> HeatMap:
     """The quickstart's."""
-    columns = [HeatColumn("plain-28", "no skip paths", "plain[28]"), HeatColumn("WRN-28", "skip paths", "wrn[28]")]
+    columns = [
+        HeatColumn(Name("plain-28", "no skip paths"), "plain[28]"),
+        HeatColumn(Name("WRN-28", "skip paths"), "wrn[28]"),
+    ]
     rows = [
         (
             "metainit",
@@ -130,7 +124,7 @@ def heat_map() -> HeatMap:
         ("kaiming", "", [UNTRAINED, trained(3.1, 0.9)], "1 of 2", "none"),
         ("delta_orthogonal", "gain 2", [trained(2.5, 0.97), diverged()], "1 of 2", "none"),
     ]
-    made = [HeatRow(short, detail, f"{short}[{detail}]", *rest) for short, detail, *rest in rows]
+    made = [HeatRow(Name(short, detail), f"{short}[{detail}]", *rest) for short, detail, *rest in rows]
     return HeatMap(made, columns, "test error, median of seeds", "low error", "high")
 
 
@@ -145,8 +139,8 @@ def all_states() -> HeatMap:
         HeatCell("failed", note="3 of 3", title="Every trial failed."),
         HeatCell("missing", title="No trial."),
     ]
-    columns = [HeatColumn(f"net-{i}", "detail", f"net-{i}") for i in range(len(cells))]
-    return HeatMap([HeatRow("kaiming", "gain 1", "kaiming", cells, "1 of 6", "none")], columns, "outcome")
+    columns = [HeatColumn(Name(f"net-{i}", "detail"), f"net-{i}") for i in range(len(cells))]
+    return HeatMap([HeatRow(Name("kaiming", "gain 1"), "kaiming", cells, "1 of 6", "none")], columns, "outcome")
 
 
 def large(columns: int = 40, rows: int = 30, name: str = "") -> HeatMap:
@@ -161,16 +155,14 @@ def large(columns: int = 40, rows: int = 30, name: str = "") -> HeatMap:
 
     heads = [
         HeatColumn(
-            f"plain-{16 * (i // 4 + 1)}" + name,
-            ["BatchNorm", "none", "LayerNorm", "GroupNorm"][i % 4],
+            Name(f"plain-{16 * (i // 4 + 1)}" + name, ["BatchNorm", "none", "LayerNorm", "GroupNorm"][i % 4]),
             f"net {i}" + name,
         )
         for i in range(columns)
     ]
     lines = [
         HeatRow(
-            f"initializer_{r}{name}",
-            "gain 2",
+            Name(f"initializer_{r}{name}", "gain 2"),
             f"initializer {r}{name}",
             [cell(r, c) for c in range(columns)],
             "4 of 40",
@@ -213,10 +205,10 @@ def table(rows: int = 3, name: str = "pairs") -> Table:
     return Table(name, "Pairs on plain-28", frame, columns, "Adjusted for all pairs.", {ERROR.name: ERROR})
 
 
-def analyses() -> list[FakeAnalysis]:
+def analyses() -> list[Answer]:
     """Four answers: one with all that a section can have."""
     colours = {label: colour for label, (colour, _) in KEY.items()}
-    full = FakeAnalysis(
+    full = answer(
         "comparison",
         "Which initializer is better?",
         (
@@ -235,13 +227,13 @@ def analyses() -> list[FakeAnalysis]:
     )
     return [
         full,
-        FakeAnalysis(
+        answer(
             "prediction",
             "Does the gradient quotient predict the error?",
             (bolded("Cannot be told from 4 initializers; it takes 5.", is_open=True),),
         ),
-        FakeAnalysis(said=(bolded("metainit: 450 steps, 2.7 times the training. The others: nothing."),)),
-        FakeAnalysis("curves", "How did training go?", (bolded("All that trained did so within 3 epochs."),)),
+        answer(said=(bolded("metainit: 450 steps, 2.7 times the training. The others: nothing."),)),
+        answer("curves", "How did training go?", (bolded("All that trained did so within 3 epochs."),)),
     ]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from initbench.ledger import TrialRecord
     from initbench.metric import Metric
-    from initbench.reporting.analyses.analysis import Analysis
+    from initbench.reporting.answer import Answer
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.tables import Table
 
@@ -79,18 +79,18 @@ def comparison(records: Sequence[TrialRecord], factors: Sequence[str] = DEFAULT_
     return comparison_frame(results_of(records, factors))
 
 
-def sentences_of(analysis: Analysis, subject: str | None = None) -> list[str]:
+def sentences_of(analysis: Answer, subject: str | None = None) -> list[str]:
     """Return the sentences of an analysis as texts, those with one subject where it is given."""
     return [str(own) for own in analysis.sentences if subject in (None, own.subject)]
 
 
-def table_of(analysis: Analysis, name: str) -> Table:
+def table_of(analysis: Answer, name: str) -> Table:
     """Return the one table of an analysis that has this name."""
     [found] = [table for table in analysis.tables if table.name == name]
     return found
 
 
-def figure_of(analysis: Analysis, name: str) -> Figure:
+def figure_of(analysis: Answer, name: str) -> Figure:
     """Return the one figure of an analysis that has this name."""
     [found] = [figure for figure in analysis.figures if figure.name == name]
     return found

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from initbench.arguments import nearest, show
-from initbench.comparing.formatting import counted
+from initbench.comparing.formatting import counted, natural
 from initbench.comparing.keys import COMPONENTS, Component, Key, varying
 from initbench.errors import UnknownNameError
 
 _COMPONENT = {"name", "arguments", "version", "source"}
+_MOST_WORDS = 3  # of a name in a sentence; a longer one has a number
 ALWAYS = ("depth", "width")
 """The arguments of an architecture that its label always shows."""
 
@@ -160,9 +161,9 @@ class Labels:
         """Return the short names of treatments and workloads, by labels that were made here."""
         short = {label: self._short(self.treatments[label]) for label in dict.fromkeys(treatments)}
         places, are_networks = _workload_words({label: self.workloads[label] for label in dict.fromkeys(workloads)})
-        named = _unique({label: Name(name, ", ".join(words.values())) for label, (name, words) in places.items()})
+        named = _numbered({label: Name(name, ", ".join(words.values())) for label, (name, words) in places.items()})
         details = {label: words for label, (_, words) in places.items() if named[label].detail}
-        return Names(_unique(short), named, "network" if are_networks else "workload", details)
+        return Names(_numbered(short), named, "network" if are_networks else "workload", details)
 
     def _factors(self, key: Key) -> Iterator[list[tuple[str, Any]]]:
         """Yield for each factor that is compared the names and values that it adds; a component needs no name."""
@@ -226,16 +227,23 @@ class Name(NamedTuple):
 
     Attributes:
         short: ``delta_orthogonal``.
-        detail: what else tells it apart, ``gain 2``; may be empty.
+        detail: what else distinguishes it, ``gain 2``; may be empty.
+        number: among the names with the same `short`, if sentences show it in place of a long detail; else 0.
     """
 
     short: str
     detail: str = ""
+    number: int = 0
 
     @property
     def text(self) -> str:
-        """Both, as a sentence has them: ``delta_orthogonal (gain 2)``."""
+        """Spelled out: ``delta_orthogonal (gain 2)``."""
         return f"{self.short} ({self.detail})" if self.detail else self.short
+
+    @property
+    def numbered(self) -> str:
+        """The short name, with its number if it has one: ``metainit #2``."""
+        return f"{self.short} #{self.number}" if self.number else self.short
 
 
 @dataclass(frozen=True)
@@ -255,7 +263,7 @@ class Names:
     details: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def treatment(self, label: str) -> str:
-        """Return a treatment as a sentence names it: without its detail where it is told apart without."""
+        """Return a treatment as a sentence names it: its detail only if needed, and a number if the detail is long."""
         return _told_apart(label, self.treatments)
 
     def workload(self, label: str) -> str:
@@ -287,13 +295,23 @@ def label_of(name: str, known: Mapping[str, Name], noun: str) -> str:
 
 def _told_apart(label: str, names: Mapping[str, Name]) -> str:
     name = names[label]
-    return name.short if sum(other.short == name.short for other in names.values()) == 1 else name.text
+    if name.number or sum(other.short == name.short for other in names.values()) == 1:
+        return name.numbered
+    return name.text
 
 
-def _unique(names: dict[str, Name]) -> dict[str, Name]:
-    """Return the names, the label in place of one that others have too."""
+def _numbered(names: Mapping[str, Name]) -> dict[str, Name]:
+    """Return the names: the label if others have the same name, and a number if it is too long for a sentence."""
     counts = Counter(names.values())
-    return {label: name if counts[name] == 1 else Name(label) for label, name in names.items()}
+    unique = {label: name if counts[name] == 1 else Name(label) for label, name in names.items()}
+    alike: dict[str, list[str]] = defaultdict(list)
+    for label in sorted(unique, key=lambda label: natural(unique[label].text)):
+        alike[unique[label].short].append(label)
+    for short, labels in alike.items():
+        for number, label in enumerate(labels, 1):
+            if len(labels) > 1 and len(unique[label].text.split()) > _MOST_WORDS:
+                unique[label] = Name(short, unique[label].detail, number)
+    return unique
 
 
 def _details(component: Component, factor: str = "") -> dict[str, str]:

@@ -147,6 +147,31 @@ CATALOGUE = {
     "seed_agreement": Column("ρ between\nseeds", "coefficient"),
     "batch_spread": Column("Spread between\nbatches", "percent"),
     "seconds": Column("Time to\nmeasure", "duration"),
+    # overview
+    "overview.treatment": Column("{Treatment}", "text"),
+    "overview.workload": Column("Workload", "text"),
+    "state": Column("State", "text"),
+    "text": Column("Outcome", "text"),
+    "note": Column("Seeds", "text"),
+    # tuning, tuner_steps
+    "tuning.workload": Column("Workload", "workload"),
+    "tuning_outcomes.workload": Column("Workload", "workload"),
+    "tuner_steps.workload": Column("Workload", "workload"),
+    "tuner_steps.treatment": Column("Tuner", "treatment"),
+    "quantity": Column("Quantity", "text"),
+    "base": Column("Base", "treatment"),
+    "steps": Column("Steps", "count"),
+    "before": Column("Before", "quotient", low="before_smallest", high="before_largest"),
+    "after": Column("After", "quotient", low="after_smallest", high="after_largest"),
+    "smallest_factor": Column("Scale factors,\nsmallest", "quotient"),
+    "largest_factor": Column("largest", "quotient"),
+    "tuning_outcomes.before": Column(
+        "{Outcome},\nof the base", "outcome", low="before_smallest", high="before_largest"
+    ),
+    "tuning_outcomes.after": Column("after tuning", "outcome", low="after_smallest", high="after_largest"),
+    "value_median": Column("Median", "quotient"),
+    "value_smallest": Column("smallest", "quotient"),
+    "value_largest": Column("largest", "quotient"),
     # training_curves, depth_profile
     "curve_ends.workload": Column("Workload", "workload"),
     "step": Column("Last step", "count"),

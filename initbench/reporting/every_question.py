@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from initbench.reporting.analyses.analysis import Analysis
-from initbench.reporting.analyses.overview import overview
-from initbench.reporting.analyses.tuner_steps import tuner_steps
-from initbench.reporting.analyses.tuning import tuning
 from initbench.reporting.answer import Answer
 from initbench.reporting.questions.claims import claims
 from initbench.reporting.questions.comparison import compare
@@ -15,12 +11,15 @@ from initbench.reporting.questions.cost import cost
 from initbench.reporting.questions.depth import depth_profile
 from initbench.reporting.questions.divergence import divergence
 from initbench.reporting.questions.layers import layers
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.protocols import protocols
 from initbench.reporting.questions.published import published
 from initbench.reporting.questions.stable_rates import stable_rates
 from initbench.reporting.questions.training import training_curves
 from initbench.reporting.questions.tunability import tunability
+from initbench.reporting.questions.tuner_steps import tuner_steps
+from initbench.reporting.questions.tuning import tuning
 from initbench.reporting.questions.variance import variance
 from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.results import Results
@@ -51,7 +50,7 @@ _ON_PAGE = (
 _ABOUT_OUTCOMES = {compare, protocols, tunability, stable_rates, predict, divergence, variance}
 
 
-def every_answer(results: Results) -> Iterator[Answer | Analysis]:
+def every_answer(results: Results) -> Iterator[Answer]:
     """Yield the answers of a report in the order of its page; none while a suite still searches."""
     if results.trials.empty:
         return

@@ -10,16 +10,16 @@ import numpy as np
 
 from initbench.errors import InitbenchError
 from initbench.files import remove, write_text, written_whole
-from initbench.reporting.analyses.overview import overview
 from initbench.reporting.csv_files import write_csv
 from initbench.reporting.every_question import every_answer
 from initbench.reporting.file_names import name_apart
 from initbench.reporting.manifest import FIGURES, MANIFEST, PAGE, is_drawing, recorded
+from initbench.reporting.notices import undrawn_notices
 from initbench.reporting.page.collect import collect
 from initbench.reporting.page.html import html_pieces
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.results import Results, read_results
 from initbench.reporting.speed import set_aside, texts_as_objects
-from initbench.reporting.words.undrawn import undrawn_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,7 +85,7 @@ def write_report(
                     with written_whole(output / f"{name}.csv", output) as file:
                         write_csv(table, file)
                 write_drawings(output / FIGURES, figures, output)
-                contents = replace(contents, notices=[*contents.notices, *undrawn_words(figures)])
+                contents = replace(contents, notices=[*contents.notices, *undrawn_notices(figures)])
                 with written_whole(output / PAGE, output) as file:
                     file.writelines(html_pieces(contents))
         except OSError as error:

@@ -60,3 +60,18 @@ def named(names: Sequence[str], most: int = 3) -> str:
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def bold_names(names: Sequence[str], most: int = 3) -> Sentence:
+    """Return the names as `named` does, each in bold."""
+    shown = names if len(names) <= most else names[: most - 1]
+    others = [] if len(names) <= most else [say(f"{len(names) - len(shown)} others")]
+    *first, last = [*(say("{name!b}", name=name) for name in shown), *others]
+    return joined([joined(first, ", "), last], " and ") if first else last
+
+
+def joined(sentences: Sequence[Sentence], separator: str) -> Sentence:
+    """Return clauses as one sentence."""
+    first, *others = sentences
+    parts = [*first.parts, *(part for clause in others for part in ((separator, False), *clause.parts))]
+    return replace(first, parts=tuple(parts))

@@ -11,9 +11,9 @@ import numpy as np
 from initbench import files
 from initbench.errors import InitbenchError
 from initbench.reporting.manifest import check_not_foreign
+from initbench.reporting.notices import undrawn_notices
 from initbench.reporting.page import json, latex, markdown
 from initbench.reporting.report import contents_of, write_drawings
-from initbench.reporting.words.undrawn import undrawn_words
 
 if TYPE_CHECKING:
     from initbench.reporting.results import Results
@@ -89,7 +89,7 @@ def write_markdown(results: Results, file: str | Path) -> Path:
             check_not_foreign(images / f"{figure.name}.svg")
         images.mkdir(parents=True, exist_ok=True)
         write_drawings(images, figures, file.parent)
-        contents = replace(contents, notices=[*contents.notices, *undrawn_words(figures)])
+        contents = replace(contents, notices=[*contents.notices, *undrawn_notices(figures)])
         files.write_text(file, head + markdown.MARK + "\n\n" + markdown.body(contents, images.name), file.parent)
     except OSError as error:
         raise InitbenchError(f"{error.filename or file}: {error.strerror}") from error

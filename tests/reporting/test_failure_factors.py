@@ -4,9 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from initbench.reporting.words.failures import failures_by_factor
-
-WORDS = ("do not train", "does not train"), ("fail in part", "fails in part")
+from initbench.reporting.failure_sentences import UNTRAINED, failures_by_factor
 
 
 def facts(failing, details):
@@ -23,7 +21,7 @@ def facts(failing, details):
         judged=pd.DataFrame(rows), names=SimpleNamespace(details=names, treatment=lambda label: label)
     )
     columns = [SimpleNamespace(label=label) for label in names]
-    return SimpleNamespace(results=results, map=SimpleNamespace(columns=columns))
+    return results, SimpleNamespace(columns=columns)
 
 
 CROSSED = [[f"norm {norm}", f"depth {depth}"] for norm in ("pre", "post") for depth in (2, 8)]
@@ -31,21 +29,21 @@ CROSSED = [[f"norm {norm}", f"depth {depth}"] for norm in ("pre", "post") for de
 
 def test_the_factor_that_splits_who_fails_is_named_and_the_other_is_not():
     failing = {"kaiming": [["norm post", "depth 2"], ["norm post", "depth 8"]]}
-    assert failures_by_factor(facts(failing, CROSSED), *WORDS) == (
+    assert str(failures_by_factor(*facts(failing, CROSSED), UNTRAINED)) == (
         "With norm post, kaiming does not train; with norm pre, none"
     )
     failing = {label: [["norm pre", "depth 8"], ["norm post", "depth 8"]] for label in ("kaiming", "zero")}
-    assert failures_by_factor(facts(failing, CROSSED), *WORDS) == (
+    assert str(failures_by_factor(*facts(failing, CROSSED), UNTRAINED)) == (
         "With depth 8, kaiming and zero do not train; with depth 2, none"
     )
 
 
 def test_who_fails_on_a_part_of_a_level_is_not_said_to_fail_on_all_of_it():
     failing = {"kaiming": [["norm post", "depth 2"], ["norm post", "depth 8"]], "lsuv": [["norm post", "depth 8"]]}
-    found = failures_by_factor(facts(failing, CROSSED), *WORDS)
-    assert found == "With norm post, kaiming and lsuv fail in part; with norm pre, none"
+    found = failures_by_factor(*facts(failing, CROSSED), UNTRAINED)
+    assert str(found) == "With norm post, kaiming and lsuv fail in part; with norm pre, none"
 
 
 def test_where_all_levels_have_the_same_failures_or_a_factor_is_not_of_all_nothing_is_said():
-    assert failures_by_factor(facts({"kaiming": CROSSED}, CROSSED), *WORDS) == ""
-    assert failures_by_factor(facts({"kaiming": [["norm post"]]}, [["norm post"], ["rate 3"]]), *WORDS) == ""
+    assert failures_by_factor(*facts({"kaiming": CROSSED}, CROSSED), UNTRAINED) is None
+    assert failures_by_factor(*facts({"kaiming": [["norm post"]]}, [["norm post"], ["rate 3"]]), UNTRAINED) is None

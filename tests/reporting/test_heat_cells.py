@@ -17,7 +17,7 @@ from planted import (
     task_with_chance,
 )
 
-from initbench.reporting.analyses.heat_cells import heat_map, order_of
+from initbench.reporting.heat_map import heat_map, order_of
 
 nan = math.nan
 

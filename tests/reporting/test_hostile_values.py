@@ -12,7 +12,7 @@ from ledgers import DELTA_1, KAIMING, make_record, make_spec, write_ledger
 
 from initbench.cli import main
 from initbench.ledger import Ledger
-from initbench.reporting.analyses.overview import overview
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.report import write_report
 from initbench.reporting.results import read_results
 from initbench.reporting.text_report import FORMATS, text_of, write_markdown

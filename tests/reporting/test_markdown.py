@@ -10,10 +10,10 @@ from drawings import parsed
 from ledgers import DELTA_1, ERROR, KAIMING, make_record, make_spec, quickstart_records, write_ledger
 
 from initbench.errors import InitbenchError
-from initbench.reporting.analyses.heat_cells import heat_map
-from initbench.reporting.analyses.overview import overview
 from initbench.reporting.file_names import file_names
+from initbench.reporting.heat_map import heat_map
 from initbench.reporting.page.markdown import MARK, escaped
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.results import Results, read_results
 from initbench.reporting.source import read_source
 from initbench.reporting.text_report import write_markdown

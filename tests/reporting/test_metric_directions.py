@@ -13,9 +13,9 @@ from reports import comparison, results_of, sentences_of, table_of
 from scored import DEPTHS, FIVE, NAMES, bits, r_squared, world
 
 from initbench.metric import Metric
-from initbench.reporting.analyses.overview import overview
 from initbench.reporting.frame import slim
 from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.probe_results import measure
 from initbench.reporting.questions.training import training_curves
@@ -95,7 +95,7 @@ def test_a_diverged_trial_is_the_worst_where_higher_is_better():
     last = table[table["workload"].str.contains("depth=10")].iloc[-1]
     assert (last["treatment"], last["rank"], last["outcome_median"]) == ("zero", 6, -math.inf)
     results = results_of(records)
-    assert overview(results).diverged == {last["workload"]: ("zero",)}
+    assert overview(results).facts.map.treatments_in("diverged") == {last["workload"]: ("zero",)}
     [shown] = [own for own in workloads(results).main_tables if own.title == "plain-10"]
     assert "diverged" in shown.cells[-1]
     assert "-inf" not in str(shown.cells)

@@ -33,9 +33,9 @@ from initbench.cli.progress import outcome
 from initbench.comparing.metrics import outcome_metrics
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
-from initbench.reporting.analyses.heat_cells import heat_map
 from initbench.reporting.every_question import every_answer
 from initbench.reporting.frame import results_frame
+from initbench.reporting.heat_map import heat_map
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
 from initbench.reporting.questions.comparison import rank

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,26 +15,24 @@ from planted import FAILED, LANGUAGE, MEASURED, NO_CHANCE, REGRESSION, TEN_CLASS
 
 from initbench.comparing.labels import Name, Names
 from initbench.reporting import overview
-from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
-from initbench.reporting.analyses.overview import Cost, Lead, Overview, Unknown
+from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.reporting.lead import Lead
+from initbench.reporting.questions.overview import MOST_SENTENCES, Cost, Overview, Unknown, overview_sentences
+from initbench.reporting.sentence import say
 from initbench.reporting.terms import Terms
-from initbench.reporting.words.overview import MOST_SENTENCES
-from initbench.reporting.words.sentence import MOST_WORDS, words_in
 from initbench.statistics.intervals import Estimate
 
 BROKEN = re.compile(r"  | [.;:]|\b(nan|inf)\b|\bNone\b(?! trains)|\{|\}")
 EQUALITY = re.compile(r"\b(equal|equally|identical|no difference|as good as|no better than the|none is ahead)\b")
-OPEN = re.compile(r"Not known: |There is one |No two \w+ ran |Only one \w+ has a result: ")
+OPEN = re.compile(r"Not known: |There is only one |No two \w+ ran |Only one \w+ has a result, ")
 STATES = ["trained", "untrained", "diverged", "failed", "missing", "incompatible"]
 WHAT = ["order", "sizes", "metrics", "differences", "seeds", "nothing"]
 
 
-def check(found):
+def check(sentences):
     """Check what holds of the first screen whatever the facts are."""
-    sentences = found.sentences
     assert 1 <= len(sentences) <= MOST_SENTENCES == 5
     for sentence in sentences:
-        assert words_in(sentence.text) <= MOST_WORDS, sentence.text
         assert sentence.text.endswith(".")
         assert not BROKEN.search(sentence.text), sentence.text
         assert not EQUALITY.search(sentence.text), sentence.text
@@ -62,7 +61,7 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
     rows, judged = [], []
     for i, label in enumerate(labels):
         cells = [HeatCell(state) for state in states[i]]
-        rows.append(HeatRow(*names.treatments[label], label, cells))
+        rows.append(HeatRow(names.treatments[label], label, cells))
         for place, state in zip(places, states[i], strict=True):
             if state in {"trained", "untrained", "diverged"}:
                 value = math.inf if state == "diverged" else metric_of[place].oriented(generator.uniform())
@@ -71,17 +70,7 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
                     {"treatment": label, "workload": place, "outcome": value, "state": state} | {"chance": chance}
                 )
     frame = pd.DataFrame(judged, columns=["treatment", "workload", "outcome", "state", "chance"])
-    columns = [HeatColumn(*names.workloads[place], place) for place in places]
-    failing = {
-        state: {
-            place: own
-            for k, place in enumerate(places)
-            if (own := tuple(label for i, label in enumerate(labels) if states[i, k] == state))
-        }
-        for state in ("untrained", "diverged")
-    }
-    counts = {label: int((states[i] == "trained").sum()) for i, label in enumerate(labels)}
-    top = max(counts.values())
+    columns = [HeatColumn(names.workloads[place], place) for place in places]
     lead = None
     if len(labels) > 1 and generator.uniform() < 0.7:
         winner, loser = generator.choice(labels, 2, replace=False)
@@ -94,18 +83,7 @@ def random_facts(labels, places, metrics, seed, mixture, is_chance_known):
     unknown = Unknown(what, have, needed) if generator.uniform() < 0.7 else None
     terms = Terms(metrics[0] if len(metrics) == 1 else None, generator.choice(["initializer", "treatment"]))
     results = SimpleNamespace(names=names, judged=frame, metric_of=metric_of, terms=terms, tune=None)
-    return Overview(
-        results,
-        HeatMap(rows, columns),
-        tuple(label for label in labels if counts[label] == len(places)),
-        (tuple(label for label in labels if counts[label] == top), top),
-        {label: counts[label] for label in labels[-1:] if 0 < counts[label] < len(places)},
-        failing["untrained"],
-        failing["diverged"],
-        lead,
-        cost,
-        unknown,
-    )
+    return Overview(results, HeatMap(rows, columns), lead, cost, unknown)
 
 
 name = st.text("ab_1", min_size=1, max_size=12) | st.text("ab 1=()", max_size=79)
@@ -133,22 +111,39 @@ mixtures += [(0.3, 0.2, 0.2, 0.1, 0.1, 0.1), (0, 0, 0, 0.5, 0.5, 0), (0.02, 0.49
 def test_the_first_screen_is_short_whatever_the_facts_and_names_are(
     labels, places, metrics, seed, mixture, is_chance_known
 ):
-    check(random_facts(labels, places, metrics, seed, mixture, is_chance_known))
+    check(overview_sentences(random_facts(labels, places, metrics, seed, mixture, is_chance_known)))
 
 
-def test_both_ways_to_say_who_fails_leave_room_for_the_rest():
-    """Two sentences where there is room, else one that says both."""
+def test_failures_take_two_sentences_and_the_cost_is_left_out_before_the_unknown():
     facts = [
         random_facts(["a", "b", "c"], ["n1", "n2"], [ERROR], seed, (0.4, 0.3, 0.3, 0, 0, 0), True)
         for seed in range(200)
     ]
-    texts = [check(found) for found in facts if found.untrained and found.diverged]
-    failing = [[text for text in own if re.search(r"do(es)? not train|none trains|diverge", text)] for own in texts]
-    assert {len(own) for own in failing} == {1, 2}
-    for own in failing:
-        joined = " ".join(own)
-        assert re.search(r"do(es)? not train|none trains", joined)
-        assert "diverge" in joined
+    full = [f for f in facts if {"untrained", "diverged"} <= f.map.states and f.lead and f.cost and f.unknown]
+    assert full
+    for texts in (check(overview_sentences(found)) for found in full):
+        failing = [text for text in texts[1:3] if re.search(r"do(es)? not train|none trains|diverge", text)]
+        assert len(failing) == 2
+        assert not any("Initializing by" in text for text in texts)
+
+
+def test_failures_share_a_sentence_if_claims_and_own_values_take_the_room():
+    [found] = [
+        f
+        for f in (
+            random_facts(["a", "b", "c"], ["n1", "n2"], [ERROR], seed, (0.4, 0.3, 0.3, 0, 0, 0), True)
+            for seed in range(200)
+        )
+        if {"untrained", "diverged"} <= f.map.states and f.lead
+    ][:1]
+    tune = SimpleNamespace(protocol="own", chosen=lambda *_: "each at its own rate", caution=list)
+    found = replace(found, claimed=say("One claim holds."), change=say("Own rates change little."))
+    found.results.tune = tune
+    texts = check(overview_sentences(found))
+    assert len(texts) == 5
+    assert [text for text in texts if "not train" in text or "none trains" in text] == [
+        text for text in texts if "diverge" in text
+    ]
 
 
 # Real ledgers.
@@ -166,33 +161,35 @@ def test_the_cost_is_said_from_a_tenth_of_the_training_on(calls, steps):
         record.initialization["cost"] = {"forward": calls, "backward": calls}
     found = overview(results_of(records))
     if steps is None:
-        assert found.cost is None
+        assert found.facts.cost is None
         return
-    assert (found.cost.treatment, found.cost.steps, found.cost.training_steps) == ("a", steps, 168)
-    assert "Initializing by a costs as much as 200 training steps; training itself has 168." in check(found)
+    assert (found.facts.cost.treatment, found.facts.cost.steps, found.facts.cost.training_steps) == ("a", steps, 168)
+    assert "Initializing by a costs as much as 200 training steps; training itself has 168." in check(found.sentences)
 
 
 def test_one_treatment_and_no_outcome():
     found = of({"net": {"a": [0.1, 0.2, 0.15]}})
-    assert (found.lead, found.unknown.what, found.unknown.have) == (None, "nothing", 1)
-    assert check(found) == [
+    assert (found.facts.lead, found.facts.unknown.what, found.facts.unknown.have) == (None, "nothing", 1)
+    assert check(found.sentences) == [
         "a trains: 15.0\N{NO-BREAK SPACE}% test error.",
-        "There is one initializer: nothing is compared.",
+        "There is only one initializer, so nothing is compared.",
     ]
     apart = of({"net0": {"a": [0.1]}, "net1": {"b": [0.1]}})
-    assert (apart.unknown.what, apart.unknown.have) == ("nothing", 2)
-    assert check(of({"net": {"a": [FAILED], "b": [FAILED]}})) == ["Every trial failed: there is no outcome to compare."]
-    assert check(of({"net": {"a": [MEASURED]}})) == [
-        "Nothing was trained: the networks were measured at initialization alone."
+    assert (apart.facts.unknown.what, apart.facts.unknown.have) == ("nothing", 2)
+    assert check(of({"net": {"a": [FAILED], "b": [FAILED]}}).sentences) == [
+        "Every trial failed: there is no outcome to compare."
+    ]
+    assert check(of({"net": {"a": [MEASURED]}}).sentences) == [
+        "Nothing was trained: the networks were only measured at initialization."
     ]
 
 
 def test_without_a_chance_level_nobody_is_called_trained_or_untrained():
     own = {"a": [0.9, 0.91, 0.93], "b": [0.89, 0.92, 0.9]}
     found = of({"net0": own, "net1": own}, NO_CHANCE)
-    assert not found.knows_chance
-    assert found.untrained == {}
-    texts = check(found)
+    assert not found.facts.knows_chance
+    assert found.facts.map.treatments_in("untrained") == {}
+    texts = check(found.sentences)
     assert texts[0].startswith("Median test error goes from ")
     assert not any(" train" in text for text in texts)
 
@@ -211,21 +208,24 @@ def test_facts_agree_with_the_map_and_open_sentences_come_last(outcomes, task):
     found = of(outcomes, task)
     states = {
         (row.label, column.label): cell.state
-        for row in found.map.rows
-        for column, cell in zip(found.map.columns, row.cells, strict=True)
+        for row in found.facts.map.rows
+        for column, cell in zip(found.facts.map.columns, row.cells, strict=True)
     }
-    columns = [column.label for column in found.map.columns]
-    for row in found.map.rows:
+    columns = [column.label for column in found.facts.map.columns]
+    for row in found.facts.map.rows:
         own = [states[row.label, column] for column in columns]
-        assert (row.label in found.everywhere) == (own == ["trained"] * len(columns))
-        for state, failing in (("untrained", found.untrained), ("diverged", found.diverged)):
+        assert (row.label in found.facts.everywhere) == (own == ["trained"] * len(columns))
+        for state, failing in (
+            ("untrained", found.facts.map.treatments_in("untrained")),
+            ("diverged", found.facts.map.treatments_in("diverged")),
+        ):
             assert {column for column in columns if row.label in failing.get(column, ())} == {
                 column for column in columns if states[row.label, column] == state
             }
-    if found.lead is not None and found.lead.workload:
-        assert states[found.lead.winner, found.lead.workload] == "trained"
-        assert found.lead.difference.low > 0
-    texts = check(found)
+    if found.facts.lead is not None and found.facts.lead.workload:
+        assert states[found.facts.lead.winner, found.facts.lead.workload] == "trained"
+        assert found.facts.lead.difference.low > 0
+    texts = check(found.sentences)
     assert len(set(texts)) == len(texts)
 
 
@@ -241,6 +241,6 @@ def test_where_cells_differ_by_far_more_than_their_seeds_the_first_sentence_is_n
         for i in range(3)
     }
     found = of(outcomes, task)
-    assert not found.lead.is_of_ranks
-    texts = check(found)
+    assert not found.facts.lead.is_of_ranks
+    texts = check(found.sentences)
     assert any(" beats " in text for text in texts)

@@ -9,13 +9,14 @@ import pytest
 from ledgers import DELTA_1, KAIMING, LANGUAGE, PLAIN, make_scored, make_spec, write_ledger
 from reports import results_of
 
-from initbench.reporting.analyses.heat_cells import heat_map
+from initbench.reporting.facts_line import facts_line
+from initbench.reporting.heat_map import heat_map
+from initbench.reporting.notices import notices
 from initbench.reporting.page.methods import methods
 from initbench.reporting.report import write_report
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.text_report import text_of
-from initbench.reporting.words.facts import facts_line, notices
 from initbench.suite.spec import digest
 
 ONE, OTHER = f"sha256:1ac505f5{7:056}", f"sha256:77d01fee{7:056}"

@@ -18,6 +18,7 @@ from initbench.cli import main
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
 from initbench.errors import InitbenchError, LedgerError
+from initbench.reporting.facts_line import facts_line
 from initbench.reporting.frame import load_results, results_frame
 from initbench.reporting.page.methods import methods
 from initbench.reporting.questions.comparison import compare, rank
@@ -26,7 +27,6 @@ from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.workloads import workloads
 from initbench.reporting.report import contents_of
 from initbench.reporting.source import read_source
-from initbench.reporting.words.facts import facts_line
 from initbench.statistics.paired import compare_paired
 from initbench.suite.load import load_suite
 from suites import plan_of

@@ -10,8 +10,8 @@ from ledgers import DELTA_1, ERROR, KAIMING, LANGUAGE, R_SQUARED, REGRESSION, ma
 from reports import comparison, results_of, sentences_of, table_of
 from scored import FIVE, NAMES, bits, mixed, r_squared, world
 
-from initbench.reporting.analyses.overview import overview
 from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.questions.prediction import predict
 from initbench.reporting.questions.variance import variance
 from initbench.reporting.questions.workloads import workloads
@@ -77,7 +77,7 @@ def test_shares_of_the_variance_are_those_of_each_metric():
 
 def test_the_first_screen_puts_no_values_together():
     """It names the order by ranks, which stand over all metrics."""
-    lead = overview(results_of(mixed())).lead
+    lead = overview(results_of(mixed())).facts.lead
     assert lead.workload == ""
     assert lead.winner == "kaiming"
     assert lead.difference.n == 6

@@ -7,7 +7,8 @@ from ledgers import DELTA_1, DELTA_2, KAIMING, METAINIT, PLAIN, WRN, make_record
 from planted import LANGUAGE, TEN_CLASSES, planted, results_of
 
 from initbench.comparing.keys import Component, Key
-from initbench.comparing.labels import Labels, Name
+from initbench.comparing.labels import Labels, Name, label_of
+from initbench.errors import UnknownNameError
 
 LONG = "an_initializer_of_our_own_with_a_name_that_is_as_long_as_a_line_of_a_narrow_page"
 
@@ -112,6 +113,22 @@ def test_details_are_said_where_names_alone_do_not_tell_apart():
     assert [names.treatment(label) for label in made] == ["delta (gain 1)", "delta (gain 2)", "kaiming"]
 
 
+def test_a_name_of_more_than_three_words_has_a_number_in_sentences():
+    keys = [of("initializer", "metainit", base=base("delta"), steps=steps) for steps in (200, 50)]
+    made, names = treatments(*keys, of("initializer", "metainit", base=base("kaiming")), of("initializer", "kaiming"))
+    assert [names.treatment(label) for label in made] == [
+        "metainit #3",
+        "metainit #2",
+        "metainit (from kaiming)",
+        "kaiming",
+    ]
+    assert names.treatments[made[0]].text == "metainit (steps 200, from delta)"
+    assert label_of("metainit #3", names.treatments, "treatment") == made[0]
+    assert label_of("metainit (steps 200, from delta)", names.treatments, "treatment") == made[0]
+    with pytest.raises(UnknownNameError, match="no treatment 'metainit #1'"):
+        label_of("metainit #1", names.treatments, "treatment")
+
+
 def test_labels_that_come_to_one_name_keep_their_labels():
     keys = of("initializer", "metainit", **{"from": "kaiming"}), of("initializer", "metainit", base=base("kaiming"))
     made, names = treatments(*keys)
@@ -155,11 +172,11 @@ def test_labels_that_come_to_one_name_keep_their_labels():
                 | of("dataset", "digits")
                 | recipe(steps=None, optimizer="sgd", warmup_steps=0),
             ],
-            ["gpt-8 (text, warmup_steps 0)", "gpt-8 (text, warmup_steps 40)", "plain-28"],
+            ["gpt-8 #1", "gpt-8 #2", "plain-28"],
         ),
         (
             [network("mlp", depth=3) | of("dataset", "text", content=content, size=2) for content in ("1a", "2b")],
-            ["mlp-3 (text, content 1a, size 2)", "mlp-3 (text, content 2b, size 2)"],
+            ["mlp-3 #1", "mlp-3 #2"],
         ),
         ([recipe(batch_size=8) | of("initializer", name) for name in "ab"], ["batch_size=8 (a)", "batch_size=8 (b)"]),
         ([network("mlp", depth=3) | {"metric": name} for name in ("error", "loss")], ["mlp-3 (error)", "mlp-3 (loss)"]),

@@ -13,11 +13,11 @@ from reports import sentences_of, table_of
 from tuned import KEY, RATES, cells_of, curved, flat, noise, tuned_records, tuned_results
 
 from initbench.errors import InitbenchError
-from initbench.reporting.analyses.overview import overview
 from initbench.reporting.page.json import render_json
 from initbench.reporting.page.latex import render_latex
 from initbench.reporting.page.markdown import render_markdown
 from initbench.reporting.questions.comparison import compare
+from initbench.reporting.questions.overview import overview
 from initbench.reporting.questions.protocols import main_change, protocols
 from initbench.reporting.questions.stable_rates import stable_rates
 from initbench.reporting.questions.tunability import tunability

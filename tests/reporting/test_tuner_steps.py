@@ -6,15 +6,12 @@ import pytest
 from drawings import marks_of
 from ledgers import DELTA_1, KAIMING, PLAIN, WRN, make_record, make_spec
 
-from initbench.comparing.labels import Name, Names
 from initbench.errors import InitbenchError
 from initbench.reporting import tuner_steps
 from initbench.reporting.frame import slim
 from initbench.reporting.quantities import quantity_words, short_quantities
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
-from initbench.reporting.words.initialization import by_steps
-from initbench.reporting.words.sentence import words_in
 
 
 def trial(initializer, *, seed=0, architecture=PLAIN, **values):
@@ -33,7 +30,7 @@ def steps_of(records, **chosen):
 
 
 def rows_of(found, *columns):
-    return [tuple(row[column] for column in columns) for row in found.values.to_dict("records")]
+    return [tuple(row[column] for column in columns) for row in found.facts.to_dict("records")]
 
 
 def test_the_base_stands_at_0_and_tuners_from_other_bases_apart():
@@ -86,7 +83,7 @@ def test_chosen_probes_and_workloads():
         for steps in (50, 200)
         for architecture in (PLAIN, WRN)
     ]
-    assert len(steps_of(records).values) == 8
+    assert len(steps_of(records).facts) == 8
     assert rows_of(steps_of(records, probe="flatness", workload="wrn-28"), "probe", "steps", "value_median") == [
         ("flatness", 50, 2),
         ("flatness", 200, 2),
@@ -103,7 +100,7 @@ def test_a_tuner_is_named_without_its_steps_and_its_base_keeps_its_own():
         metainit(steps, base) | {"batch_size": 16} for steps in (50, 200) for base in (inner, inner | {"steps": 6})
     ]
     records = [trial(own, sharpness=1.0) for own in (*outer, {"name": "mine", "max_steps": 5})]
-    assert set(steps_of(records).values["treatment"]) == {
+    assert set(steps_of(records).facts["treatment"]) == {
         "metainit(metainit[steps=5](kaiming))",
         "metainit(metainit[steps=6](kaiming))",
     }
@@ -116,6 +113,3 @@ def test_words():
     one, both = ["a_b[n=2].per_layer", "c"], ["a_b[n=2].per_layer", "a_b.per_layer"]
     assert short_quantities(one) == {"a_b[n=2].per_layer": "a b", "c": "c"}
     assert short_quantities(both) == {"a_b[n=2].per_layer": "a b[n=2]", "a_b.per_layer": "a b"}
-    long = " ".join(["many"] * 30)
-    names = Names({"t": Name(long)}, {"w": Name(long)})
-    assert words_in(str(by_steps(names, "t", "sharpness", "w", (0, 1.0), (5, 2.0)))) <= 25

@@ -7,17 +7,14 @@ from dataclasses import replace
 
 import pytest
 from drawings import lines_of
-from ledgers import DELTA_1, ERROR, KAIMING, METAINIT, PLAIN, WRN, cell, make_measured, make_record, make_spec
+from ledgers import DELTA_1, KAIMING, METAINIT, PLAIN, WRN, cell, make_measured, make_record, make_spec
 
-from initbench.comparing.labels import Name, Names
 from initbench.json_values import json_values
-from initbench.reporting.analyses.tuning import tuning
 from initbench.reporting.frame import CURVE_POINTS, slim
+from initbench.reporting.questions.tuning import tuning
 from initbench.reporting.results import Results
 from initbench.reporting.source import Source
 from initbench.reporting.tuner import kept_of, thinned
-from initbench.reporting.words.initialization import gained, scaled, tuned
-from initbench.reporting.words.sentence import words_in
 
 OTHER = {"name": "my_tuner", "base": DELTA_1, "rounds": 3}
 PLAIN_28, WRN_28 = "plain[depth=28, width=1]", "wrn[depth=28, width=1]"
@@ -41,7 +38,7 @@ def tuning_of(*records):
 
 
 def change(found, **where):
-    rows = found.changes
+    rows = found.facts.changes
     for column, value in where.items():
         rows = rows[rows[column] == value]
     [row] = rows.to_dict("records")
@@ -59,8 +56,8 @@ def test_before_and_after_are_medians_of_the_first_and_the_last_step():
     assert (row["before"], row["before_smallest"], row["before_largest"]) == (1.0, 0.8, 1.2)
     assert (row["after"], row["after_smallest"], row["after_largest"]) == (0.4, 0.3, 0.5)
     assert (row["seeds"], row["steps"]) == (3, 3)
-    assert list(found.steps["value_median"]) == [1.0, 0.9, 0.4]
-    assert list(found.steps["value_largest"]) == [1.2, 3.0, 0.5]
+    assert list(found.facts.steps["value_median"]) == [1.0, 0.9, 0.4]
+    assert list(found.facts.steps["value_largest"]) == [1.2, 3.0, 0.5]
     assert (
         str(found.sentences[0]) == "On plain-28, metainit lowers the gradient quotient: from 1.00 to 0.400 in 3 steps."
     )
@@ -98,7 +95,7 @@ def test_values_that_are_not_finite_read_as_infinite():
     )
     row = change(found, source="history")
     assert (row["after"], row["after_smallest"]) == (math.inf, 0.5)
-    assert list(found.steps["value_median"]) == [1.0, math.inf]
+    assert list(found.facts.steps["value_median"]) == [1.0, math.inf]
     assert "does not lower" in str(found.sentences[0])
     assert "from 1.00 to ∞" in str(found.sentences[0])
 
@@ -108,8 +105,8 @@ def test_a_seed_that_stopped_early_counts_as_far_as_it_got():
         with_tuning(make_record(make_spec(METAINIT, seed=0)), [1.0, 0.8, 0.6, 0.4]),
         with_tuning(make_record(make_spec(METAINIT, seed=1)), [1.0, 0.6]),
     )
-    assert list(found.steps["seeds"]) == [2, 2, 1, 1]
-    assert list(found.steps["value_median"]) == pytest.approx([1.0, 0.7, 0.6, 0.4])
+    assert list(found.facts.steps["seeds"]) == [2, 2, 1, 1]
+    assert list(found.facts.steps["value_median"]) == pytest.approx([1.0, 0.7, 0.6, 0.4])
 
 
 def test_scale_factors_by_layer_keep_their_signs():
@@ -119,8 +116,8 @@ def test_scale_factors_by_layer_keep_their_signs():
             for seed, factors in enumerate([[2.0, -0.5, 0.1], [4.0, 0.5, 0.1], [3.0, -1.5, 0.1]])
         )
     )
-    assert list(found.factors["layer"]) == ["layer0.weight", "layer1.weight", "layer2.weight"]
-    assert list(found.factors["value_median"]) == [3.0, -0.5, 0.1]
+    assert list(found.facts.factors["layer"]) == ["layer0.weight", "layer1.weight", "layer2.weight"]
+    assert list(found.facts.factors["value_median"]) == [3.0, -0.5, 0.1]
     row = change(found, source="history")
     assert (row["smallest_factor"], row["largest_factor"]) == (0.1, 3.0)
 
@@ -141,7 +138,7 @@ def test_the_base_of_a_tuner_is_the_treatment_that_it_starts_from():
         *cell([0.1, 0.1, 0.1], lower, quotient=0.7),
         *cell([0.5, 0.5, 0.5], KAIMING),
     )
-    [row] = found.outcomes.to_dict("records")
+    [row] = found.facts.outcomes.to_dict("records")
     assert row["base"] == "delta_orthogonal[gain=1]"
     assert (row["before"], row["before_smallest"], row["after"], row["seeds"]) == (0.9, 0.8, 0.03, 3)
     probe = change(found, source="base", quantity="gradient_quotient")
@@ -159,9 +156,9 @@ def test_a_base_that_diverged_and_one_that_did_not_run():
         make_record(make_spec(DELTA_1), None, status="diverged"),
         with_tuning(make_record(make_spec(METAINIT, WRN), 0.1), [1.0, 0.5]),
     )
-    assert list(found.outcomes["workload"]) == [PLAIN_28]
+    assert list(found.facts.outcomes["workload"]) == [PLAIN_28]
     assert "from divergence (delta_orthogonal) to 10.00" in str(found.sentences[1])
-    assert set(found.changes.loc[found.changes["workload"] == WRN_28, "source"]) == {"history"}
+    assert set(found.facts.changes.loc[found.facts.changes["workload"] == WRN_28, "source"]) == {"history"}
 
 
 def test_gradients_before_and_after_stand_on_one_figure():
@@ -194,7 +191,7 @@ def test_the_objective_before_and_after_by_depth():
 def test_flags_of_a_history_are_tabled_and_not_drawn():
     entries = [{"step": step, "objective": 2.0 - step, "constrained": float(step == 0)} for step in range(2)]
     found = tuning_of(with_tuning(make_record(make_spec(OTHER)), history=entries))
-    assert list(found.changes["quantity"]) == ["objective", "constrained"]
+    assert list(found.facts.changes["quantity"]) == ["objective", "constrained"]
     assert [figure.title for figure in found.figures] == ["Objective while tuning: plain-28"]
 
 
@@ -232,13 +229,3 @@ def test_what_is_kept_of_an_initialization_is_the_same_again():
     assert once["factors"] == {"a": 6.0}
     assert kept_of(once, CURVE_POINTS) == once
     assert kept_of({}, CURVE_POINTS) == {}
-
-
-@pytest.mark.parametrize("words", [1, 9, 30])
-def test_a_sentence_fits_whatever_the_names_are(words):
-    name = " ".join(["abcdefgh"] * words)
-    names = Names({name: Name(name)}, {name: Name(name)})
-    for counts in ((1, 1), (0, 1), (2, 3), (0, 3)):
-        assert words_in(str(tuned(names, name, "gradient_quotient", counts, name, (1.0, 0.5), 100))) <= 25
-    assert words_in(str(scaled(names, name, name, 0.1, 0.2))) <= 25
-    assert words_in(str(gained(names, ERROR, name, (name, 0.9), (name, 0.1)))) <= 25

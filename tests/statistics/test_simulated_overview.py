@@ -14,8 +14,8 @@ from scipy import stats
 from simulations import ALPHA, WORLDS, differences, excludes_zero, limit, percent, rank_pvalues, show
 from worlds import Setting, frame, null_worlds, table
 
-from initbench.reporting.analyses.heat_cells import order_of
-from initbench.reporting.analyses.lead import CLAIMS, find_lead
+from initbench.reporting.heat_map import order_of
+from initbench.reporting.lead import CLAIMS, find_lead
 from initbench.statistics.cells import cells
 from initbench.statistics.ranks import compare_ranks
 

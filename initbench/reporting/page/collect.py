@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from initbench.comparing.labels import with_contents
 from initbench.reporting.conditions import conditions, differing, effective, fields_text
+from initbench.reporting.facts_line import facts_line
+from initbench.reporting.notices import notices
 from initbench.reporting.page.contents import Contents, OverviewView
 from initbench.reporting.page.methods import methods
 from initbench.reporting.page.trial_table import trial_table
 from initbench.reporting.sharing import distinct
-from initbench.reporting.words.facts import facts_line, notices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initbench.ledger import TrialRecord
-    from initbench.reporting.analyses.analysis import Analysis
-    from initbench.reporting.analyses.overview import Overview
     from initbench.reporting.answer import Answer
     from initbench.reporting.results import Results
     from initbench.reporting.source import Source
@@ -28,8 +27,8 @@ _MOST_TRACEBACKS = 50
 
 def collect(
     results: Results,
-    overview: Overview,
-    analyses: Sequence[Answer | Analysis],
+    overview: Answer,
+    analyses: Sequence[Answer],
     title: str | None = None,
     description: str | None = None,
 ) -> Contents:
@@ -53,7 +52,7 @@ def collect(
         description=_description(source) if description is None else description,
         line=facts_line(results),
         notices=notices(results),
-        overview=OverviewView(overview.sentences, overview.map),
+        overview=OverviewView(overview.sentences, overview.facts.map),
         analyses=analyses,
         trials=trial_table(results),
         conditions=table,

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from initbench.reporting.analyses.analysis import Analysis
-    from initbench.reporting.analyses.heat_map import HeatMap
     from initbench.reporting.answer import Answer
+    from initbench.reporting.heat_map import HeatMap
     from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
     from initbench.reporting.terms import Terms
@@ -60,7 +59,7 @@ class Contents:
     line: str
     notices: Sequence[str]
     overview: OverviewView
-    analyses: Sequence[Answer | Analysis]
+    analyses: Sequence[Answer]
     trials: Mapping[str, Any]
     conditions: pd.DataFrame
     differing: str

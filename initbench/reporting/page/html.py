@@ -20,11 +20,10 @@ from initbench.visible_text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from initbench.reporting.analyses.analysis import Analysis
-    from initbench.reporting.analyses.heat_map import HeatColumn, HeatMap
     from initbench.reporting.answer import Answer
     from initbench.reporting.charts.figure import Figure
     from initbench.reporting.charts.legend import Entry
+    from initbench.reporting.heat_map import HeatColumn, HeatMap
     from initbench.reporting.page.contents import Contents
 
 _MOST_ROWS = 200  # of a table in the page; its file has them all
@@ -107,7 +106,7 @@ def _groups(heat_map: HeatMap | None) -> list[list[HeatColumn]]:
     return groups if len(groups) < len(heat_map.columns) else []
 
 
-def _legend(analysis: Answer | Analysis, key: Sequence[str]) -> list[Entry]:
+def _legend(analysis: Answer, key: Sequence[str]) -> list[Entry]:
     """Return what colours, shapes and lines of an analysis's figures mean, treatments first and in the page's order."""
     found = {entry.label: entry for figure in analysis.figures for entry in figure.legend}
     treatments = [found[label] for label in key if label in found]

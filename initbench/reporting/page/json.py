@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from initbench.reporting.analyses.analysis import Analysis
-    from initbench.reporting.analyses.heat_map import HeatMap
     from initbench.reporting.answer import Answer
+    from initbench.reporting.heat_map import HeatMap
     from initbench.reporting.page.contents import Contents
     from initbench.reporting.sentence import Sentence
     from initbench.reporting.tables import Table
@@ -90,7 +89,7 @@ def _heat_map(heat_map: HeatMap) -> dict[str, Any]:
     }
 
 
-def _analysis(analysis: Answer | Analysis) -> dict[str, Any]:
+def _analysis(analysis: Answer) -> dict[str, Any]:
     return {
         "name": analysis.name,
         "question": analysis.question,

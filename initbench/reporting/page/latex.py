@@ -16,7 +16,7 @@ from initbench.visible_text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from initbench.reporting.analyses.heat_map import HeatCell, HeatMap
+    from initbench.reporting.heat_map import HeatCell, HeatMap
     from initbench.reporting.page.contents import Contents
     from initbench.reporting.tables import Table
 

@@ -13,9 +13,8 @@ from initbench.visible_text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from initbench.reporting.analyses.analysis import Analysis
-    from initbench.reporting.analyses.heat_map import HeatCell, HeatMap
     from initbench.reporting.answer import Answer
+    from initbench.reporting.heat_map import HeatCell, HeatMap
     from initbench.reporting.page.contents import Contents
     from initbench.reporting.sentence import Sentence
 
@@ -94,7 +93,7 @@ def _blocks(contents: Contents, images: str | None, rows: int) -> Iterator[str]:
         yield escaped(contents.methods)
 
 
-def _analysis(analysis: Answer | Analysis, images: str | None, rows: int) -> Iterator[str]:
+def _analysis(analysis: Answer, images: str | None, rows: int) -> Iterator[str]:
     yield f"## {escaped(analysis.question)}"
     groups = list(by_subject(analysis.sentences).items())
     for subject, sentences in groups[:_MOST_SUBJECTS]:

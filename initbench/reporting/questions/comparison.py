@@ -14,19 +14,18 @@ from initbench.comparing.labels import label_of
 from initbench.comparing.metrics import UNKNOWN
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
-from initbench.reporting.analyses.heat_cells import order_of
-from initbench.reporting.analyses.lead import find_lead
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.forest import ForestRow, forest_panel
 from initbench.reporting.charts.profile import profile_panel
 from initbench.reporting.comparison_sentences import left_out_remark, needed_text, pair_over_workloads
+from initbench.reporting.heat_map import order_of
+from initbench.reporting.lead import find_lead, lead_sentences
 from initbench.reporting.questions.workloads import workload_sentences
 from initbench.reporting.results import Results, as_results
 from initbench.reporting.sentence import Sentence, say
 from initbench.reporting.sizes import over_words, plain_words
 from initbench.reporting.tables import Table, table_of
-from initbench.reporting.words.lead import lead_words
 from initbench.statistics.cells import Complete, complete, table, trial_outcomes
 from initbench.statistics.divergence import divergence_rates
 from initbench.statistics.intervals import Estimate
@@ -188,7 +187,7 @@ def _sentences(facts: Comparison, results: Results) -> Iterator[Sentence]:
 def _over_all(facts: Comparison, results: Results) -> Iterator[Sentence]:
     ranks = facts.ranking.ranks
     if not ranks.is_told:  # else the order over workloads is the first finding
-        yield from lead_words(find_lead(results, ranks, order_of(results)), results)
+        yield from lead_sentences(find_lead(results, ranks, order_of(results)), results)
     if facts.is_over_workloads:
         yield ranks_sentence(ranks, results.terms.treatment, results.names.noun, results.names.treatment)
         others = [name for name in facts.ranking.treatments if name != facts.reference]

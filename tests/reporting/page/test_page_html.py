@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from made_page import HOSTILE, FakeAnalysis, FakeFigure, all_states, contents, heat_map, large, table
+from made_page import HOSTILE, FakeFigure, all_states, answer, bolded, contents, heat_map, large, table
 
-from initbench.reporting.analyses.heat_map import STATES, HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.comparing.labels import Name
+from initbench.reporting.heat_map import STATES, HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.html import render_html
-from initbench.reporting.words.sentence import bolded
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 
@@ -78,17 +78,17 @@ def words(node):
 
 
 def test_no_text_of_a_record_becomes_markup():
-    head = HeatColumn(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    head = HeatColumn(Name(HOSTILE, HOSTILE), HOSTILE, HOSTILE)
     cell = HeatCell("trained", HOSTILE, HOSTILE, 0.5, title=HOSTILE)
     said = bolded(f"{HOSTILE} trains.", (HOSTILE,), subject=HOSTILE)
     figure = FakeFigure("name", HOSTILE, HOSTILE, HOSTILE, {HOSTILE: "#000000"})
-    answer = FakeAnalysis("cost", HOSTILE, (said, said), (table(3, HOSTILE),), (figure,), (HOSTILE,))
+    hostile = answer("cost", HOSTILE, (said, said), (table(3, HOSTILE),), (figure,), (HOSTILE,))
     page = render_html(
         contents(
             **dict.fromkeys(("title", "description", "line", "differing", "methods"), HOSTILE),
             notices=[HOSTILE],
-            overview=OverviewView([said], HeatMap([HeatRow(HOSTILE, HOSTILE, HOSTILE, [cell])], [head], HOSTILE)),
-            analyses=[answer],
+            overview=OverviewView([said], HeatMap([HeatRow(Name(HOSTILE, HOSTILE), HOSTILE, [cell])], [head], HOSTILE)),
+            analyses=[hostile],
             trials={"columns": [{"heading": HOSTILE, "kind": "text", "filter": True}], "rows": [[HOSTILE]]},
             conditions=pd.DataFrame([[HOSTILE] * 4], columns=["section", "condition", "differs", HOSTILE]),
             facts={HOSTILE: HOSTILE},
@@ -139,9 +139,7 @@ def test_states_are_told_apart_by_text_alone(columns):
     small = all_states()
     times = columns // 7
     row = small.rows[0]
-    made = HeatMap(
-        [HeatRow(row.short, row.detail, row.label, list(row.cells) * times)], list(small.columns) * times, small.metric
-    )
+    made = HeatMap([HeatRow(row.name, row.label, list(row.cells) * times)], list(small.columns) * times, small.metric)
     cells = [words(cell) for cell in read(**with_map(made)).all("td", class_="cell")][:7]
     assert len(set(cells)) == 7
     for cell, text in zip(row.cells, cells, strict=True):
@@ -161,7 +159,7 @@ def test_the_legend_explains_what_occurs_and_nothing_else():
         "no better than guessing",
         "loss became infinite",
     ]
-    alone = HeatMap([HeatRow("a", "", "a", [HeatCell("measured", "1.2 nats")])], [HeatColumn("n", "", "n")], "loss")
+    alone = HeatMap([HeatRow(Name("a"), "a", [HeatCell("measured", "1.2 nats")])], [HeatColumn(Name("n"), "n")], "loss")
     assert legend(alone) == []
 
 
@@ -215,7 +213,7 @@ def test_sentences_have_their_names_in_bold_and_say_what_is_open():
 
 def test_many_subjects_stand_behind_the_first_twelve():
     said = [bolded("One."), *(bolded("It trains.", subject=f"net {i}") for i in range(40))]
-    section = read(analyses=[FakeAnalysis(said=said)]).all("details", id="cost")[0]
+    section = read(analyses=[answer(said=said)]).all("details", id="cost")[0]
     (more,) = section.all("details", class_="more")
     assert words(more.all("summary")[0]) == "28 more"
     assert len(more.all("dt")) == 28

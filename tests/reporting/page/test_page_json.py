@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from made_page import FakeAnalysis, all_states, contents, table
+from made_page import all_states, answer, contents, table
 
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.json import SCHEMA, render_json
@@ -42,7 +42,7 @@ def test_it_holds_what_the_page_says():
 
 
 def test_numbers_that_json_lacks_are_null_with_their_reason():
-    data = strict(render_json(contents(analyses=[FakeAnalysis(shown=(table(),))])))
+    data = strict(render_json(contents(analyses=[answer(shown=(table(),))])))
     known, infinite, missing = data["analyses"][0]["tables"][0]["records"]
     assert known == {"treatment": "metainit", "outcome": 0.872, "low": 0.842, "high": 0.902}
     assert (infinite["outcome"], infinite["outcome_reason"]) == (None, "inf")
@@ -52,9 +52,7 @@ def test_numbers_that_json_lacks_are_null_with_their_reason():
 def test_a_table_is_whole_whatever_its_values_are():
     frame = pd.DataFrame({"n": np.arange(500), "flag": np.arange(500) % 2 == 0, "x": np.float32(0.5), "t": pd.NA})
     shown = Table("odd", "Odd", frame)
-    records = strict(render_json(contents(analyses=[FakeAnalysis(shown=(shown,))])))["analyses"][0]["tables"][0][
-        "records"
-    ]
+    records = strict(render_json(contents(analyses=[answer(shown=(shown,))])))["analyses"][0]["tables"][0]["records"]
     assert len(records) == 500
     assert records[3]["n"] == 3
     assert records[3]["flag"] is False

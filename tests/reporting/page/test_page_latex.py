@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from made_page import FakeAnalysis, all_states, contents, diverged, large, table, trained
+from made_page import all_states, answer, contents, diverged, large, table, trained
 
-from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.comparing.labels import Name
+from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.latex import escaped, render_latex
 
@@ -24,9 +25,9 @@ def body(table_text):
 
 
 def with_cells(*cells):
-    columns = [HeatColumn(f"n{i}", "", f"n{i}") for i in range(len(cells))]
+    columns = [HeatColumn(Name(f"n{i}"), f"n{i}") for i in range(len(cells))]
     return contents(
-        overview=OverviewView([], HeatMap([HeatRow("a", "", "a", cells)], columns, "test error, median of seeds")),
+        overview=OverviewView([], HeatMap([HeatRow(Name("a"), "a", cells)], columns, "test error, median of seeds")),
         analyses=[],
     )
 
@@ -67,7 +68,9 @@ def test_what_latex_would_read_is_escaped():
     assert escaped("\\") == r"\textbackslash{}"
     assert escaped("2.5\N{NO-BREAK SPACE}± 0.3") == r"2.5~$\pm$ 0.3"
     cell = HeatCell("trained", HOSTILE, HOSTILE)
-    made = HeatMap([HeatRow(HOSTILE, HOSTILE, HOSTILE, [cell])], [HeatColumn(HOSTILE, HOSTILE, "")], HOSTILE)
+    made = HeatMap(
+        [HeatRow(Name(HOSTILE, HOSTILE), HOSTILE, [cell])], [HeatColumn(Name(HOSTILE, HOSTILE), "")], HOSTILE
+    )
     text = render_latex(contents(title=HOSTILE + "\nsecond line", overview=OverviewView([], made)))
     check(text)
     assert r"\input" not in "".join(floats(text))
@@ -93,7 +96,7 @@ def test_a_cell_without_a_mean_has_none():
 
 
 def test_a_long_table_is_cut_in_a_comment():
-    text = render_latex(contents(overview=OverviewView([]), analyses=[FakeAnalysis(shown=(table(100, "long"),))]))
+    text = render_latex(contents(overview=OverviewView([]), analyses=[answer(shown=(table(100, "long"),))]))
     check(text)
     assert len(body(floats(text)[0])) == 1 + 40
     assert "% 60 more rows stand in long.csv." in text.splitlines()

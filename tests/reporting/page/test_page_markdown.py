@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from made_page import SENTENCES, FakeAnalysis, contents, heat_map, large, table
+from made_page import SENTENCES, answer, bolded, contents, heat_map, large, table
 
-from initbench.reporting.analyses.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
+from initbench.comparing.labels import Name
+from initbench.reporting.heat_map import HeatCell, HeatColumn, HeatMap, HeatRow
 from initbench.reporting.page.contents import OverviewView
 from initbench.reporting.page.markdown import MOST_CHARACTERS, body, escaped, head, render_markdown
-from initbench.reporting.words.sentence import bolded
 
 
 def tables(text):
@@ -58,7 +58,9 @@ def test_the_map_has_its_states_in_words():
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
-    made = HeatMap([HeatRow("a|b", "", "a", [HeatCell("trained", "1 | 2")])], [HeatColumn("n|m", "x\ny", "n")], "loss")
+    made = HeatMap(
+        [HeatRow(Name("a|b"), "a", [HeatCell("trained", "1 | 2")])], [HeatColumn(Name("n|m", "x\ny"), "n")], "loss"
+    )
     for shown in tables(render_markdown(contents(overview=OverviewView([], made)))):
         assert len({len(row) for row in shown}) == 1
 
@@ -85,7 +87,7 @@ def test_images_stand_where_they_have_a_folder_and_nowhere_else():
 
 
 def test_the_main_table_of_an_answer_is_cut_and_says_so():
-    text = render_markdown(contents(analyses=[FakeAnalysis(shown=(table(400, "long"), table(3)))]))
+    text = render_markdown(contents(analyses=[answer(shown=(table(400, "long"), table(3)))]))
     shown = tables(text)[1]
     assert len(shown) == 1 + 30
     assert "370 more rows in long.csv." in text
@@ -94,7 +96,7 @@ def test_the_main_table_of_an_answer_is_cut_and_says_so():
 
 def test_a_large_report_fits_into_a_comment():
     said = [bolded(f"It trains on {'x' * 80}.", subject=f"{i} {'x' * 80}") for i in range(40)]
-    many = [FakeAnalysis(f"a{i}", said=said, shown=(table(1000, "t"),)) for i in range(12)]
+    many = [answer(f"a{i}", said=said, shown=(table(1000, "t"),)) for i in range(12)]
     made = contents(overview=OverviewView(SENTENCES, large(40, 30, "x" * 70)), analyses=many)
     text = render_markdown(made)
     assert len(text) <= MOST_CHARACTERS

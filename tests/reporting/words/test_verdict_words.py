@@ -11,10 +11,9 @@ from initbench.reporting.comparison_sentences import pair_on_workload, pair_over
 from initbench.reporting.questions.comparison import ranks_sentence
 from initbench.reporting.questions.cost import spent_sentence
 from initbench.reporting.questions.workloads import order_sentences
+from initbench.reporting.sentence import say
 from initbench.reporting.sizes import difference_words, outcome_words, value_words
 from initbench.reporting.terms import Terms
-from initbench.reporting.words.fitting import cut, said
-from initbench.reporting.words.sentence import words_in
 from initbench.statistics.cells import cells
 from initbench.statistics.cost import spent
 from initbench.statistics.intervals import Estimate
@@ -151,16 +150,7 @@ def test_one_network_where_one_or_nobody_trains():
     assert "nothing to compare it with" in on_one_network([0.02])[0].text
 
 
-def test_long_names_are_cut_where_they_do_not_differ():
-    first, second = "one two three four five six seven eight a", "one two three four five six seven eight b"
-    assert cut({"x": first, "y": second}, 3) == {"x": "one… eight a", "y": "one… eight b"}
-    early = cut({"x": "one two x four five six seven", "y": "one two y four five six seven"}, 3)
-    assert early["x"] != early["y"]
-    assert all(words_in(name) <= 3 for name in early.values())
-    assert cut({"x": "short name", "y": ""}, 2) == {"x": "short name", "y": ""}
-
-
 def test_braces_in_names_are_no_fields():
-    found = said("{first} beats {second}.", names={"first": "kaiming {second}", "second": "b {0}"}, bold=["first"])
+    found = say("{first!b} beats {second}.", first="kaiming {second}", second="b {0}")
     assert found.text == "kaiming {second} beats b {0}."
     assert found.bold == ("kaiming {second}",)

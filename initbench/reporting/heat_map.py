@@ -1,0 +1,359 @@
+"""The heat map of treatments × workloads: the state, the text and the colour of every cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from initbench.comparing.formatting import counted, natural
+from initbench.comparing.labels import Name
+from initbench.metric import Metric
+from initbench.reporting.questions.cost import cost_texts
+from initbench.reporting.questions.workloads import comparison_frame, workload_orders
+from initbench.reporting.results import Results
+from initbench.statistics.cells import table
+from initbench.statistics.intervals import MINIMUM_SEEDS
+from initbench.statistics.paired import compare_paired
+from initbench.statistics.verdicts import WorkloadOrder
+
+State = Literal["trained", "untrained", "diverged", "incompatible", "failed", "missing", "measured"]
+
+STATES: Mapping[State, str] = {
+    "trained": "",
+    "measured": "",
+    "untrained": "did not train",
+    "diverged": "diverged",
+    "incompatible": "cannot run",
+    "failed": "failed",
+    "missing": "missing",
+}
+"""What a cell says in place of its value."""
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """A treatment on a workload.
+
+    Attributes:
+        state: as in `cells.cells`, and ``incompatible`` and ``missing``.
+        text: the median over seeds with its unit; empty if the state says everything.
+        note: after the value or the state, such as ``2 of 3 seeds``.
+        level: from the workload's chance level (0) to its best value (1); NaN if it has no colour.
+        is_best: whether it is the best of its workload or not told apart from the best.
+        title: a whole sentence, shown when the pointer is over the cell.
+        mean: with half the width of its interval, ``2.54 ± 0.31 %``; empty if a seed diverged or is alone.
+        is_told_apart: whether it is the best and tests tell it apart from every other treatment on the workload. From
+            one that diverged, all seeds of both have to say so, three or more of each.
+    """
+
+    state: State
+    text: str = ""
+    note: str = ""
+    level: float = math.nan
+    is_best: bool = False
+    title: str = ""
+    mean: str = ""
+    is_told_apart: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the cell says: its value, or in words why it has none."""
+        return STATES[self.state] or self.text
+
+
+class _Named:
+    """A row or a column with a name."""
+
+    name: Name
+
+    @property
+    def short(self) -> str:
+        """Its short name, such as ``plain-28``."""
+        return self.name.short
+
+    @property
+    def detail(self) -> str:
+        """The rest of its name, with the number that sentences give it, if any: ``#2: gain 2``; may be empty."""
+        return f"#{self.name.number}: {self.name.detail}" if self.name.number else self.name.detail
+
+
+@dataclass(frozen=True)
+class HeatColumn(_Named):
+    """A workload: its name, its label, and the title of its metric if workloads have several."""
+
+    name: Name
+    label: str
+    metric: str = ""
+
+
+@dataclass(frozen=True)
+class HeatRow(_Named):
+    """A treatment.
+
+    Attributes:
+        name: as the map shows it.
+        label: its label.
+        cells: one for each column.
+        trains: on how many workloads that it can run, ``2 of 2``; empty if unknown.
+        cost: of its initialization, ``450 steps · 24 s`` or ``none``.
+    """
+
+    name: Name
+    label: str
+    cells: Sequence[HeatCell]
+    trains: str = ""
+    cost: str = ""
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """All cells, in the order of the page.
+
+    Attributes:
+        rows: the treatments, the one that trains on most workloads first.
+        columns: the workloads.
+        metric: of all values, such as ``test accuracy, median of seeds``; empty if workloads have several.
+        darkest: the meaning of the colour of level 1, such as ``low error``.
+        lightest: the meaning of the colour of level 0, such as ``high``.
+    """
+
+    rows: Sequence[HeatRow]
+    columns: Sequence[HeatColumn]
+    metric: str = ""
+    darkest: str = "best"
+    lightest: str = "worst"
+
+    @property
+    def cells(self) -> list[HeatCell]:
+        """Every cell, by row."""
+        return [cell for row in self.rows for cell in row.cells]
+
+    @property
+    def states(self) -> set[State]:
+        """Which states occur."""
+        return {cell.state for cell in self.cells}
+
+    def treatments_in(self, state: State) -> dict[str, tuple[str, ...]]:
+        """Return the workloads on which treatments are in a state, each with the labels of these treatments."""
+        labels = {
+            column.label: tuple(row.label for row in self.rows if row.cells[index].state == state)
+            for index, column in enumerate(self.columns)
+        }
+        return {workload: treatments for workload, treatments in labels.items() if treatments}
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether any value has a colour."""
+        return any(not math.isnan(cell.level) and not STATES[cell.state] for cell in self.cells)
+
+    @property
+    def has_best(self) -> bool:
+        """Whether any cell is the best of its workload or not told apart from it."""
+        return any(cell.is_best for cell in self.cells)
+
+    @property
+    def unit(self) -> str:
+        """The unit of all values, empty if they have none or several."""
+        values = [cell.text.split(maxsplit=1) for cell in self.cells if not STATES[cell.state]]
+        units = {" ".join(value[1:]) for value in values}
+        return units.pop() if len(units) == 1 else ""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per cell: ``treatment, workload, state, text, note, level, is_best``; the names are short ones."""
+        rows = [
+            {
+                "treatment": row.name.text,
+                "workload": column.name.text,
+                "state": cell.state,
+                "text": cell.words,
+                "note": cell.note,
+                "level": cell.level,
+                "is_best": cell.is_best,
+            }
+            for row in self.rows
+            for column, cell in zip(self.columns, row.cells, strict=True)
+        ]
+        return pd.DataFrame(rows, columns=["treatment", "workload", "state", "text", "note", "level", "is_best"])
+
+
+_LEAST_DISTANCE = 0.005
+"""A share of the distance from chance to the best value; whatever is nearer to the best has one colour."""
+
+
+class _Facts(NamedTuple):
+    """What all cells of a map are made from; pairs are a treatment and a workload."""
+
+    results: Results
+    cells: Mapping[tuple[str, str], dict[str, Any]]
+    refused: Mapping[tuple[str, str], str]
+    orders: Mapping[str, WorkloadOrder]
+    compared: Mapping[tuple[str, str], Mapping[Hashable, Any]]
+
+
+def order_of(results: Results) -> list[str]:
+    """Return the treatments in the order of the map: trained on most workloads first, then by mean rank, then by name.
+
+    The mean rank is over the workloads that a treatment ran on, by `cells.ranked`, as a share of those ranked there.
+    """
+    cells = results.cells
+    ranks = table(results.judged, "ranked").rank(axis="columns")
+    shares = ranks.div(ranks.count(axis="columns"), axis="index").mean(axis="index")
+    trained = cells[cells["state"] == "trained"].groupby("treatment").size()
+    names = sorted(set(results.trials["treatment"]), key=natural)
+    return sorted(names, key=lambda name: (-int(trained.get(name, 0)), float(shares.get(name, np.inf))))
+
+
+def heat_map(results: Results) -> HeatMap:
+    """Return the map of all treatments and workloads of a report."""
+    names, metrics = results.names, results.metric_of
+    rows = [{str(key): value for key, value in row.items()} for row in results.cells.to_dict("records")]
+    means = comparison_frame(results)[["treatment", "workload", "outcome_mean", "outcome_interval"]]
+    facts = _Facts(
+        results,
+        {(row["treatment"], row["workload"]): row for row in rows},
+        {(row["treatment"], row["workload"]): row["reason"] for row in results.refused.to_dict("records")},
+        workload_orders(results),
+        {(row["treatment"], row["workload"]): row for row in means.to_dict("records")},
+    )
+    several = results.terms.metric is None
+    columns = [
+        HeatColumn(names.workloads[label], label, metrics[label].title if several else "")
+        for label in sorted(metrics, key=natural)
+    ]
+    costs = cost_texts(results)
+    is_chance_known = bool(len(results.judged)) and results.judged["chance"].notna().all()
+    return HeatMap(
+        [
+            HeatRow(
+                names.treatments[label],
+                label,
+                [_cell(facts, label, column.label) for column in columns],
+                _trains(facts, label) if is_chance_known else "",
+                costs.get(label, ""),
+            )
+            for label in order_of(results)
+        ],
+        columns,
+        "" if several else f"{results.terms.outcome}, median of seeds",
+        *_ends(list(metrics.values())),
+    )
+
+
+def _ends(metrics: list[Metric]) -> tuple[str, str]:
+    """Return what the darkest and the lightest colour mean."""
+    if len(metrics) != 1 and len({(metric.better, metric.quantity) for metric in metrics}) != 1:
+        return "best", "worst"
+    low, high = f"low {metrics[0].quantity}", f"high {metrics[0].quantity}"
+    return (low, "high") if metrics[0].better == "lower" else (high, "low")
+
+
+def _trains(facts: _Facts, treatment: str) -> str:
+    states = [row["state"] for (name, _), row in facts.cells.items() if name == treatment]
+    judged = [state for state in states if state in {"trained", "untrained", "diverged"}]
+    return f"{judged.count('trained')} of {len(judged)}" if judged else "–"
+
+
+def _cell(facts: _Facts, treatment: str, workload: str) -> HeatCell:
+    names, metric = facts.results.names, facts.results.metric_of[workload]
+    where = f"{names.treatments[treatment].text} on {names.workloads[workload].text}"
+    row = facts.cells.get((treatment, workload))
+    if row is None:
+        reason = facts.refused.get((treatment, workload))
+        if reason is None:
+            return HeatCell("missing", title=f"{where} has no result.")
+        return HeatCell("incompatible", title=f"{where} cannot run: {reason}.")
+    state, value = row["state"], metric.oriented(row["outcome"])
+    shown = metric.beside_title  # the map or its column is headed by the title
+    text = {"trained": shown.brief(value), "measured": "not trained"}.get(state, "")
+    order = facts.orders[workload]
+    is_best = state == "trained" and treatment in order.leading
+    seeds = counted(int(row["seeds"]), "seed")
+    words = {
+        "trained": f"{metric.title} {shown.text(value)}, median of {seeds}",
+        "untrained": f"{metric.title} {shown.text(value)}, no better than guessing, which gives "
+        f"{shown.text(metric.oriented(row['chance']))}",
+        "diverged": f"the loss became infinite in {int(row['diverged'])} of {seeds}",
+        "failed": f"{counted(int(row['failed']), 'trial')} ended with an error",
+        "measured": "measured, but not trained",
+    }[state]
+    best = "; the best of its column, or not told apart from it" if is_best else ""
+    is_alone = is_best and order.leading == [treatment] and order.compared > 1
+    return HeatCell(
+        state,
+        text,
+        _note(row),
+        _level(facts, row, metric),
+        is_best,
+        f"{where}: {words}{best}.",
+        _mean(facts.compared[treatment, workload], shown),
+        is_alone and _is_ahead(facts.results, workload, order),
+    )
+
+
+def _is_ahead(results: Results, workload: str, order: WorkloadOrder) -> bool:
+    """Return whether the best of a workload is told apart from those that did not train and those that diverged.
+
+    A diverged trial has no difference, so there all seeds have to agree, three or more of each.
+    """
+    cells, trials = results.judged, results.trials
+    here, on = cells[cells["workload"] == workload].set_index("treatment"), trials[trials["workload"] == workload]
+    best = here.loc[order.best]
+    if best["seeds"] < MINIMUM_SEEDS or best["diverged"]:
+        return False
+    lost = here[here["state"] == "diverged"]
+    if (lost["diverged"] < lost["seeds"]).any() or (lost["seeds"] < MINIMUM_SEEDS).any():
+        return False
+    behind = (compare_paired(on, order.best, str(name), order.comparisons) for name in order.untrained.index)
+    return all(comparison.on(workload).side() < 0 for comparison in behind)
+
+
+def _mean(row: Mapping[Hashable, Any], metric: Metric) -> str:
+    """Return the mean with half the width of its interval, empty if there is no interval."""
+    mean, half_width = row["outcome_mean"], row["outcome_interval"]
+    return "" if math.isnan(half_width) else metric.text(mean, half_width)
+
+
+def _note(row: dict[str, Any]) -> str:
+    """Return how many seeds agree with what the cell says, empty if all do."""
+    seeds, diverged, failed = int(row["seeds"]), int(row["diverged"]), int(row["failed"])
+    if row["state"] == "diverged":
+        return f"{diverged} of {seeds}"
+    if row["state"] in {"failed", "measured"}:
+        return ""
+    trained = seeds - diverged if math.isnan(row["trained"]) else int(row["trained"])
+    if row["state"] == "trained" and trained < seeds:
+        return f"{trained} of {seeds} seeds"
+    if row["state"] == "untrained" and diverged:
+        return f"{diverged} of {seeds} diverged"
+    return f"{failed} failed" if failed else ""
+
+
+def _level(facts: _Facts, row: dict[str, Any], metric: Metric) -> float:
+    """Return how good the outcome of a trained cell is, from chance (0) to the best cell of its workload (1).
+
+    With d the distance from the metric's best value, it is log(c / d) / log(c / d₀), where d₀ is the distance of the
+    workload's best cell and c the distance of chance. Without a best value it is linear between the two; if chance is
+    unknown, the worst cell of the workload takes its place.
+    """
+    if row["state"] != "trained":
+        return math.nan
+    cells = facts.results.judged
+    trained = cells.loc[(cells["workload"] == row["workload"]) & (cells["state"] == "trained"), "outcome"]
+    outcome, first = row["outcome"], float(trained.min())
+    worst = float(trained.max()) if math.isnan(row["chance"]) else row["chance"]
+    if worst <= first:
+        return 1.0
+    if metric.best is None:
+        return float(np.clip((worst - outcome) / (worst - first), 0, 1))
+    best = metric.oriented(metric.best)
+    least = _LEAST_DISTANCE * (worst - best)
+    distance, smallest = max(outcome - best, least), max(first - best, least)
+    if worst - best <= smallest:
+        return 1.0
+    return float(np.clip(math.log((worst - best) / distance) / math.log((worst - best) / smallest), 0, 1))
