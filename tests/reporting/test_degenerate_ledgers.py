@@ -108,13 +108,13 @@ def assert_readable(found):
 LEDGERS = {
     "one seed": (
         scored(KAIMING, [0.1]) + scored(DELTA_1, [0.2]),
-        ["Both initializers train plain-28", "1 seed cannot tell; it takes 3"],
+        ["Both initializers train plain-28", "1 seed is too few, at least 3 are needed"],
         ["beats", "±"],
         {"workloads": "cannot be told apart", "variance": "1 seed"},
     ),
     "one trial": (
         scored(KAIMING, [0.25]),
-        ["kaiming trains: 25.0", "There is one initializer: nothing is compared"],
+        ["kaiming trains: 25.0", "There is only one initializer, so nothing is compared"],
         ["beats", "Only", "most"],
         {"divergence": "The trial did not diverge"},
     ),
@@ -132,7 +132,7 @@ LEDGERS = {
     ),
     "one initializer": (
         scored(KAIMING, [0.1, 0.2, 0.3]) + scored(KAIMING, [0.2, 0.21, 0.22], WRN),
-        ["kaiming trains on 2 of 2 networks: 20.0", "There is one initializer"],
+        ["kaiming trains on 2 of 2 networks: 20.0", "There is only one initializer"],
         ["beats", "an order"],
         {"workloads": "nothing to compare it with"},
     ),
@@ -154,8 +154,8 @@ LEDGERS = {
     ),
     "one failed, the other diverged": (
         failed(KAIMING) + scored(DELTA_1, [None] * 3),
-        ["diverge", "Only one initializer has a result: nothing is compared"],
-        ["There is one initializer", "kaiming diverge", "beats"],
+        ["diverge", "Only one initializer has a result, so nothing is compared"],
+        ["There is only one initializer", "kaiming diverge", "beats"],
         {"divergence": "delta_orthogonal diverges in 3 of 3 trials"},
     ),
     "all at chance": (
@@ -172,7 +172,7 @@ LEDGERS = {
     ),
     "no two on one network": (
         scored(KAIMING, [0.1, 0.2, 0.3]) + scored(DELTA_1, [0.2, 0.21, 0.22], WRN),
-        ["No two initializers ran on the same network: nothing is compared"],
+        ["No two initializers ran on the same network, so nothing is compared"],
         ["beats", "Only"],
         {"workloads": "nothing to compare it with"},
     ),

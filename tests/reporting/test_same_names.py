@@ -22,8 +22,8 @@ from initbench.suite.spec import digest
 ONE, OTHER = f"sha256:1ac505f5{7:056}", f"sha256:77d01fee{7:056}"
 LIBRARY = {"name": "python_library", "context": 64}
 NOTICE = (
-    "2 datasets have the name python_library and other content (1ac505f5 and 77d01fee): they are different datasets, "
-    "and their trials are kept apart."
+    "2 datasets are called python_library but differ in content (1ac505f5 and 77d01fee), so their trials are not "
+    "compared with one another."
 )
 
 

@@ -275,7 +275,7 @@ def test_what_still_searches_stands_nowhere_beside_what_is_done(tmp_path):
     text = render_markdown(contents_of(results))
     assert "third" not in text.partition("## What happened")[2].partition("## Conditions")[0]
     assert "**other**" in text
-    said = "have no choice yet, so they stand nowhere below: high on net; high on other; high on third; low on third; "
+    said = "is missing or failed and nothing is chosen yet: high on net; high on other; high on third; low on third; "
     assert said + "middle on third." in render_json(contents_of(results))
 
 

@@ -22,7 +22,7 @@ from initbench.reporting.text_report import write_markdown
 
 REPOSITORY = Path(__file__).parents[2]
 DEADLY = "a\0b"  # of which vl-convert 1.9.0 aborts its process, where it gets it as it is
-NOTICE = r"could not be drawn \(the drawing process died of SIGABRT\); their numbers stand in the tables\."
+NOTICE = r"could not be drawn \(the drawing process died of SIGABRT\); their numbers are in the tables\."
 
 
 def figure(label):
