@@ -1,4 +1,4 @@
-"""Drawings: each function takes a frame and gives the Vega-Lite specification of a `figure.Figure`.
+"""Figures: `specifications.yaml` declares their layers, `chart.py` binds columns, axes and a legend to them.
 
-Frames hold display texts (short names of treatments and workloads), so that a chart says what the page says.
+Frames hold display texts (short names of treatments and workloads), so that a figure says what the page says.
 """

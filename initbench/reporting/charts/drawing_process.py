@@ -1,8 +1,8 @@
-"""What `rendering` runs as a process of its own: a line asks for a drawing, and a line answers.
+"""The process that draws for `rendering`: it answers each line of its input with a line.
 
 It is run by its path, so that it loads nothing of this package. Its first argument is the version of Vega-Lite. A line
-is a form, ``svg``, ``pdf`` or ``png``, a blank and a specification as JSON; its answer as JSON is ``{"drawing": ...}``,
-which is in base 64, or ``{"error": ...}``.
+is a form, ``svg``, ``pdf`` or ``png``, a blank and a specification as JSON; the answer is ``{"drawing": ...}`` in base
+64, or ``{"error": ...}``.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _DOTS_PER_INCH = 300
 
 def main() -> None:
     """Answer each line until there are no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal, and whoever asks decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides
     _leave_no_core()
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries may print
         for line in sys.stdin.buffer:
             form, _, specification = line.decode().partition(" ")
             try:
                 answer = {"drawing": base64.b64encode(_drawn(form, specification)).decode()}
-            except Exception as error:  # noqa: BLE001 - whoever asked says so
+            except Exception as error:  # noqa: BLE001 - the parent raises it
                 answer = {"error": str(error)}
             answers.write(json.dumps(answer).encode() + b"\n")
             answers.flush()
 
 
 def _drawn(form: str, specification: str) -> bytes:
-    import vl_convert  # where it is not installed, that is the answer
+    import vl_convert  # inside, so that its absence is an answer
 
     version = sys.argv[1]
     if form == "pdf":  # a pixel is a point
@@ -45,7 +45,7 @@ def _drawn(form: str, specification: str) -> bytes:
 
 
 def _leave_no_core() -> None:
-    """Let no file of the whole memory lie about where vl-convert ends this process."""
+    """Write no core file when vl-convert aborts this process."""
     with suppress(ImportError, OSError, ValueError):  # Windows; a limit that cannot be set
         import resource
 

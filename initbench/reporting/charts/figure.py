@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import escape
 
@@ -15,19 +17,15 @@ from initbench.errors import InitbenchError
 from initbench.files import written_whole
 from initbench.reporting.charts import rendering
 from initbench.reporting.charts.legend import Entry, legend_layer, legend_of
-from initbench.reporting.charts.style import INK, PIXELS_PER_INCH, page_config, paper_config
+from initbench.reporting.charts.style import PAGE_INK, PAPER_INK, PIXELS_PER_INCH, page_config, paper_config
 from initbench.reporting.file_names import plain_name
 from initbench.reporting.manifest import MARKER
 from initbench.reporting.plain_data import KEPT
 from initbench.visible_text import visible
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from concurrent.futures import Future
-
-FORMATS = (".svg", ".pdf", ".png")
+_FORMS: dict[str, rendering.Form] = {".svg": "svg", ".pdf": "pdf", ".png": "png"}
 _MARGIN, _LINE, _TITLE = 12, 18, 30  # of a file, in pixels
-_PANEL = 420  # px: what is wider is not shrunk to the width of a panel
+_PANEL = 420  # px: wider drawings are not shrunk to the width of a panel
 _LEAST_INCHES, _MOST_INCHES = 1.0, 100.0
 _LARGEST_LEGEND = 0.5  # of a figure's height
 
@@ -37,16 +35,13 @@ class Figure:
     """A drawing.
 
     Attributes:
-        name: unique in a report; its file is ``figures/<name>.svg``, whatever characters the name was given with
-            (`file_names.plain_name`).
-        title: what stands above it.
-        alt: the finding in words, for who cannot see it: whole sentences.
-        specification: of Vega-Lite, as a function of `charts` returns it: with its data and its legend, text and axes
-            in the page's colour (``currentColor``).
-        note: what stands below the title, may be empty.
-        key: label → colour, of what its colours mean; by default that of the specification's legend.
-        subject: the workload, or the family of networks, as sentences name it, where there is a figure for each of
-            them; empty where it is of all.
+        name: unique in a report, and that of its file, ``figures/<name>.svg``, as `file_names.plain_name` changes it.
+        title: the text above it.
+        alt: the finding in whole sentences, for a reader who cannot see the drawing.
+        specification: of Vega-Lite, as from `chart.chart`.
+        note: the text below the title, may be empty.
+        key: label → colour; by default the colours of the specification's legend.
+        subject: the workload or family of networks that it is about, as sentences name it; empty if it is about all.
     """
 
     name: str
@@ -60,26 +55,26 @@ class Figure:
     def __post_init__(self) -> None:
         self.rename(self.name)
         if not self.key:
-            found = {entry.label: entry.colour for entry in self.legend if entry.colour != "currentColor"}
-            object.__setattr__(self, "key", found)
+            key = {entry.label: entry.colour for entry in self.legend if entry.colour != PAGE_INK}
+            object.__setattr__(self, "key", key)
 
     @cached_property
     def legend(self) -> list[Entry]:
-        """What its colours, shapes and kinds of lines mean; empty where it needs no legend."""
+        """The meaning of colours, shapes and kinds of lines; empty if it needs no legend."""
         return legend_of(self.specification) or [Entry(label, colour) for label, colour in self.key.items()]
 
     def rename(self, name: str) -> None:
-        """Give it another name, where another figure of a report has its own."""
+        """Give it another name, because another figure of a report has the same."""
         object.__setattr__(self, "name", plain_name(name))
 
     @property
     def drawing(self) -> str:
-        """The SVG of the drawing alone, in the page's colour; where it cannot be drawn, one that says so."""
+        """The SVG of the drawing alone, in the page's colour; if it cannot be drawn, one that says so."""
         return self._drawn[0]
 
     @property
     def problem(self) -> str:
-        """Why it cannot be drawn, in a few words; empty where it can."""
+        """Why it cannot be drawn, in a few words; empty if it can."""
         return self._drawn[1]
 
     @cached_property
@@ -92,7 +87,7 @@ class Figure:
 
     @property
     def svg(self) -> str:
-        """The drawing as it stands in a page, with its alternative text."""
+        """The drawing as a page shows it, with its alternative text."""
         described = self.drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(self.alt)}" ', 1)
         return visible(described, KEPT)
 
@@ -102,7 +97,7 @@ class Figure:
         return _size(self.drawing)[0] > _PANEL
 
     def begin(self) -> None:
-        """Begin to draw beside what else is done, so that `svg` is there sooner."""
+        """Begin to draw in another process, so that `svg` is ready sooner."""
         if "_drawn" not in self.__dict__ and "_begun" not in self.__dict__:
             self.__dict__["_begun"] = rendering.begin(self._on_page())
 
@@ -113,7 +108,7 @@ class Figure:
         widest = max([width, *(30 + 7.2 * len(entry.label) for entry in legend), 7.6 * len(self.title)])
         outer_width = round(widest + 2 * _MARGIN)
         outer_height = round(_TITLE + height + _LINE * len(legend) + 2 * _MARGIN)
-        place = f'x="{_MARGIN}" y="{_MARGIN + _TITLE}" '
+        position = f'x="{_MARGIN}" y="{_MARGIN + _TITLE}" '
         lines = [
             f'<path transform="translate({_MARGIN + 8},{y - 4:g}) scale(5)" d="{entry.path}" fill="{entry.colour}"/>'
             f'<text x="{_MARGIN + 20}" y="{y:g}" font-size="12">{escape(entry.label)}</text>'
@@ -122,11 +117,12 @@ class Figure:
         ]
         text = (
             f'<svg xmlns="http://www.w3.org/2000/svg" {MARKER} role="img" width="{outer_width}" '
-            f'height="{outer_height}" viewBox="0 0 {outer_width} {outer_height}" color="{INK}" fill="{INK}" '
-            f'font-family="sans-serif"><title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>'
+            f'height="{outer_height}" viewBox="0 0 {outer_width} {outer_height}" color="{PAPER_INK}" '
+            f'fill="{PAPER_INK}" font-family="sans-serif">'
+            f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
             f'<rect width="100%" height="100%" fill="#fff"/>'
             f'<text x="{_MARGIN}" y="{_MARGIN + 14}" font-size="14">{escape(self.title)}</text>'
-            + (self.drawing.replace("<svg ", f"<svg {place}", 1) + "".join(lines)).replace("currentColor", INK)
+            + (self.drawing.replace("<svg ", f"<svg {position}", 1) + "".join(lines)).replace(PAGE_INK, PAPER_INK)
             + "</svg>\n"
         )
         return visible(text, KEPT)
@@ -139,28 +135,23 @@ class Figure:
         Args:
             path: ends in ``.svg``, ``.pdf`` or ``.png``.
             width: of the whole figure in inches.
-            height: likewise; where its legend would take more than half of it, it is as much higher.
-            title: whether its title stands above it.
+            height: likewise; if its legend would take more than half of it, the figure is higher.
+            title: whether its title is drawn above it.
 
         Raises:
             InitbenchError: the path ends in something else, a size is not from 1 to 100, or the figure cannot be drawn
                 or written.
         """
         path = Path(path)
-        kind = path.suffix.lower()
-        if kind not in FORMATS:
-            raise InitbenchError(f"{path}: a figure's file ends in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        if (form := _FORMS.get(path.suffix.lower())) is None:
+            raise InitbenchError(f"{path}: a figure's file ends in .svg, .pdf or .png")
         for side, inches in (("width", width), ("height", height)):
             if not _LEAST_INCHES <= inches <= _MOST_INCHES:
                 raise InitbenchError(f"{path}: {side} must be from 1 to 100 inches, got {inches:g}")
-        paper = self.on_paper(width, height, title=title)
         try:
-            if kind == ".svg":
-                content = self._described(rendering.to_svg(paper)).encode()
-            else:
-                content = rendering.to_pdf(paper) if kind == ".pdf" else rendering.to_png(paper)
+            content = rendering.draw(self.on_paper(width, height, title=title), form)
             with written_whole(path, path.parent) as file:
-                file.buffer.write(content)
+                file.buffer.write(self._described(content.decode()).encode() if form == "svg" else content)
         except rendering.UndrawableError as error:
             raise InitbenchError(f"{path}: could not be drawn: {error}") from error
         except OSError as error:
@@ -168,13 +159,7 @@ class Figure:
         return path
 
     def on_paper(self, width: float, height: float, *, title: bool = True) -> dict[str, Any]:
-        """Return the specification that `save` draws.
-
-        Args:
-            width: of the whole figure in inches.
-            height: likewise.
-            title: whether its title stands above it.
-        """
+        """Return the specification that `save` draws; its width and height are in inches."""
         across, down = width * PIXELS_PER_INCH, height * PIXELS_PER_INCH
         config = paper_config(across)
         layers = list(self.specification["layer"])
@@ -187,7 +172,7 @@ class Figure:
             "layer": layers,
             "width": across,
             "height": down,
-            # Fitted again once it has its size: a slanted name reaches farther over the edge of a narrower cell.
+            # Fitted again at its final size: a slanted name reaches farther over the edge of a narrower cell.
             "autosize": {"type": "fit", "contains": "padding", "resize": True},
             "padding": 6,
             "config": config,
@@ -195,7 +180,7 @@ class Figure:
         if title:
             paper["title"] = {"text": self.title, "limit": across - 12}
         paper.pop("usermeta", None)
-        fixed: dict[str, Any] = json.loads(json.dumps(paper).replace('"currentColor"', f'"{INK}"'))
+        fixed: dict[str, Any] = json.loads(json.dumps(paper).replace(f'"{PAGE_INK}"', f'"{PAPER_INK}"'))
         return fixed
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -210,21 +195,11 @@ class Figure:
     def _described(self, svg: str) -> str:
         words = f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
         width, height = _size(svg)
-        # A number without a unit would be of 96 to the inch.
+        # A number without a unit would be in 96ths of an inch.
         inches = f'width="{width / PIXELS_PER_INCH:g}in" height="{height / PIXELS_PER_INCH:g}in"'
         svg = re.sub(r'\bwidth="[\d.]+" height="[\d.]+"', inches, svg, count=1)
         described = re.sub(r"^(<svg [^>]*)>", lambda head: f'{head[1]} {MARKER} role="img">{words}', svg, count=1)
         return visible(described, KEPT)
-
-
-def render(figures: Iterable[Figure]) -> None:
-    """Begin to draw many figures beside what else is done; each `Figure.svg` waits for its own.
-
-    Args:
-        figures: in the order in which they are needed.
-    """
-    for figure in figures:
-        figure.begin()
 
 
 def _in_words(sentence: str) -> str:
@@ -232,7 +207,7 @@ def _in_words(sentence: str) -> str:
     width, height = round(7.2 * len(sentence)) + 2 * _MARGIN, _LINE + 2 * _MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-        f'<text x="{_MARGIN}" y="{_MARGIN + 13}" font-size="12" fill="currentColor">{escape(sentence)}</text></svg>'
+        f'<text x="{_MARGIN}" y="{_MARGIN + 13}" font-size="12" fill="{PAGE_INK}">{escape(sentence)}</text></svg>'
     )
 
 

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import pandas as pd
+
+from initbench.reporting.charts.axis import Channel
+from initbench.reporting.charts.chart import Specification, chart
 from initbench.reporting.charts.legend import Entry
-from initbench.reporting.charts.panel import Specification, panel, raw, said, where
+from initbench.reporting.charts.style import PAGE_INK
 from initbench.reporting.plain_data import plain_data
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pandas as pd
-
-# Ends of the scale, in sRGB: white type on the dark end, black on the pale one, whichever has more contrast; one of the
-# two has at least 4.58 on any colour, so that the cells are read on a light page and on a dark one.
+# Ends of the scale, in sRGB: white type on the dark end, black on the pale one, whichever has more contrast. One of the
+# two has at least 4.58 on any colour, so that the cells can be read on a light page and on a dark one.
 _PALE, _DARK = (214, 233, 239), (10, 98, 124)
 _UNKNOWN = "#e8eaed"
 _BAD, _BAD_GROUND = "#8f1f33", "#fae6e9"
-_GREY = "#8a93a0"
+_GREY, _NONE = "#8a93a0", "transparent"
 _CELL, _ROW, _NARROW, _WIDTH = 112, 34, 30, 900  # px: cells as wide as the texts and this width allow
-_STRIPES, _FEW_STRIPES, _MANY_CELLS = 7, 3, 200  # of a hatched cell; fewer where there are many cells
-_NARROW_FROM = 5  # workloads, from which on a paper has no room for "did not train" on one line
-_MANY = 8  # workloads, from which on their names are slanted
+_STRIPES, _FEW_STRIPES, _MANY_CELLS = 7, 3, 200  # of a hatched cell; fewer if there are many cells
+_NARROW_FROM = 5  # workloads: so many leave no room on a paper for "did not train" on one line
+_MANY = 8  # workloads: the names of more are slanted
 _CHARACTER = 6.6  # px of a name
 _GAP = 0.03  # between cells, of a cell
 _HALF_LINE = 0.11  # of a cell: a text of two lines begins so much higher
-_CORNER = 0.09  # of a cell, from its left: where its cross stands
+_CORNER = 0.09  # of a cell, from its left: the place of its cross
 
 
 def heat_map(
@@ -40,12 +40,12 @@ def heat_map(
 ) -> Specification:
     """Return a heat map; darker is better.
 
-    Not by colour alone: what did not train is hatched, what diverged has a cross and a frame, what failed has a dashed
-    frame, and what cannot run or is missing is empty but for its text.
+    Cells do not differ by colour alone: what did not train is hatched, what diverged has a cross and a frame, what
+    failed has a dashed frame, and what cannot run or is missing has only its text.
 
     Args:
         cells: ``treatment`` and ``workload`` (as they are displayed), ``text``, ``note`` (small, below it), ``level``
-            (from 0, the worst, to 1, the best of its workload; NaN where not known) and ``state``: ``trained``,
+            (from 0, the worst, to 1, the best of its workload; NaN if unknown) and ``state``: ``trained``,
             ``untrained``, ``diverged``, ``incompatible``, ``failed``, ``missing`` or ``measured``.
         treatments: the rows' order; that of the frame by default.
         workloads: the columns' order; that of the frame by default.
@@ -55,27 +55,23 @@ def heat_map(
     columns = list(workloads) or list(dict.fromkeys(cells["workload"]))
     longest = max((len(text) for text in cells["text"] if isinstance(text, str)), default=0)
     width = max(_NARROW, min(_CELL, _WIDTH / max(len(columns), 1), max(60, 8 * longest + 28)))
-    narrow = len(columns) >= _NARROW_FROM
+    look = {"narrow": len(columns) >= _NARROW_FROM, "small": width < 2 * _NARROW}
     stripes = _STRIPES if len(cells) <= _MANY_CELLS else _FEW_STRIPES
     marks = [
         mark
         for cell in cells.to_dict("records")
-        for place in [(rows.index(cell["treatment"]), columns.index(cell["workload"]))]
-        for mark in _marks({str(key): value for key, value in cell.items()}, *place, stripes, narrow=narrow)
+        for mark in _marks(cell, rows.index(cell["treatment"]), columns.index(cell["workload"]), stripes, **look)
     ]
     slanted = len(columns) > _MANY or max((len(name) for name in columns), default=0) * _CHARACTER > width
-    layers = _layers(_axes(columns, rows, slanted=slanted), small=width < 2 * _NARROW)
+    turned = {"labelAngle": -40, "labelAlign": "left", "labelBaseline": "middle"} if slanted else {"labelAngle": 0}
+    x, y = _names(columns, {"orient": "top", **turned}), _names(rows, {}, reverse=True)
     legend = [Entry(ends[0], colour_of(1.0), "square"), Entry(ends[1], colour_of(0.0), "square")]
-    size = {"width": width * len(columns), "height": _ROW * len(rows)}
-    return panel(layers, marks, legend, **size) | {"view": {"stroke": None}}
+    specification = chart("heat_map", marks, x, y, legend, width=width * len(columns), height=_ROW * len(rows))
+    return specification | {"view": {"stroke": None}}
 
 
 def colour_of(level: float) -> str:
-    """Return the ground of a cell, as ``#rrggbb``: darker for better.
-
-    Args:
-        level: from 0 to 1; NaN for what has no place between worst and best.
-    """
+    """Return the ground of a cell, as ``#rrggbb``: from 0, pale, to 1, dark; NaN is grey."""
     if math.isnan(level):
         return _UNKNOWN
     share = min(max(level, 0.0), 1.0)
@@ -90,140 +86,66 @@ def ink_on(ground: str) -> str:
     return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
-def _marks(cell: Mapping[str, Any], row: int, column: int, stripes: int, *, narrow: bool) -> list[dict[str, Any]]:
-    """Return what is drawn in a cell, in cells from the upper left corner; where it is narrow, words on two lines."""
-    state, level = str(cell["state"]), float(cell["level"])
+def _marks(
+    cell: Mapping[Any, Any], row: int, column: int, stripes: int, *, narrow: bool, small: bool
+) -> list[dict[str, Any]]:
+    """Return what is drawn of a cell, in cells from the upper left corner; a narrow one has words on two lines."""
+    state = str(cell["state"])
     text, note = (str(cell[key]) if isinstance(cell[key], str) else "" for key in ("text", "note"))
-    ground, ink, frame = None, "currentColor", None
-    if state in {"trained", "measured"}:
-        ground = colour_of(level)
+    is_measured = state in {"trained", "measured"}
+    ground, ink, frame = _NONE, PAGE_INK, _GREY if state == "untrained" else _NONE
+    if is_measured:
+        ground = colour_of(float(cell["level"]))
         ink = ink_on(ground)
-    if state == "untrained":
-        frame = _GREY
-    if state == "diverged":
+    elif state == "diverged":
         ground, ink, frame = _BAD_GROUND, _BAD, _BAD
-    left, right, top, bottom = column + _GAP, column + 1 - _GAP, row + _GAP, row + 1 - _GAP
+    box = {"left": column + _GAP, "right": column + 1 - _GAP, "top": row + _GAP, "bottom": row + 1 - _GAP}
     spoken = ", ".join(part for part in (f"{cell['treatment']} on {cell['workload']}: {text or state}", note) if part)
-    box = {"left": left, "right": right, "top": top, "bottom": bottom, "words": spoken}
-    marks = [box | {"ground": ground or "transparent", "frame": frame or "transparent"}]
-    middle = {"x": column + 0.5, "y": row + (0.38 if note else 0.5)}
-    if text:
-        mark = middle | {"text": text, "ink": ink, "bold": state in {"trained", "measured"}}
-        if narrow and ground is None and " " in text:
-            mark |= {"text": "\n".join(text.rsplit(" ", 1)), "y": middle["y"] - _HALF_LINE}
-        marks.append(mark)
-    if note:
-        written = note.removesuffix(" seeds") if narrow else note
-        marks.append(middle | {"y": row + 0.74, "note": written, "ink": ink})
+    marks: list[dict[str, Any]] = [box | {"ground": ground, "frame": frame, "words": spoken}]
+    middle = {"x": column + 0.5, "y": row + (0.38 if note else 0.5), "ink": ink}
+    bold, plain = ("small_bold", "small") if small else ("bold", "plain")
+    if text and narrow and ground == _NONE and " " in text:
+        marks.append(middle | {plain: "\n".join(text.rsplit(" ", 1)), "y": middle["y"] - _HALF_LINE})
+    elif text:
+        marks.append(middle | {bold if is_measured else plain: text})
+    if note and not small:
+        marks.append(middle | {"y": row + 0.74, "small": note.removesuffix(" seeds") if narrow else note})
     if state == "failed":
-        marks.append({"left": left, "right": right, "top": top, "bottom": bottom, "dashed": True})
+        marks.append(box | {"dashed": _GREY})
     if state == "diverged":
-        marks.append({"x": column + _CORNER, "y": row + 0.17, "cross": True})
+        marks.append({"x": column + _CORNER, "y": row + 0.17, "cross": _BAD, "size": 20 if small else 50})
     if state == "untrained":
-        marks += _hatching(
-            (left, right, top, bottom), stripes, free=(0.2, 0.9 if note else 0.8) if note or narrow else (0.3, 0.7)
-        )
+        marks += _hatching(box, stripes, (0.2, 0.9 if note else 0.8) if note or narrow else (0.3, 0.7))
     return marks
 
 
-def _hatching(box: tuple[float, float, float, float], stripes: int, free: tuple[float, float]) -> list[dict[str, Any]]:
+def _hatching(box: Mapping[str, float], stripes: int, free: tuple[float, float]) -> list[dict[str, float]]:
     """Return parallel lines across a cell, from its lower left to its upper right, cut at its edges.
 
     Args:
         box: left, right, top and bottom of the cell.
-        stripes: how many lines begin at an edge.
-        free: from where to where its height is left to the words, of 1.
+        stripes: the number of lines that begin at an edge.
+        free: the part of its height, from 0 to 1, that is left to the words.
     """
-    left, right, top, bottom = box
-    across, down = right - left, bottom - top
     lines = []
+    left, top, across, down = box["left"], box["top"], box["right"] - box["left"], box["bottom"] - box["top"]
     for number in range(1, 2 * stripes):
-        # x + y = sum in the unit square of the cell.
-        total = number / stripes
+        total = number / stripes  # x + y of a line in the unit square of the cell
         low, high = max(0.0, total - 1), min(1.0, total)
         for begin, end in ((low, min(high, total - free[1])), (max(low, total - free[0]), high)):
             if begin < end:
-                lines.append(
-                    {
-                        "fromX": left + begin * across,
-                        "toX": left + end * across,
-                        "fromY": top + (total - begin) * down,
-                        "toY": top + (total - end) * down,
-                    }
-                )
+                line = {"fromX": left + begin * across, "toX": left + end * across}
+                lines.append(line | {"fromY": top + (total - begin) * down, "toY": top + (total - end) * down})
     return lines
 
 
-def _axes(columns: list[str], rows: list[str], *, slanted: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    def axis(names: list[str], options: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "type": "quantitative",
-            "title": None,
-            "scale": {"domain": [0, max(len(names), 1)], "nice": False, "zero": False},
-            "axis": {
-                "values": [i + 0.5 for i in range(len(names))],
-                "labelExpr": f"{json.dumps(plain_data(names))}[floor(datum.value)]",
-                "grid": False,
-                "ticks": False,
-                "domain": False,
-                "labelOverlap": False,
-                "labelPadding": 6,
-                **options,
-            },
-        }
-
-    turned = {"labelAngle": -40, "labelAlign": "left", "labelBaseline": "middle"} if slanted else {"labelAngle": 0}
-    x = axis(columns, {"orient": "top", **turned})
-    y = axis(rows, {})
-    y["scale"] |= {"reverse": True}
-    return x, y
-
-
-def _layers(axes: tuple[dict[str, Any], dict[str, Any]], *, small: bool) -> list[dict[str, Any]]:
-    def at(x: str, y: str) -> dict[str, Any]:
-        return {"x": {"field": x, **axes[0]}, "y": {"field": y, **axes[1]}}
-
-    def between(x: str, x2: str, y: str, y2: str) -> dict[str, Any]:
-        return at(x, y) | {"x2": {"field": x2}, "y2": {"field": y2}}
-
-    box = between("left", "right", "top", "bottom") | {
-        "fill": raw("ground"),
-        "stroke": raw("frame"),
-        "description": said(),
+def _names(names: list[str], options: dict[str, Any], **scale: Any) -> Channel:
+    """Return an axis with a name in the middle of each cell."""
+    labels = {
+        "values": [i + 0.5 for i in range(len(names))],
+        "labelExpr": f"{json.dumps(plain_data(names))}[floor(datum.value)]",
     }
-    text = {"type": "text", "style": "note" if small else "text", "lineBreak": "\n", "aria": False}
-    dashed = {"type": "rect", "fill": None, "stroke": _GREY, "strokeWidth": 1.2, "strokeDash": [4, 3], "aria": False}
-    layers: list[dict[str, Any]] = [
-        {
-            "transform": where("ground"),
-            "mark": {"type": "rect", "cornerRadius": 3, "strokeWidth": 1.2},
-            "encoding": box,
-        },
-        {"transform": where("dashed"), "mark": dashed, "encoding": between("left", "right", "top", "bottom")},
-        {
-            "transform": where("fromX"),
-            "mark": {"type": "rule", "strokeWidth": 1, "stroke": "currentColor", "opacity": 0.22, "aria": False},
-            "encoding": between("fromX", "toX", "fromY", "toY"),
-        },
-    ]
-    layers += [
-        {
-            "transform": [{"filter": f"isValid(datum.text) && datum.bold === {json.dumps(bold)}"}],
-            "mark": text | ({"fontWeight": "bold"} if bold else {}),
-            "encoding": at("x", "y") | {"text": {"field": "text", "type": "nominal"}, "color": raw("ink")},
-        }
-        for bold in (True, False)
-    ]
-    if not small:
-        layers.append(
-            {
-                "transform": where("note"),
-                "mark": text | {"style": "note"},
-                "encoding": at("x", "y") | {"text": {"field": "note", "type": "nominal"}, "color": raw("ink")},
-            }
-        )
-    cross = {"type": "point", "shape": "cross", "angle": 45, "filled": True, "fill": _BAD, "opacity": 1, "aria": False}
-    layers.append(
-        {"transform": where("cross"), "mark": cross | {"size": 20 if small else 50}, "encoding": at("x", "y")}
-    )
-    return layers
+    hidden = dict.fromkeys(("grid", "ticks", "domain", "labelOverlap"), False)
+    scale |= {"domain": [0, max(len(names), 1)], "nice": False, "zero": False}
+    axis = {**labels, **hidden, "labelPadding": 6, **options}
+    return {"type": "quantitative", "title": None, "scale": scale, "axis": axis}

@@ -1,17 +1,14 @@
-"""What the colours and shapes of a figure mean."""
+"""Legends of figures: what their colours, shapes and dashes mean."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
-from initbench.reporting.charts.style import styles
+from initbench.reporting.charts.style import PAGE_INK, styles
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-INK = "currentColor"
-# Within the square from -1 to 1. Lines are thin rectangles: a legend fills its symbols and strokes none.
+# Within the square from -1 to 1. Lines are thin rectangles, because a legend fills its symbols and strokes none.
 _PATHS = {
     "circle": "M.85,0A.85,.85,0,1,1,-.85,0A.85,.85,0,1,1,.85,0Z",
     "square": "M-.75,-.75h1.5v1.5h-1.5Z",
@@ -25,31 +22,21 @@ _PATHS = {
     "line": "M-1.4,-.15h2.8v.3h-2.8Z",
     "dashed": "M-1.4,-.1h.8v.2h-.8ZM-.4,-.1h.8v.2h-.8ZM.6,-.1h.8v.2h-.8Z",
 }
-SPOKEN = {  # kinds of lines
-    "before": "before tuning",
-    "after": "after tuning",
-    "stable": "largest stable rate",
-    "best": "best rate",
-}
-_META = "initbench"
-_CHARACTER, _SYMBOL, _ROW = (
-    0.55,
-    30,
-    13,
-)  # of a legend in a paper: widths in sizes of type and in pixels, a row's height
+_CHARACTER = 0.55  # width in sizes of type
+_SYMBOL, _ROW = 30, 13  # px
 
 
 class Entry(NamedTuple):
     """A line of a legend.
 
     Attributes:
-        label: what it says.
-        colour: as ``#rrggbb``, or that of the text (``currentColor``) for what does not depend on colour.
-        shape: of its symbol: Vega's name of a shape, ``hollow``, ``line`` or ``dashed``.
+        label: its text.
+        colour: as ``#rrggbb``, or that of the text if the meaning does not depend on colour.
+        shape: Vega's name of a shape, ``hollow``, ``line`` or ``dashed``.
     """
 
     label: str
-    colour: str = INK
+    colour: str = PAGE_INK
     shape: str = "circle"
 
     @property
@@ -67,40 +54,18 @@ class Entry(NamedTuple):
 
 
 def entries_of(colours: Mapping[str, str], shown: Collection[str]) -> list[Entry]:
-    """Return the entries of the labels that a figure shows, in the order of all.
-
-    Args:
-        colours: of all labels, as from `style.colours`.
-        shown: some of them.
-    """
+    """Return the entries of the labels that a figure shows, in the order of all (`style.colours`)."""
     return [Entry(label, style.colour, style.shape) for label, style in styles(colours).items() if label in shown]
 
 
-def kind_entries(kinds: Iterable[str], dashed: Collection[str]) -> list[Entry]:
-    """Return what kinds of lines mean, where there is more than one.
-
-    Args:
-        kinds: such as ``test`` and ``train``.
-        dashed: those that are.
-    """
-    found = list(dict.fromkeys(kinds))
-    lines = [Entry(SPOKEN.get(kind, kind), shape="dashed" if kind in dashed else "line") for kind in found if kind]
-    return lines if len(found) > 1 else []
-
-
-def with_legend(specification: dict[str, Any], entries: Iterable[Entry]) -> dict[str, Any]:
-    """Return a specification that holds its legend, as data that Vega passes over.
-
-    Args:
-        specification: of Vega-Lite.
-        entries: of the legend.
-    """
-    return specification | {"usermeta": {_META: {"legend": [entry._asdict() for entry in entries]}}}
+def legend_data(entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return a legend as ``usermeta`` of a specification, which Vega ignores."""
+    return {"initbench": {"legend": [entry._asdict() for entry in entries]}}
 
 
 def legend_of(specification: Mapping[str, Any]) -> list[Entry]:
     """Return the legend that a specification holds."""
-    return [Entry(**entry) for entry in specification.get("usermeta", {}).get(_META, {}).get("legend", ())]
+    return [Entry(**entry) for entry in specification.get("usermeta", {}).get("initbench", {}).get("legend", ())]
 
 
 def legend_layer(entries: list[Entry], width: float, size: float) -> tuple[dict[str, Any], float]:
@@ -113,7 +78,7 @@ def legend_layer(entries: list[Entry], width: float, size: float) -> tuple[dict[
     """
     widest = _SYMBOL + _CHARACTER * size * max(len(entry.label) for entry in entries)
     columns = max(1, min(len(entries), int(width / widest)))
-    # Vega takes equal labels for one: no-width spaces keep them apart.
+    # Vega merges equal labels: spaces without width keep them apart.
     labels = [
         entry.label + "\N{ZERO WIDTH SPACE}" * [other.label for other in entries[:i]].count(entry.label)
         for i, entry in enumerate(entries)

@@ -1,89 +1,295 @@
-"""The outcome by step, by compute and by depth: one panel per workload, one line per treatment."""
+"""Charts of lines, one for each treatment: outcomes, other quantities, and performance profiles."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any, Literal
 
-from initbench.reporting.charts.bands import Point, band_panel, drawn_values
-from initbench.reporting.charts.panel import Axis, Specification, log_axis, outcome_axis, worst_edge
+import numpy as np
+import pandas as pd
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from initbench.metric import Metric
+from initbench.reporting.charts.axis import Channel, axis, log_axis, outcome_axis, vertical, with_unit
+from initbench.reporting.charts.chart import Specification, chart
+from initbench.reporting.charts.legend import Entry, entries_of
+from initbench.reporting.charts.style import DIVERGED, LINE, THIN_DASH, THIN_LINE, Style, styles
 
-    import pandas as pd
+Row = Mapping[Any, Any]
+_DASHED = ("train", "before", "best")  # kinds of lines, thin and dashed beside the solid ones of test, after and stable
+_KINDS = {"before": "before tuning", "after": "after tuning", "stable": "largest stable rate", "best": "best rate"}
+_MOST_SYMBOLS = 12  # on a line, so that a page of many lines stays small
+_SYMBOL, _TRIANGLE = 34, 70  # sizes
+_DECADE = 10.0  # a wider range needs a logarithmic axis
 
-    from initbench.metric import Metric
 
-_KINDS = ("test", "train")  # the solid line first
+def lines(
+    points: pd.DataFrame,
+    colours: Mapping[str, str],
+    x: Channel,
+    y: Channel,
+    *,
+    worst: Literal["top", "bottom"] = "top",
+    apart: bool = False,
+    diverged: str = "diverged",
+) -> Specification | None:
+    """Return lines with bands; None if there is nothing to draw.
+
+    A line ends where its value diverged, with a triangle at the edge of the worst values. On a logarithmic axis a value
+    of 0 is a hollow symbol at the lower edge.
+
+    Args:
+        points: ``series``, ``kind`` (empty, or such as ``train``), ``x``, ``value`` (infinite if it diverged, NaN for
+            no point), ``low`` and ``high`` (NaN for no band), and ``words``, which a screen reader says.
+        colours: of all series, as from `style.colours`.
+        x: the horizontal axis.
+        y: the vertical axis.
+        worst: the edge of the worst values.
+        apart: whether every point that diverged has a triangle, because each is of another network, or only the first.
+        diverged: what a triangle means.
+    """
+    points = points.dropna(subset="value")
+    series, rows = set(points["series"]), points.to_dict("records")
+    assert series <= set(colours), series - set(colours)
+    kinds = sorted(dict.fromkeys(points["kind"]), key=lambda kind: kind in _DASHED)
+    marks: list[dict[str, Any]] = []
+    ended: dict[tuple[float, str], dict[str, Any]] = {}  # one for each colour at a value of x
+    for (name, style), kind in product(styles(colours).items(), kinds):
+        line = [row for row in rows if (row["series"], row["kind"]) == (name, kind)]
+        marks += _marks(line, style, log=y["scale"].get("type") == "log")
+        lost = [row for row in line if not math.isfinite(row["value"])]
+        for row in lost if apart else lost[:1]:
+            triangle = {"x": row["x"], "colour": style.colour, "shape": DIVERGED, worst: row["words"]}
+            ended[row["x"], style.colour] = ended.pop((row["x"], style.colour), triangle)
+    if not any("value" in mark for mark in marks):
+        return None
+    legend = entries_of(colours, series)
+    if len(kinds) > 1:
+        shapes = {kind: "dashed" if kind in _DASHED else "line" for kind in kinds if kind}
+        legend += [Entry(_KINDS.get(kind, kind), shape=shape) for kind, shape in shapes.items()]
+    legend += [Entry(diverged, shape=DIVERGED)] if ended else []
+    legend += [Entry("0", shape="hollow")] if any("zero" in mark for mark in marks) else []
+    left = Counter(place for place, _ in ended)
+    for (place, _), triangle in ended.items():  # of several at one place, each is seen behind the next
+        marks.append(triangle | {"size": _TRIANGLE * left[place]})
+        left[place] -= 1
+    return chart("lines", marks, x, vertical(y), legend)
+
+
+def _marks(line: list[dict[str, Any]], style: Style, *, log: bool) -> list[dict[str, Any]]:
+    finite = [row for row in line if math.isfinite(row["value"])]
+    last, most = len(finite) - 1, _MOST_SYMBOLS - 1
+    with_symbol = {round(i * last / most) for i in range(most + 1)} if last > most else set(range(last + 1))
+    marks = []
+    for number, row in enumerate(finite):
+        thin = row["kind"] in _DASHED
+        symbol = {"colour": style.colour, "shape": style.shape, "size": _SYMBOL / (2 if thin else 1)}
+        if log and row["value"] <= 0:
+            marks.append({"x": row["x"], "zero": row["words"], **symbol})
+            continue
+        mark = {"x": row["x"], "value": row["value"], "line": f"{row['kind']} {row['series']}", "colour": style.colour}
+        mark |= {"dash": list(THIN_DASH if thin else style.dash), "width": THIN_LINE if thin else LINE}
+        if math.isfinite(row["low"]) and math.isfinite(row["high"]) and (row["low"] > 0 or not log):
+            mark |= {"low": row["low"], "high": row["high"]}
+        marks.append(mark | ({"words": row["words"], **symbol} if number in with_symbol else {}))
+    return marks
+
+
+def _points(frame: pd.DataFrame, x: str, value: str, kind: str, words: Callable[[Row], str]) -> pd.DataFrame:
+    """Return the points of `lines` from columns ``<value>_median``, ``<value>_smallest`` and ``<value>_largest``."""
+    ends = {"value": "median", "low": "smallest", "high": "largest"}
+    return pd.DataFrame(
+        {
+            "series": frame["treatment"].astype(str),
+            "kind": frame.get(kind, ""),
+            "x": frame[x],
+            **{name: frame[f"{value}_{end}"].astype(float) for name, end in ends.items()},
+            "words": [words(row) for row in frame.to_dict("records")],
+        }
+    )
+
+
+def _drawn(points: pd.DataFrame) -> list[float]:
+    """Return the values and the ends of bands that are drawn on the vertical axis."""
+    finite = points[np.isfinite(points["value"])]
+    banded = finite[np.isfinite(finite["low"]) & np.isfinite(finite["high"])]
+    return [*finite["value"], *banded["low"], *banded["high"]]
 
 
 def line_panel(
-    curves: pd.DataFrame,
-    x: str,
-    title: str,
-    colours: Mapping[str, str],
-    metric: Metric,
-    *,
-    log_x: bool = False,
-    log_y: bool = False,
+    curves: pd.DataFrame, x: str, title: str, colours: Mapping[str, str], metric: Metric
 ) -> Specification | None:
-    """Return one workload's lines: the median over the seeds, and a band from the smallest to the largest.
+    """Return one workload's outcomes: the median over the seeds, and a band from the smallest to the largest.
 
-    A line ends where the median has diverged, and a triangle at the edge of the worst values stands at the next point;
-    there is no band where a seed has diverged. Where a split is ``train``, its lines are thin and dashed.
+    There is no band if a seed has diverged. Lines of the split ``train`` are thin and dashed.
 
     Args:
         curves: ``treatment``, the column `x`, ``outcome_median``, ``outcome_smallest``, ``outcome_largest`` (as the
-            metric stores them, not finite where diverged), ``seeds``, ``diverged`` (how many), and ``split`` where
-            there are lines of ``test`` and ``train``; such as one workload's rows of `curves.training_curves`.
-        x: the horizontal axis' column; at ``depth``, each place is a network of its own.
+            metric stores them, infinite if diverged), ``seeds``, ``diverged`` (how many), and maybe ``split``.
+        x: the column of the horizontal axis; each ``depth`` is a network of its own.
         title: of the horizontal axis.
         colours: of all treatments, as from `style.colours`.
         metric: of the outcomes.
-        log_x: whether the horizontal axis is logarithmic; then what is not positive is left out.
-        log_y: whether the vertical one is; then a value of 0 is a hollow mark at the lower edge.
 
     Returns:
-        None where there is nothing to draw.
+        None if there is nothing to draw.
     """
-    rows = [{str(key): value for key, value in row.items()} for row in curves.dropna(subset=[x]).to_dict("records")]
-    rows.sort(key=lambda row: _KINDS.index(row["split"]) if row.get("split") in _KINDS else 0)
-    points = [_point(row, x, metric) for row in rows if row[x] > 0 or not log_x]
-    shown = drawn_values(points)
-    if not shown:
+    curves = curves.dropna(subset=x)
+    points = _points(curves, x, "outcome", "split", lambda row: _outcome_words(row, x, metric))
+    points[["value", "low", "high"]] *= metric.scale
+    if not (shown := _drawn(points)):
         return None
-    up = outcome_axis(metric, shown)
-    positive = [value for value in shown if value > 0]
-    up = log_axis(up.title, positive) if log_y and positive else up
-    return band_panel(points, colours, _across(points, x, title, log=log_x), up, worst_edge(metric), apart=x == "depth")
+    is_depth, places = x == "depth", sorted(set(points["x"]))
+    low = places[0] if is_depth else min(0, places[0])
+    across = axis(title, (low, places[-1]), ticks=places if is_depth else None, padding=10)
+    worst: Literal["top", "bottom"] = "top" if metric.better == "lower" else "bottom"
+    return lines(points, colours, across, outcome_axis(metric, shown), worst=worst, apart=is_depth)
 
 
-def _across(points: list[Point], x: str, title: str, *, log: bool) -> Axis:
-    places = sorted({point.x for point in points})
-    if log:
-        return log_axis(title, places, 1.1, padding=10)
-    low = places[0] if x == "depth" else min(0, places[0])
-    return Axis(title, (low, places[-1]), ticks=places if x == "depth" else None, padding=10)
-
-
-def _point(row: Mapping[str, Any], x: str, metric: Metric) -> Point:
-    median = row["outcome_median"]
-    low, high = (metric.scale * row[f"outcome_{end}"] if math.isfinite(median) else math.nan for end in _ENDS)
-    value = metric.scale * median
-    return Point(row["treatment"], row[x], value, words(row, x, metric), low, high, row.get("split", ""))
-
-
-_ENDS = ("smallest", "largest")
-
-
-def words(row: Mapping[str, Any], x: str, metric: Metric) -> str:
-    """Return what a point says: ``kaiming, depth 28: 16.40 % (16.10 % to 16.80 %), 3 seeds``."""
-    median, ends = row["outcome_median"], [row[f"outcome_{end}"] for end in _ENDS]
+def _outcome_words(row: Row, x: str, metric: Metric) -> str:
+    """Return ``kaiming, depth 28: 16.40 % (16.10 % to 16.80 %), 3 seeds``."""
+    median, low, high = (row[f"outcome_{end}"] for end in ("median", "smallest", "largest"))
     value = metric.text(median) if math.isfinite(median) else "diverged"
-    if row["seeds"] > 1 and all(map(math.isfinite, ends)):
-        value += f" ({metric.text(ends[0])} to {metric.text(ends[1])})"
+    if row["seeds"] > 1 and math.isfinite(low) and math.isfinite(high):
+        value += f" ({metric.text(low)} to {metric.text(high)})"
     seeds = f"{row['seeds']} seed{'s' if row['seeds'] != 1 else ''}"
     diverged = f", {row['diverged']} diverged" if row["diverged"] else ""
     split = f", {row['split']}" if row.get("split") else ""
     return f"{row['treatment']}{split}, {x} {row[x]:,.0f}: {value}, {seeds}{diverged}"
+
+
+def value_panel(
+    values: pd.DataFrame,
+    x: str,
+    across: str,
+    up: str,
+    colours: Mapping[str, str],
+    *,
+    place: Callable[[Row], str] | None = None,
+    log_x: bool = False,
+    log_y: bool | None = None,
+    unfinished: str = "not finite",
+) -> Specification | None:
+    """Return the lines of a quantity: the median over the seeds, and a band from the smallest to the largest.
+
+    Values that are not finite are triangles at the upper edge; on a logarithmic axis a value of 0, such as that of a
+    vanished gradient, is a hollow symbol at the lower edge. Rows without a value are left out.
+
+    Args:
+        values: ``treatment``, the column `x`, ``value_median``, ``value_smallest``, ``value_largest``, and maybe
+            ``kind``: lines of ``before`` are dashed beside those of ``after``, those of ``best`` rates beside
+            ``stable`` ones.
+        x: the horizontal axis' column.
+        across: the title of the horizontal axis.
+        up: the title of the vertical axis, with its unit in parentheses.
+        colours: of all treatments, as from `style.colours`.
+        place: says from a row where its point is; by default the column's name and value.
+        log_x: whether the horizontal axis is logarithmic; then what is not positive is left out.
+        log_y: whether the vertical axis is; by default if no value is negative and the positive ones reach over more
+            than a decade.
+        unfinished: what a triangle means.
+
+    Returns:
+        None if there is nothing to draw.
+    """
+    values = values.dropna(subset=[x, "value_median"])
+    values = values[values[x] > 0] if log_x else values
+    at = place or (lambda row: f"{x} {row[x]:,g}")
+    points = _points(values, x, "value", "kind", lambda row: _value_words(row, at))
+    if not (shown := _drawn(points)):
+        return None
+    positive = [value for value in shown if value > 0]
+    if log_y is None:
+        log_y = min(shown) >= 0 and bool(positive) and max(positive) > _DECADE * min(positive)
+    places = [float(place) for place in points["x"]]
+    x_axis = log_axis(across, places, 1.1, padding=10) if log_x else _places_axis(across, sorted(set(places)))
+    y_axis = log_axis(up, positive) if log_y and positive else axis(up, nice=True)
+    return lines(points, colours, x_axis, y_axis, apart=True, diverged=unfinished)
+
+
+def _places_axis(title: str, places: list[float]) -> Channel:
+    low, high = places[0], places[-1]
+    few = high - low < 10 and all(place.is_integer() for place in places)
+    domain = (low, high) if high > low else (low - 1, high + 1)
+    return axis(title, domain, ticks=places if few else None, padding=10)
+
+
+def _value_words(row: Row, place: Callable[[Row], str]) -> str:
+    median, low, high = (float(row[f"value_{end}"]) for end in ("median", "smallest", "largest"))
+    kind = str(row.get("kind") or "")
+    text = number(median)
+    if math.isfinite(median) and math.isfinite(low) and math.isfinite(high) and low < high:
+        text += f" ({number(low)} to {number(high)})"
+    return f"{', '.join(filter(None, (str(row['treatment']), _KINDS.get(kind, kind), place(row))))}: {text}"
+
+
+def number(value: float) -> str:
+    """Return a value in three digits: ``0.012``, ``1.5e-07``, or ``not finite``."""
+    return f"{value:.3g}" if math.isfinite(value) else "not finite"
+
+
+def layer_panel(
+    values: pd.DataFrame,
+    title: str,
+    colours: Mapping[str, str],
+    *,
+    axis: str = "layer, from the input to the output",
+    log: bool | None = None,
+) -> Specification | None:
+    """Return one workload's values by layer, as `value_panel` draws them.
+
+    Args:
+        values: as for `value_panel`, with ``layer`` (its name), ``place`` (in the model's order, from 0) and maybe
+            ``unit``, which is put behind the title.
+        title: of the quantity.
+        colours: of all treatments, as from `style.colours`.
+        axis: title of the horizontal axis.
+        log: whether the vertical axis is logarithmic.
+    """
+    units = [unit for unit in values["unit"].dropna().unique() if unit] if "unit" in values else []
+    up = with_unit(title, units[0] if len(units) == 1 else "")
+
+    def layer(row: Row) -> str:
+        return f"layer {row['place']:g} ({row['layer']})"
+
+    return value_panel(values, "place", axis, up, colours, place=layer, log_y=log)
+
+
+def tuning_panel(
+    values: pd.DataFrame, colours: Mapping[str, str], *, axis: str = "steps of the tuner", log: bool | None = True
+) -> Specification | None:
+    """Return one workload's objectives over the steps of their tuners, as `value_panel` draws them.
+
+    Args:
+        values: as for `value_panel`, with ``step`` and ``quantity`` (the objective in words).
+        colours: of all treatments, as from `style.colours`.
+        axis: title of the horizontal axis.
+        log: whether the vertical axis is logarithmic.
+    """
+    quantities = values["quantity"].unique()
+    title = quantities[0] if len(quantities) == 1 else "objective"
+    return value_panel(values, "step", axis, title, colours, log_y=log)
+
+
+def profile_panel(profiles: pd.DataFrame, title: str, colours: Mapping[str, str]) -> Specification:
+    """Return performance profiles, whose lines rise in steps.
+
+    Args:
+        profiles: as from `statistics.profiles.performance_profiles`.
+        title: of the horizontal axis, which is logarithmic.
+        colours: of all treatments, as from `style.colours`.
+    """
+    end = max(float(profiles.index.max()) * 1.15, 1.5)  # beyond the last step, so that its height is seen
+    style, rows = styles(colours), []
+    for label, profile in profiles.items():
+        name = str(label)
+        look = {"colour": style[name].colour, "dash": list(style[name].dash), "shape": style[name].shape, "line": name}
+        for tau, share, rises in zip(profile.index, profile, profile.diff() != 0, strict=True):
+            words = f"{name}: within a factor of {tau:.3g} of the best on {100 * share:.0f} % of the workloads"
+            rows.append({"tau": float(tau), "share": 100 * float(share), **look} | ({"words": words} if rises else {}))
+        rows.append({"tau": end, "share": 100 * float(profile.iloc[-1]), **look})
+    x = log_axis(title, (1, end), 1, padding=6) | {"axis": {"tickCount": 5, "format": "~g"}}
+    y = axis("share of the workloads (%)", (0, 100), padding=4)
+    return chart("profile", rows, x, y, entries_of(colours, set(map(str, profiles.columns))))

@@ -1,8 +1,7 @@
 """From a specification to a drawing, by vl-convert in a process of its own.
 
-vl-convert holds Python's lock while it draws (1.9.0), and ends its process where it meets what it does not expect, such
-as a limit of memory. On a second core a report's figures cost no time of their own, and one that cannot be drawn costs
-that figure alone.
+vl-convert 1.9.0 holds Python's lock while it draws, and ends its process if something unexpected happens, such as a
+lack of memory. In another process it draws beside the rest of a report, and only the figure itself is lost.
 """
 
 from __future__ import annotations
@@ -15,26 +14,24 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread, Timer
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from initbench.errors import InitbenchError
 from initbench.reporting.plain_data import plain_data
 from initbench.visible_text import cut, visible
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 MOST_SECONDS = 120.0
-"""Of one drawing, which takes a tenth of a second."""
+"""For one drawing, which usually takes a tenth of a second."""
 _VERSION = "5.20"  # of Vega-Lite: every vl-convert from 1.7 on has it
-_MOST_DEATHS = 3  # in a row: then it is not the figures
-_MOST_CHARACTERS = 150  # of what vl-convert says
+_MOST_DEATHS = 3  # in a row: then the figures are not the cause
+_MOST_CHARACTERS = 150  # of vl-convert's message
 _SECONDS_TO_END = 5.0
 _SCRIPT = Path(__file__).with_name("drawing_process.py")
 
@@ -45,40 +42,21 @@ class UndrawableError(InitbenchError):
     """A figure cannot be drawn; the message says why in a few words."""
 
 
-def to_svg(specification: Mapping[str, Any]) -> str:
-    """Return a drawing as SVG; equal specifications give equal text.
+def draw(specification: Mapping[str, Any], form: Form = "svg") -> bytes:
+    """Return a drawing; equal specifications give equal SVGs.
+
+    72 pixels of the specification are an inch of a PDF, which holds its fonts, and 300 dots of a PNG.
 
     Raises:
         UndrawableError: it cannot be drawn.
     """
-    return begin(specification).result().decode()
-
-
-def to_pdf(specification: Mapping[str, Any]) -> bytes:
-    """Return a drawing as a page of PDF in which a pixel is a point, with the fonts that it uses.
-
-    Raises:
-        UndrawableError: it cannot be drawn.
-    """
-    return begin(specification, "pdf").result()
-
-
-def to_png(specification: Mapping[str, Any]) -> bytes:
-    """Return a drawing as PNG at 300 dots per inch, where 72 pixels of the specification are an inch.
-
-    Raises:
-        UndrawableError: it cannot be drawn.
-    """
-    return begin(specification, "png").result()
+    return begin(specification, form).result()
 
 
 def begin(specification: Mapping[str, Any], form: Form = "svg") -> Future[bytes]:
-    """Begin to draw beside what else is done, and return what will hold the drawing, or an `UndrawableError`.
+    """Begin to draw in the other process, and return the future drawing, or `UndrawableError`.
 
-    Args:
-        specification: of Vega-Lite. What is invisible in its texts is made visible, and numbers that are not finite are
-            left out.
-        form: of the drawing; an SVG is UTF-8.
+    Invisible characters in texts are made visible, and numbers that are not finite become null. An SVG is UTF-8.
     """
     text = json.dumps(plain_data(specification), allow_nan=False, ensure_ascii=False)
     return _drawing().submit(f"{form} {text}")
@@ -96,19 +74,19 @@ class _Drawing:
         self._deaths = 0  # in a row
         self._death = ""
         self._is_closed = False
-        # No thread that Python waits for at its end: much may be asked for that nobody wants any more.
+        # A daemon: when Python ends, nobody wants the drawings that are left.
         self._thread = Thread(target=self._work, name="figures", daemon=True)
         self._thread.start()
         atexit.register(self.close)
 
     def submit(self, request: str) -> Future[bytes]:
-        """Return what will hold the answer to a request, a line as `drawing_process` takes it."""
+        """Return the future answer to a request, which is a line as `drawing_process` reads it."""
         future: Future[bytes] = Future()
         self._requests.put((future, request))
         return future
 
     def close(self) -> None:
-        """End the process and the thread; what has been asked for is not drawn any more."""
+        """End the process and the thread without drawing what is left."""
         self._is_closed = True
         self._requests.put(None)
         if (process := self._process) is not None:
@@ -142,16 +120,16 @@ class _Drawing:
         """Return what the process answers.
 
         Raises:
-            OSError: it cannot be started, died, or took too long; the message follows "the drawing process".
+            OSError: the process cannot be started, died, or took too long. The message continues "the drawing process".
         """
         process = self._running()
         assert process.stdin
         assert process.stdout
         line, begun = b"", time.monotonic()
         timer = Timer(MOST_SECONDS, process.kill)
-        timer.daemon = True  # likewise
+        timer.daemon = True
         timer.start()
-        with suppress(OSError):  # nobody reads: it has died
+        with suppress(OSError):  # the process has died
             process.stdin.write(request.encode() + b"\n")
             process.stdin.flush()
             line = process.stdout.readline()
@@ -165,7 +143,7 @@ class _Drawing:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
-            self._end()  # between two drawings, whoever did it
+            self._end()  # it died between two drawings
         if self._process is None:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - Python itself, and a file of this package
@@ -179,7 +157,7 @@ class _Drawing:
         return self._process
 
     def _end(self) -> int:
-        """End the process, where there is one, and return its exit code."""
+        """End the process, if there is one, and return its exit code."""
         process, self._process = self._process, None
         if process is None:
             return 0

@@ -16,8 +16,8 @@ from initbench.errors import InitbenchError
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.forest import ForestRow, forest_panel
-from initbench.reporting.charts.profile import profile_panel
+from initbench.reporting.charts.lines import profile_panel
+from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.reporting.comparison_sentences import left_out_remark, needed_text, pair_over_workloads
 from initbench.reporting.heat_map import order_of
 from initbench.reporting.lead import find_lead, lead_sentences

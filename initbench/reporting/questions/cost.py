@@ -15,9 +15,8 @@ from initbench.comparing.labels import label_of
 from initbench.errors import ArgumentError
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.profile import profile_panel
-from initbench.reporting.charts.spending import Spending as Bar
-from initbench.reporting.charts.spending import spending_panel
+from initbench.reporting.charts.lines import profile_panel
+from initbench.reporting.charts.rows import Bar, spending_panel
 from initbench.reporting.comparison_sentences import left_out_remark
 from initbench.reporting.file_names import file_names
 from initbench.reporting.questions.line_figures import drawn

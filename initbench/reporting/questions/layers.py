@@ -12,10 +12,9 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import Name, label_of
 from initbench.reporting.answer import Answer
+from initbench.reporting.charts.chart import Specification
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.layers import layer_panel
-from initbench.reporting.charts.panel import Specification
-from initbench.reporting.charts.values import value_panel
+from initbench.reporting.charts.lines import layer_panel, value_panel
 from initbench.reporting.file_names import file_names
 from initbench.reporting.measurements import distances, left_of_statistics, level, measurement_tables, of_weights
 from initbench.reporting.quantities import plain_number, quantity_words, short_quantities

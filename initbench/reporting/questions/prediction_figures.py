@@ -10,7 +10,7 @@ import pandas as pd
 
 from initbench.comparing.formatting import capitalized, counted, quotient
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.forest import ForestRow, forest_panel
+from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.reporting.charts.scatter import Against, scatter_panels
 from initbench.reporting.file_names import file_names
 from initbench.reporting.frame import GQ

@@ -12,7 +12,7 @@ import pandas as pd
 from initbench.comparing.formatting import counted, natural
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.values import number, value_panel
+from initbench.reporting.charts.lines import number, value_panel
 from initbench.reporting.file_names import file_names
 from initbench.reporting.questions.line_figures import in_words
 from initbench.reporting.results import Results, as_results

@@ -17,7 +17,7 @@ from initbench.comparing.metrics import outcome_metrics
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.values import value_panel
+from initbench.reporting.charts.lines import value_panel
 from initbench.reporting.columns import Column
 from initbench.reporting.file_names import file_names
 from initbench.reporting.questions.line_figures import drawn, in_words

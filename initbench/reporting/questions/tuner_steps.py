@@ -14,8 +14,8 @@ from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import Name, Names, label_of
 from initbench.reporting.answer import Answer
 from initbench.reporting.charts.figure import Figure
+from initbench.reporting.charts.lines import value_panel
 from initbench.reporting.charts.style import colours
-from initbench.reporting.charts.values import value_panel
 from initbench.reporting.file_names import file_names
 from initbench.reporting.quantities import plain_number, quantity_words, short_quantities
 from initbench.reporting.questions.probe_results import probe_columns

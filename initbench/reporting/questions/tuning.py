@@ -14,11 +14,9 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import label_of
 from initbench.reporting.answer import Answer
+from initbench.reporting.charts.chart import Specification
 from initbench.reporting.charts.figure import Figure
-from initbench.reporting.charts.layers import layer_panel
-from initbench.reporting.charts.panel import Specification
-from initbench.reporting.charts.tuning import tuning_panel
-from initbench.reporting.charts.values import value_panel
+from initbench.reporting.charts.lines import layer_panel, tuning_panel, value_panel
 from initbench.reporting.file_names import file_names
 from initbench.reporting.quantities import plain_number, quantity_words
 from initbench.reporting.questions.layers import WEIGHT_AXIS, weights

@@ -1,0 +1,104 @@
+"""Charts with a row for each name: estimates with their intervals, and bars of what is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from initbench.reporting.charts.axis import axis, names_axis
+from initbench.reporting.charts.chart import Specification, chart
+from initbench.reporting.charts.legend import Entry
+from initbench.statistics.intervals import Estimate
+
+_ESTIMATE, _BAR = 22, 26  # heights of rows in px
+_BEFORE, _TRAINING = "#e69f00", "#0072b2"  # of the palette, one light and one dark: they differ in grey too
+_WORDS = 0.35  # of the axis, for a few words beside a bar
+
+
+class ForestRow(NamedTuple):
+    """One estimate.
+
+    Attributes:
+        label: of the row.
+        estimate: in the unit of the axis; without an interval only the point is drawn.
+        words: what a screen reader says.
+        pooled: whether it sums up the others: a diamond instead of a disc.
+    """
+
+    label: str
+    estimate: Estimate
+    words: str
+    pooled: bool = False
+
+
+def forest_panel(
+    rows: Sequence[ForestRow], title: str, zero: float | None = 0.0, domain: tuple[float, float] | None = None
+) -> Specification | None:
+    """Return a forest plot, its rows in the order given; None if no estimate is finite.
+
+    Args:
+        rows: those without a finite value are left out.
+        title: of the axis.
+        zero: the value of no effect, which has a line; None for no line.
+        domain: of the axis; that of the estimates by default.
+    """
+    marks: list[dict[str, Any]] = []
+    for label, estimate, words, pooled in rows:
+        if math.isfinite(estimate.value):
+            mark = {"label": label, "value": estimate.value, "words": words}
+            mark |= {"shape": "diamond", "size": 130} if pooled else {"shape": "circle", "size": 60}
+            marks.append(mark | ({"low": estimate.low, "high": estimate.high} if estimate.has_interval else {}))
+    if not marks:
+        return None
+    height = _ESTIMATE * len(marks)
+    marks += [] if zero is None else [{"zero": zero}]
+    x = axis(title, domain, padding=0) if domain else axis(title, nice=True)
+    return chart("forest", marks, x, names_axis(), height=height)
+
+
+class Bar(NamedTuple):
+    """What one treatment spends.
+
+    Attributes:
+        label: of the treatment.
+        before: the cost of its initialization in training steps.
+        total: with the steps until the target is met; +∞ if it is not met.
+        words: what a screen reader says.
+    """
+
+    label: str
+    before: float
+    total: float
+    words: str
+
+
+def spending_panel(bars: Sequence[Bar], title: str, missed: str = "target not met") -> Specification | None:
+    """Return one bar for each treatment, in the order given: what it spends before training, then in training.
+
+    Args:
+        bars: those whose cost before training is unknown are left out.
+        title: of the axis.
+        missed: the words beside the bar of a treatment that does not meet the target.
+
+    Returns:
+        None if there is nothing to draw.
+    """
+    bars = [bar for bar in bars if math.isfinite(bar.before) and not math.isnan(bar.total)]
+    ends = [end for bar in bars for end in (bar.before, bar.total) if math.isfinite(end)]
+    if not any(ends):
+        return None
+    marks: list[dict[str, Any]] = []
+    for label, before, total, words in bars:
+        if before > 0:
+            marks.append({"label": label, "from": 0, "to": before, "colour": _BEFORE, "words": words})
+        if math.isfinite(total):
+            marks.append({"label": label, "from": before, "to": total, "colour": _TRAINING, "words": words})
+        else:
+            marks.append({"label": label, "at": before, "missed": missed})
+    colours = {mark.get("colour") for mark in marks}
+    meanings = {_BEFORE: "before training", _TRAINING: "training until the target"}
+    legend = [Entry(meaning, colour, "square") for colour, meaning in meanings.items() if colour in colours]
+    room = [bar.before / (1 - _WORDS) for bar in bars if math.isinf(bar.total)]
+    x, names = axis(title, (0, max([1.02 * max(ends), *room])), padding=0), names_axis([bar.label for bar in bars])
+    return chart("spending", marks, x, names, legend, height=_BAR * len(bars))
