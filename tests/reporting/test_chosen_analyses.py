@@ -13,8 +13,8 @@ from reports import results_of
 from initbench.comparing.labels import Name, label_of
 from initbench.errors import InitbenchError, UnknownNameError
 from initbench.reporting import compare, cost, layers, predict, training_curves
-from initbench.reporting.charts.panel import log_labels, log_ticks
-from initbench.reporting.charts.spending import Spending, spending_panel
+from initbench.reporting.charts.axis import log_labels, log_ticks
+from initbench.reporting.charts.rows import Bar, spending_panel
 
 FREE, TUNED = {"forward": 0, "backward": 0}, {"forward": 10, "backward": 10}
 
@@ -117,7 +117,7 @@ def test_a_reference_that_did_not_run_everywhere_is_refused():
 
 
 def test_bars_are_as_long_as_what_is_spent():
-    rows = [Spending("tuned", 30, 90, "tuned"), Spending("free", 0, 60, "free"), Spending("lost", 20, math.inf, "lost")]
+    rows = [Bar("tuned", 30, 90, "tuned"), Bar("free", 0, 60, "free"), Bar("lost", 20, math.inf, "lost")]
     drawing = parsed(drawn(spending_panel(rows, "steps")))
     bars = [path for path in drawing.iter(f"{SVG}path") if path.get("aria-roledescription") == "bar"]
     widths = {
@@ -132,8 +132,8 @@ def test_bars_are_as_long_as_what_is_spent():
 
 
 def test_nothing_spent_and_nothing_met_is_no_figure():
-    assert spending_panel([Spending("lost", 0, math.inf, "lost")], "steps") is None
-    assert spending_panel([Spending("unknown", math.nan, math.nan, "unknown")], "steps") is None
+    assert spending_panel([Bar("lost", 0, math.inf, "lost")], "steps") is None
+    assert spending_panel([Bar("unknown", math.nan, math.nan, "unknown")], "steps") is None
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import struct
 import subprocess
 
+import pandas as pd
 import pytest
 from drawings import SVG, marks_of, parsed
 
 from initbench.errors import InitbenchError
-from initbench.reporting.charts.bands import Point, band_panel
-from initbench.reporting.charts.figure import MARKER, Figure, render
+from initbench.reporting.charts.axis import axis
+from initbench.reporting.charts.figure import MARKER, Figure
 from initbench.reporting.charts.legend import Entry, legend_of
-from initbench.reporting.charts.panel import Axis
+from initbench.reporting.charts.lines import lines
 
 COLOURS = {"kaiming & co": "#0072b2", "metainit": "#d55e00"}
 FINDING = 'On plain-28, metainit ends at 2.5 %, kaiming & co at "89.7 %".'
@@ -22,12 +24,13 @@ FINDING = 'On plain-28, metainit ends at 2.5 %, kaiming & co at "89.7 %".'
 
 def figure(name="steps-plain-28", labels=2, title="Error by training step: plain-28", colours=COLOURS):
     points = [
-        Point(label, x, x * (k + 1), f"{label}, step {x}", kind=kind)
+        {"series": label, "kind": kind, "x": x, "value": x * (k + 1), "words": f"{label}, step {x}"}
         for k, label in enumerate(list(colours)[:labels])
         for x in (1, 2, 3)
         for kind in ("test", "train")
     ]
-    panel = band_panel(points, colours, Axis("training steps"), Axis("error (%)"))
+    frame = pd.DataFrame(points).assign(low=math.nan, high=math.nan)
+    panel = lines(frame, colours, axis("training steps"), axis("error (%)"))
     return Figure(name, title, FINDING, panel)
 
 
@@ -48,7 +51,8 @@ def test_page_form_has_the_pages_colour_the_finding_and_no_words_of_its_own():
 
 def test_equal_figures_have_equal_texts_however_they_are_drawn():
     ahead = [figure(f"f{i}") for i in range(4)]
-    render(ahead)
+    for one in ahead:
+        one.begin()
     assert {one.svg for one in ahead} == {figure().svg}
     assert figure().file() == figure().file()
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from drawings import SVG, drawn, marks_of, parsed
 
-from initbench.reporting.charts.forest import ForestRow, forest_panel
-from initbench.reporting.charts.profile import profile_panel
+from initbench.reporting.charts.lines import profile_panel
+from initbench.reporting.charts.rows import ForestRow, forest_panel
 from initbench.statistics.intervals import Estimate
 from initbench.statistics.profiles import performance_profiles
 

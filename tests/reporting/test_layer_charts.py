@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 from drawings import bands_of, drawn, lines_of, marks_of
 
-from initbench.reporting.charts.layers import layer_panel
 from initbench.reporting.charts.legend import legend_of
+from initbench.reporting.charts.lines import layer_panel, tuning_panel, value_panel
 from initbench.reporting.charts.style import HEIGHT
-from initbench.reporting.charts.tuning import tuning_panel
-from initbench.reporting.charts.values import value_panel
 
 COLOURS = {"kaiming": "#0072b2", "metainit": "#d55e00"}
 
@@ -87,6 +85,25 @@ def test_curves_over_depth_say_where_they_are():
     values = pd.DataFrame(layers([1.0, 2.0])).rename(columns={"place": "depth"})
     panel = value_panel(values.assign(depth=[10, 28]), "depth", "depth", "gradient quotient", COLOURS)
     assert set(marks_of(drawn(panel))) == {"kaiming, depth 10: 1", "kaiming, depth 28: 2"}
+
+
+def steps_panel(values, **options):
+    rows = [row | {"step": step} for (step, _), row in zip(values, layers([value for _, value in values]), strict=True)]
+    return value_panel(pd.DataFrame(rows), "step", "training steps", "error", COLOURS, log_x=True, **options)
+
+
+def test_a_logarithmic_axis_has_equal_ratios_at_equal_distances_and_zero_hollow_below():
+    values = ((1, 0.8), (10, 0.08), (100, 0.008), (1000, 0.0))
+    marks = marks_of(drawn(steps_panel(values, log_y=True)))
+    *positive, zero = marks.values()
+    for axis in ("x", "y"):
+        steps = [getattr(b, axis) - getattr(a, axis) for a, b in itertools.pairwise(positive)]
+        assert steps[0] == pytest.approx(steps[1])
+    assert (zero.y, zero.stroke, zero.fill) == (HEIGHT, "#0072b2", None)
+
+
+def test_step_zero_is_left_out_where_steps_are_logarithmic():
+    assert len(marks_of(drawn(steps_panel([(step, 0.5) for step in (0, 1, 10)])))) == 2
 
 
 def test_missing_values_are_left_out_and_nothing_is_no_drawing():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -25,8 +24,8 @@ def row(treatment, place, median, low=math.nan, high=math.nan, x="step", seeds=3
     return {"treatment": treatment, x: place, "seeds": seeds, "diverged": diverged, **ends, **more}
 
 
-def panel(rows, x="step", metric=ERROR, palette=COLOURS, **options):
-    return line_panel(pd.DataFrame(rows), x, "training steps", palette, metric, **options)
+def panel(rows, x="step", metric=ERROR, palette=COLOURS):
+    return line_panel(pd.DataFrame(rows), x, "training steps", palette, metric)
 
 
 def test_points_stand_where_the_axis_has_them():
@@ -116,21 +115,6 @@ def test_train_and_test_that_diverge_together_have_one_triangle():
         for step, value in ((0, 0.5), (10, math.inf))
     ]
     assert sum("diverged" in words for words in marks_of(drawn(panel(rows)))) == 1
-
-
-def test_a_logarithmic_axis_has_equal_ratios_at_equal_distances_and_zero_hollow_below():
-    rows = [row("kaiming", step, value) for step, value in ((1, 0.8), (10, 0.08), (100, 0.008), (1000, 0.0))]
-    marks = marks_of(drawn(panel(rows, log_x=True, log_y=True)))
-    *positive, zero = marks.values()
-    for axis in ("x", "y"):
-        steps = [getattr(b, axis) - getattr(a, axis) for a, b in itertools.pairwise(positive)]
-        assert steps[0] == pytest.approx(steps[1])
-    assert (zero.y, zero.stroke, zero.fill) == (HEIGHT, "#0072b2", None)
-
-
-def test_step_zero_is_left_out_where_steps_are_logarithmic():
-    rows = [row("kaiming", step, 0.5) for step in (0, 1, 10)]
-    assert len(marks_of(drawn(panel(rows, log_x=True)))) == 2
 
 
 def test_a_long_line_is_drawn_whole_and_says_its_first_and_its_last_value():

@@ -41,15 +41,15 @@ def reason(begun):
 
 
 def test_the_drawing_is_that_of_vl_convert():
-    assert rendering.to_svg(POINTS) == vl_convert.vegalite_to_svg(json.dumps(POINTS), vl_version="5.20")
-    assert rendering.to_pdf(POINTS).startswith(b"%PDF")
-    assert rendering.to_png(POINTS).startswith(b"\x89PNG")
+    assert rendering.draw(POINTS).decode() == vl_convert.vegalite_to_svg(json.dumps(POINTS), vl_version="5.20")
+    assert rendering.draw(POINTS, "pdf").startswith(b"%PDF")
+    assert rendering.draw(POINTS, "png").startswith(b"\x89PNG")
 
 
 def test_they_come_in_the_order_in_which_they_were_begun():
     specifications = [POINTS | {"width": width} for width in (100, 200, 300)]
-    drawn = [begun.result().decode() for begun in [rendering.begin(each) for each in specifications]]
-    assert drawn == [rendering.to_svg(each) for each in specifications]
+    drawn = [begun.result() for begun in [rendering.begin(each) for each in specifications]]
+    assert drawn == [rendering.draw(each) for each in specifications]
     assert len(set(drawn)) == 3
 
 
@@ -107,7 +107,7 @@ def test_ctrl_c_does_not_reach_it(drawing):
 
 def test_what_is_invisible_or_not_finite_is_drawn():
     values = [{"x": 1, "y": 2, "label": "a\x00\x1b[2J\ud800"}, {"x": float("inf"), "y": float("nan"), "label": "b"}]
-    svg = rendering.to_svg(POINTS | {"data": {"values": values}})
+    svg = rendering.draw(POINTS | {"data": {"values": values}}).decode()
     assert r"a\x00\x1b[2J\ud800" in svg
 
 
@@ -126,7 +126,7 @@ def test_the_process_ends_with_python_and_loads_nothing_of_this_package():
     """A drawing process that was left behind would keep its standard output open, and `run` would wait for it."""
     code = (
         "from initbench.reporting.charts import rendering\n"
-        f"print(len(rendering.to_svg({POINTS!r})) > 100)\n"
+        f"print(len(rendering.draw({POINTS!r})) > 100)\n"
         "modules = __import__('pathlib').Path(f'/proc/{rendering._drawing()._process.pid}/maps').read_text()\n"
         "print('vl_convert' in modules, 'pandas' in modules, 'torch' in modules)\n"
         "import sys; print('vl_convert' in sys.modules)"
@@ -140,7 +140,7 @@ def test_python_ends_at_once_whatever_the_process_draws():
     code = (
         "import os, signal\n"
         "from initbench.reporting.charts import rendering\n"
-        f"rendering.to_svg({POINTS!r})\n"
+        f"rendering.draw({POINTS!r})\n"
         "pid = rendering._drawing()._process.pid\n"
         "os.kill(pid, signal.SIGSTOP)\n"
         f"begun = [rendering.begin({POINTS!r}) for _ in range(20)]\n"
@@ -157,7 +157,7 @@ def test_the_process_ends_where_python_is_killed():
     code = (
         "import os, signal\n"
         "from initbench.reporting.charts import rendering\n"
-        f"rendering.to_svg({POINTS!r})\n"
+        f"rendering.draw({POINTS!r})\n"
         "print(rendering._drawing()._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -175,9 +175,9 @@ def test_the_process_ends_where_python_is_killed():
 def test_a_fork_draws_although_its_parent_has_drawn():
     """A fork has its parent's memory and none of its threads: what waited for the parent's would wait forever."""
     specification = {"mark": "point", "data": {"values": [{"x": 1}]}, "encoding": {"x": {"field": "x"}}}
-    drawing = rendering.to_svg(specification)
+    drawing = rendering.draw(specification)
     child = os.fork()
     if not child:
         signal.alarm(30)
-        os._exit(0 if rendering.to_svg(specification) == drawing else 1)
+        os._exit(0 if rendering.draw(specification) == drawing else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,5 +1,6 @@
 """Figures that cannot be drawn: they cost themselves alone, and the report says so."""
 
+import math
 import os
 import re
 import subprocess
@@ -7,15 +8,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from drawings import SVG, parsed
 from ledgers import DELTA_1, KAIMING, make_record, make_spec, write_ledger
 
 from initbench.errors import InitbenchError
 from initbench.reporting.charts import rendering
-from initbench.reporting.charts.bands import Point, band_panel
+from initbench.reporting.charts.axis import axis
 from initbench.reporting.charts.figure import MARKER, Figure
-from initbench.reporting.charts.panel import Axis
+from initbench.reporting.charts.lines import lines
 from initbench.reporting.report import write_report
 from initbench.reporting.results import read_results
 from initbench.reporting.text_report import write_markdown
@@ -26,8 +28,9 @@ NOTICE = r"could not be drawn \(the drawing process died of SIGABRT\); their num
 
 
 def figure(label):
-    points = [Point(label, x, x, label) for x in (1, 2, 3)]
-    panel = band_panel(points, {label: "#0072b2"}, Axis(f"steps {label}"), Axis("error (%)"))
+    points = [{"series": label, "kind": "", "x": x, "value": x, "words": label} for x in (1, 2, 3)]
+    frame = pd.DataFrame(points).assign(low=math.nan, high=math.nan)
+    panel = lines(frame, {label: "#0072b2"}, axis(f"steps {label}"), axis("error (%)"))
     return Figure("steps", f"Error: {label}", f"It ends at {label}.", panel)
 
 

@@ -27,17 +27,11 @@ _SYMBOL, _ROW = 30, 13  # px
 
 
 class Entry(NamedTuple):
-    """A line of a legend.
-
-    Attributes:
-        label: its text.
-        colour: as ``#rrggbb``, or that of the text if the meaning does not depend on colour.
-        shape: Vega's name of a shape, ``hollow``, ``line`` or ``dashed``.
-    """
+    """A line of a legend."""
 
     label: str
-    colour: str = PAGE_INK
-    shape: str = "circle"
+    colour: str = PAGE_INK  # or #rrggbb if its meaning depends on colour
+    shape: str = "circle"  # a key of _PATHS
 
     @property
     def path(self) -> str:
@@ -71,10 +65,7 @@ def legend_of(specification: Mapping[str, Any]) -> list[Entry]:
 def legend_layer(entries: list[Entry], width: float, size: float) -> tuple[dict[str, Any], float]:
     """Return a layer that shows nothing but a legend below the axes, and the height that the legend takes.
 
-    Args:
-        entries: at least one.
-        width: of the whole figure, in pixels.
-        size: of the type, in pixels.
+    The width of the whole figure and the size of the type are in pixels.
     """
     widest = _SYMBOL + _CHARACTER * size * max(len(entry.label) for entry in entries)
     columns = max(1, min(len(entries), int(width / widest)))

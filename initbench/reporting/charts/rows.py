@@ -17,19 +17,12 @@ _WORDS = 0.35  # of the axis, for a few words beside a bar
 
 
 class ForestRow(NamedTuple):
-    """One estimate.
-
-    Attributes:
-        label: of the row.
-        estimate: in the unit of the axis; without an interval only the point is drawn.
-        words: what a screen reader says.
-        pooled: whether it sums up the others: a diamond instead of a disc.
-    """
+    """One estimate, in the unit of the axis."""
 
     label: str
-    estimate: Estimate
-    words: str
-    pooled: bool = False
+    estimate: Estimate  # without an interval only the point is drawn
+    words: str  # for a screen reader
+    pooled: bool = False  # sums up the others: a diamond instead of a disc
 
 
 def forest_panel(
@@ -37,11 +30,7 @@ def forest_panel(
 ) -> Specification | None:
     """Return a forest plot, its rows in the order given; None if no estimate is finite.
 
-    Args:
-        rows: those without a finite value are left out.
-        title: of the axis.
-        zero: the value of no effect, which has a line; None for no line.
-        domain: of the axis; that of the estimates by default.
+    Estimates that are not finite are left out. `zero`, the value of no effect, has a line.
     """
     marks: list[dict[str, Any]] = []
     for label, estimate, words, pooled in rows:
@@ -58,31 +47,19 @@ def forest_panel(
 
 
 class Bar(NamedTuple):
-    """What one treatment spends.
-
-    Attributes:
-        label: of the treatment.
-        before: the cost of its initialization in training steps.
-        total: with the steps until the target is met; +∞ if it is not met.
-        words: what a screen reader says.
-    """
+    """What one treatment spends."""
 
     label: str
-    before: float
-    total: float
-    words: str
+    before: float  # the cost of its initialization in training steps
+    total: float  # with the steps until the target is met; +∞ if it is not met
+    words: str  # for a screen reader
 
 
 def spending_panel(bars: Sequence[Bar], title: str, missed: str = "target not met") -> Specification | None:
     """Return one bar for each treatment, in the order given: what it spends before training, then in training.
 
-    Args:
-        bars: those whose cost before training is unknown are left out.
-        title: of the axis.
-        missed: the words beside the bar of a treatment that does not meet the target.
-
-    Returns:
-        None if there is nothing to draw.
+    Bars of unknown cost are left out. None if there is nothing to draw. `missed` is written beside the bar of a treatment
+    that does not meet the target.
     """
     bars = [bar for bar in bars if math.isfinite(bar.before) and not math.isnan(bar.total)]
     ends = [end for bar in bars for end in (bar.before, bar.total) if math.isfinite(end)]

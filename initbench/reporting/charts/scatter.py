@@ -20,19 +20,12 @@ _OPACITY = 0.8
 
 
 class Against(NamedTuple):
-    """The horizontal axis.
+    """The horizontal axis."""
 
-    Attributes:
-        column: of the trials; ``<column>.saturated``, if there is one, says where its values mean nothing more.
-        title: of the axis.
-        log: whether the axis is logarithmic; then what is not positive is left out.
-        saturated: what a hollow mark means.
-    """
-
-    column: str = GQ
+    column: str = GQ  # of the trials; ``<column>.saturated``, if there is one, says where its values mean nothing more
     title: str = "gradient quotient (GQ), log scale"
-    log: bool = True
-    saturated: str = "GQ saturated (vanished gradient)"
+    log: bool = True  # then what is not positive is left out
+    saturated: str = "GQ saturated (vanished gradient)"  # the meaning of a hollow mark
 
 
 def scatter_panels(

@@ -15,6 +15,7 @@ from initbench.comparing.metrics import UNKNOWN
 from initbench.errors import InitbenchError
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
+from initbench.reporting.charts.axis import with_unit
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import profile_panel
 from initbench.reporting.charts.rows import ForestRow, forest_panel
@@ -380,7 +381,7 @@ def _differences_figure(
         words = pair_over_workloads(name, reference, comparison, metric, names.noun)
         rows.append(ForestRow(name, Estimate(value, low, high, estimate.n), str(words)))
     unit = metric.difference_unit or metric.beside_title.unit
-    drawing = forest_panel(rows, f"{metric.title} less that of {reference}" + (f" ({unit})" if unit else ""))
+    drawing = forest_panel(rows, with_unit(f"{metric.title} less that of {reference}", unit))
     if drawing is None:
         return (
             f"There are no mean differences to {reference}, because a trial diverged in its comparison with each other "

@@ -12,6 +12,7 @@ import pandas as pd
 from initbench.comparing.formatting import capitalized
 from initbench.comparing.labels import Name, label_of
 from initbench.reporting.answer import Answer
+from initbench.reporting.charts.axis import with_unit
 from initbench.reporting.charts.chart import Specification
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import layer_panel, value_panel
@@ -193,7 +194,7 @@ def _panel(part: pd.DataFrame, what: str, colours: dict[str, str]) -> tuple[Spec
         axis = WEIGHT_AXIS if own["layer"].str.endswith("weight").all() else "layer, from the input to the output"
         return layer_panel(own, what, colours, axis=axis), "layer", note
     over, unit = part["over"].iloc[0] or "place", part["unit"].iloc[0]
-    return value_panel(part, "place", over, f"{what} ({unit})" if unit else what, colours), over, ""
+    return value_panel(part, "place", over, with_unit(what, unit), colours), over, ""
 
 
 def _alt(part: pd.DataFrame) -> str:

@@ -16,6 +16,7 @@ from initbench.comparing.formatting import capitalized, counted
 from initbench.comparing.metrics import outcome_metrics
 from initbench.metric import Metric
 from initbench.reporting.answer import Answer
+from initbench.reporting.charts.axis import with_unit
 from initbench.reporting.charts.figure import Figure
 from initbench.reporting.charts.lines import value_panel
 from initbench.reporting.columns import Column
@@ -311,8 +312,7 @@ def _figure(
     metric, where = facts.metrics[label], results.names.workload(label)
     shown, colours = in_words(own, results)
     scaled = shown.assign(**{end: metric.scale * shown[end] for end in _ENDS})
-    unit = metric.beside_title.unit
-    up = metric.title + (f" ({unit})" if unit else "")
+    up = with_unit(metric.title, metric.beside_title.unit)
 
     def at(row: Any) -> str:
         return f"{kind.x} {row[kind.x]:,g}" if kind.x != "tries" else f"after {row[kind.x]:.0f}"
