@@ -57,6 +57,11 @@ def outcome_axis(metric: Metric, values: Sequence[float]) -> Channel:
     return axis(title, nice=True)
 
 
+def worst_edge(metric: Metric) -> str:
+    """Return the edge of a metric's worst values, ``top`` or ``bottom``."""
+    return "top" if metric.better == "lower" else "bottom"
+
+
 def names_axis(order: Sequence[str] | None = None) -> Channel:
     """Return a vertical axis with a name for each row, in this order or that of the data."""
     look = {"ticks": False, "domain": False, "labelPadding": 8, "grid": False}

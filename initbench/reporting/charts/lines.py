@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from initbench.metric import Metric
-from initbench.reporting.charts.axis import Channel, axis, log_axis, outcome_axis, vertical, with_unit
+from initbench.reporting.charts.axis import Channel, axis, log_axis, outcome_axis, vertical, with_unit, worst_edge
 from initbench.reporting.charts.chart import Specification, chart
 from initbench.reporting.charts.legend import Entry, entries_of
 from initbench.reporting.charts.style import DIVERGED, LINE, THIN_DASH, THIN_LINE, Style, styles
@@ -31,7 +31,7 @@ def lines(
     x: Channel,
     y: Channel,
     *,
-    worst: Literal["top", "bottom"] = "top",
+    worst: str = "top",
     apart: bool = False,
     diverged: str = "diverged",
 ) -> Specification | None:
@@ -46,7 +46,7 @@ def lines(
         colours: of all series, as from `style.colours`.
         x: the horizontal axis.
         y: the vertical axis.
-        worst: the edge of the worst values.
+        worst: the edge of the worst values, ``top`` or ``bottom``.
         apart: whether every point that diverged has a triangle, because each is of another network, or only the first.
         diverged: what a triangle means.
     """
@@ -144,8 +144,8 @@ def line_panel(
     is_depth, places = x == "depth", sorted(set(points["x"]))
     low = places[0] if is_depth else min(0, places[0])
     across = axis(title, (low, places[-1]), ticks=places if is_depth else None, padding=10)
-    worst: Literal["top", "bottom"] = "top" if metric.better == "lower" else "bottom"
-    return lines(points, colours, across, outcome_axis(metric, shown), worst=worst, apart=is_depth)
+    up = outcome_axis(metric, shown)
+    return lines(points, colours, across, up, worst=worst_edge(metric), apart=is_depth)
 
 
 def _outcome_words(row: Row, x: str, metric: Metric) -> str:

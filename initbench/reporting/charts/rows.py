@@ -58,8 +58,8 @@ class Bar(NamedTuple):
 def spending_panel(bars: Sequence[Bar], title: str, missed: str = "target not met") -> Specification | None:
     """Return one bar for each treatment, in the order given: what it spends before training, then in training.
 
-    Bars of unknown cost are left out. None if there is nothing to draw. `missed` is written beside the bar of a treatment
-    that does not meet the target.
+    Bars of unknown cost are left out. `missed` is written beside the bar of a treatment that does not meet the target.
+    None if there is nothing to draw.
     """
     bars = [bar for bar in bars if math.isfinite(bar.before) and not math.isnan(bar.total)]
     ends = [end for bar in bars for end in (bar.before, bar.total) if math.isfinite(end)]

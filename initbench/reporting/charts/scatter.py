@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from initbench.metric import Metric
-from initbench.reporting.charts.axis import axis, log_axis, outcome_axis, vertical
+from initbench.reporting.charts.axis import axis, log_axis, outcome_axis, vertical, worst_edge
 from initbench.reporting.charts.chart import Specification, chart
 from initbench.reporting.charts.legend import Entry, entries_of
 from initbench.reporting.charts.style import DIVERGED, styles
@@ -74,8 +74,6 @@ def _mark(trial: Mapping[Any, Any], against: Against, metric: Metric, colours: M
     words = f"{trial['treatment']}, seed {trial['seed']}: {', '.join(state)}"
     mark = {"x": trial[against.column], "colour": style.colour, "opacity": 0 if saturated else _OPACITY}
     if diverged:
-        edge = "top" if metric.better == "lower" else "bottom"
-        return mark | {"shape": DIVERGED, "words": words, edge: True}
-    outcome = trial["outcome"]
-    words += f", {metric.text(outcome)}"
-    return mark | {"shape": style.shape, "words": words, "value": metric.scale * outcome}
+        return mark | {"shape": DIVERGED, "words": words, worst_edge(metric): True}
+    words += f", {metric.text(trial['outcome'])}"
+    return mark | {"shape": style.shape, "words": words, "value": metric.scale * trial["outcome"]}
