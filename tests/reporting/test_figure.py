@@ -8,7 +8,6 @@ import shutil
 import struct
 import subprocess
 
-import pandas as pd
 import pytest
 from drawings import SVG, marks_of, parsed
 
@@ -19,18 +18,18 @@ from initbench.reporting.charts.legend import Entry, legend_of
 from initbench.reporting.charts.lines import lines
 
 COLOURS = {"kaiming & co": "#0072b2", "metainit": "#d55e00"}
+NO_BAND = {"low": math.nan, "high": math.nan}
 FINDING = 'On plain-28, metainit ends at 2.5 %, kaiming & co at "89.7 %".'
 
 
 def figure(name="steps-plain-28", labels=2, title="Error by training step: plain-28", colours=COLOURS):
     points = [
-        {"series": label, "kind": kind, "x": x, "value": x * (k + 1), "words": f"{label}, step {x}"}
+        {"series": label, "kind": kind, "x": x, "value": x * (k + 1), "words": f"{label}, step {x}", **NO_BAND}
         for k, label in enumerate(list(colours)[:labels])
         for x in (1, 2, 3)
         for kind in ("test", "train")
     ]
-    frame = pd.DataFrame(points).assign(low=math.nan, high=math.nan)
-    panel = lines(frame, colours, axis("training steps"), axis("error (%)"))
+    panel = lines(points, colours, axis("training steps"), axis("error (%)"))
     return Figure(name, title, FINDING, panel)
 
 

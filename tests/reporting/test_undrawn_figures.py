@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from drawings import SVG, parsed
 from ledgers import DELTA_1, KAIMING, make_record, make_spec, write_ledger
@@ -28,9 +27,10 @@ NOTICE = r"could not be drawn \(the drawing process died of SIGABRT\); their num
 
 
 def figure(label):
-    points = [{"series": label, "kind": "", "x": x, "value": x, "words": label} for x in (1, 2, 3)]
-    frame = pd.DataFrame(points).assign(low=math.nan, high=math.nan)
-    panel = lines(frame, {label: "#0072b2"}, axis(f"steps {label}"), axis("error (%)"))
+    point = {"series": label, "kind": "", "low": math.nan, "high": math.nan, "words": label}
+    panel = lines(
+        [point | {"x": x, "value": x} for x in (1, 2, 3)], {label: "#0072b2"}, axis(f"steps {label}"), axis("error (%)")
+    )
     return Figure("steps", f"Error: {label}", f"It ends at {label}.", panel)
 
 

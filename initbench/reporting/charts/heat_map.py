@@ -99,10 +99,15 @@ def _marks(
         ink = ink_on(ground)
     elif state == "diverged":
         ground, ink, frame = _BAD_GROUND, _BAD, _BAD
-    box = {"left": column + _GAP, "right": column + 1 - _GAP, "top": row + _GAP, "bottom": row + 1 - _GAP}
+    box: dict[str, Any] = {
+        "left": column + _GAP,
+        "right": column + 1 - _GAP,
+        "top": row + _GAP,
+        "bottom": row + 1 - _GAP,
+    }
     spoken = ", ".join(part for part in (f"{cell['treatment']} on {cell['workload']}: {text or state}", note) if part)
-    marks: list[dict[str, Any]] = [box | {"ground": ground, "frame": frame, "words": spoken}]
-    middle = {"x": column + 0.5, "y": row + (0.38 if note else 0.5), "ink": ink}
+    marks = [box | {"ground": ground, "frame": frame, "words": spoken}]
+    middle: dict[str, Any] = {"x": column + 0.5, "y": row + (0.38 if note else 0.5), "ink": ink}
     bold, plain = ("small_bold", "small") if small else ("bold", "plain")
     if text and narrow and ground == _NONE and " " in text:
         marks.append(middle | {plain: "\n".join(text.rsplit(" ", 1)), "y": middle["y"] - _HALF_LINE})

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from initbench.metric import Metric
@@ -26,7 +25,7 @@ _DECADE = 10.0  # a wider range needs a logarithmic axis
 
 
 def lines(
-    points: pd.DataFrame,
+    points: Sequence[Row],
     colours: Mapping[str, str],
     x: Channel,
     y: Channel,
@@ -50,19 +49,19 @@ def lines(
         apart: whether every point that diverged has a triangle, because each is of another network, or only the first.
         diverged: what a triangle means.
     """
-    points = points.dropna(subset="value")
-    series, rows = set(points["series"]), points.to_dict("records")
+    points = [point for point in points if not math.isnan(point["value"])]
+    series = {point["series"] for point in points}
     assert series <= set(colours), series - set(colours)
-    kinds = sorted(dict.fromkeys(points["kind"]), key=lambda kind: kind in _DASHED)
+    kinds = sorted(dict.fromkeys(point["kind"] for point in points), key=lambda kind: kind in _DASHED)
     marks: list[dict[str, Any]] = []
     ended: dict[tuple[float, str], dict[str, Any]] = {}  # one for each colour at a value of x
     for (name, style), kind in product(styles(colours).items(), kinds):
-        line = [row for row in rows if (row["series"], row["kind"]) == (name, kind)]
+        line = [point for point in points if (point["series"], point["kind"]) == (name, kind)]
         marks += _marks(line, style, log=y["scale"].get("type") == "log")
-        lost = [row for row in line if not math.isfinite(row["value"])]
-        for row in lost if apart else lost[:1]:
-            triangle = {"x": row["x"], "colour": style.colour, "shape": DIVERGED, worst: row["words"]}
-            ended[row["x"], style.colour] = ended.pop((row["x"], style.colour), triangle)
+        lost = [point for point in line if not math.isfinite(point["value"])]
+        for point in lost if apart else lost[:1]:
+            triangle = {"x": point["x"], "colour": style.colour, "shape": DIVERGED, worst: point["words"]}
+            ended[point["x"], style.colour] = ended.pop((point["x"], style.colour), triangle)
     if not any("value" in mark for mark in marks):
         return None
     legend = entries_of(colours, series)
@@ -78,44 +77,46 @@ def lines(
     return chart("lines", marks, x, vertical(y), legend)
 
 
-def _marks(line: list[dict[str, Any]], style: Style, *, log: bool) -> list[dict[str, Any]]:
-    finite = [row for row in line if math.isfinite(row["value"])]
+def _marks(line: Sequence[Row], style: Style, *, log: bool) -> list[dict[str, Any]]:
+    finite = [point for point in line if math.isfinite(point["value"])]
     last, most = len(finite) - 1, _MOST_SYMBOLS - 1
     with_symbol = {round(i * last / most) for i in range(most + 1)} if last > most else set(range(last + 1))
     marks = []
-    for number, row in enumerate(finite):
-        thin = row["kind"] in _DASHED
+    for i, point in enumerate(finite):
+        thin = point["kind"] in _DASHED
         symbol = {"colour": style.colour, "shape": style.shape, "size": _SYMBOL / (2 if thin else 1)}
-        if log and row["value"] <= 0:
-            marks.append({"x": row["x"], "zero": row["words"], **symbol})
+        if log and point["value"] <= 0:
+            marks.append({"x": point["x"], "zero": point["words"], **symbol})
             continue
-        mark = {"x": row["x"], "value": row["value"], "line": f"{row['kind']} {row['series']}", "colour": style.colour}
-        mark |= {"dash": list(THIN_DASH if thin else style.dash), "width": THIN_LINE if thin else LINE}
-        if math.isfinite(row["low"]) and math.isfinite(row["high"]) and (row["low"] > 0 or not log):
-            mark |= {"low": row["low"], "high": row["high"]}
-        marks.append(mark | ({"words": row["words"], **symbol} if number in with_symbol else {}))
+        mark = {"x": point["x"], "value": point["value"], "line": f"{point['kind']} {point['series']}"}
+        mark |= {"colour": style.colour, "dash": list(THIN_DASH if thin else style.dash)}
+        mark |= {"width": THIN_LINE if thin else LINE}
+        if _has_band(point) and (point["low"] > 0 or not log):
+            mark |= {"low": point["low"], "high": point["high"]}
+        marks.append(mark | ({"words": point["words"], **symbol} if i in with_symbol else {}))
     return marks
 
 
-def _points(frame: pd.DataFrame, x: str, value: str, kind: str, words: Callable[[Row], str]) -> pd.DataFrame:
+def _has_band(point: Row) -> bool:
+    return math.isfinite(point["low"]) and math.isfinite(point["high"])
+
+
+def _points(
+    frame: pd.DataFrame, x: str, value: str, kind: str, words: Callable[[Row], str], scale: float = 1.0
+) -> list[Row]:
     """Return the points of `lines` from columns ``<value>_median``, ``<value>_smallest`` and ``<value>_largest``."""
-    ends = {"value": "median", "low": "smallest", "high": "largest"}
-    return pd.DataFrame(
-        {
-            "series": frame["treatment"].astype(str),
-            "kind": frame.get(kind, ""),
-            "x": frame[x],
-            **{name: frame[f"{value}_{end}"].astype(float) for name, end in ends.items()},
-            "words": [words(row) for row in frame.to_dict("records")],
-        }
-    )
+    ends = {"value": f"{value}_median", "low": f"{value}_smallest", "high": f"{value}_largest"}
+    return [
+        {"series": str(row["treatment"]), "kind": row.get(kind, ""), "x": row[x], "words": words(row)}
+        | {name: scale * float(row[column]) for name, column in ends.items()}
+        for row in frame.to_dict("records")
+    ]
 
 
-def _drawn(points: pd.DataFrame) -> list[float]:
+def _drawn(points: Sequence[Row]) -> list[float]:
     """Return the values and the ends of bands that are drawn on the vertical axis."""
-    finite = points[np.isfinite(points["value"])]
-    banded = finite[np.isfinite(finite["low"]) & np.isfinite(finite["high"])]
-    return [*finite["value"], *banded["low"], *banded["high"]]
+    finite = [point for point in points if math.isfinite(point["value"])]
+    return [point["value"] for point in finite] + [p[end] for p in finite if _has_band(p) for end in ("low", "high")]
 
 
 def line_panel(
@@ -137,11 +138,10 @@ def line_panel(
         None if there is nothing to draw.
     """
     curves = curves.dropna(subset=x)
-    points = _points(curves, x, "outcome", "split", lambda row: _outcome_words(row, x, metric))
-    points[["value", "low", "high"]] *= metric.scale
+    points = _points(curves, x, "outcome", "split", lambda row: _outcome_words(row, x, metric), metric.scale)
     if not (shown := _drawn(points)):
         return None
-    is_depth, places = x == "depth", sorted(set(points["x"]))
+    is_depth, places = x == "depth", sorted({point["x"] for point in points})
     low = places[0] if is_depth else min(0, places[0])
     across = axis(title, (low, places[-1]), ticks=places if is_depth else None, padding=10)
     up = outcome_axis(metric, shown)
@@ -203,7 +203,7 @@ def value_panel(
     positive = [value for value in shown if value > 0]
     if log_y is None:
         log_y = min(shown) >= 0 and bool(positive) and max(positive) > _DECADE * min(positive)
-    places = [float(place) for place in points["x"]]
+    places = [float(point["x"]) for point in points]
     x_axis = log_axis(across, places, 1.1, padding=10) if log_x else _places_axis(across, sorted(set(places)))
     y_axis = log_axis(up, positive) if log_y and positive else axis(up, nice=True)
     return lines(points, colours, x_axis, y_axis, apart=True, diverged=unfinished)
