@@ -43,6 +43,17 @@ def test_estimates_stand_where_the_axis_has_them():
     assert "nothing" not in drawing
 
 
+def test_an_estimate_without_an_interval_keeps_its_row():
+    """Vega-Lite orders names by the first layer that has them, and the layer of intervals lacks this one."""
+    rows = [
+        ForestRow("no interval", Estimate(0.0, math.nan, math.nan, 2), "first"),
+        ForestRow("a", Estimate(-0.5, -1.0, 0.0, 5), "second"),
+        ForestRow("mean", Estimate(0.5, 0.0, 1.0, 5), "third", pooled=True),
+    ]
+    found = points(drawn(forest_panel(rows, "ρ", domain=(-1.0, 1.0))))
+    assert sorted(found, key=lambda words: found[words][1]) == ["first", "second", "third"]
+
+
 def test_nothing_finite_is_no_drawing():
     assert forest_panel([ForestRow("a", Estimate(math.nan, math.nan, math.nan, 0), "a")], "ρ") is None
 

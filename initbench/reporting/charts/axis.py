@@ -62,10 +62,10 @@ def worst_edge(metric: Metric) -> str:
     return "top" if metric.better == "lower" else "bottom"
 
 
-def names_axis(order: Sequence[str] | None = None) -> Channel:
-    """Return a vertical axis with a name for each row, in this order or that of the data."""
+def names_axis(names: Sequence[str]) -> Channel:
+    """Return a vertical axis with a row for each name."""
     look = {"ticks": False, "domain": False, "labelPadding": 8, "grid": False}
-    return {"type": "nominal", "title": None, "sort": order, "axis": look}
+    return {"type": "nominal", "title": None, "sort": list(names), "axis": look}
 
 
 def vertical(channel: Channel) -> Channel:

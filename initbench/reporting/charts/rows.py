@@ -40,10 +40,10 @@ def forest_panel(
             marks.append(mark | ({"low": estimate.low, "high": estimate.high} if estimate.has_interval else {}))
     if not marks:
         return None
-    height = _ESTIMATE * len(marks)
+    height, names = _ESTIMATE * len(marks), names_axis([mark["label"] for mark in marks])
     marks += [] if zero is None else [{"zero": zero}]
     x = axis(title, domain, padding=0) if domain else axis(title, nice=True)
-    return chart("forest", marks, x, names_axis(), height=height)
+    return chart("forest", marks, x, names, height=height)
 
 
 class Bar(NamedTuple):
