@@ -101,7 +101,8 @@ def test_a_diverged_trial_is_the_worst_where_higher_is_better():
     assert "-inf" not in str(shown.cells)
     # Triangles stand at the edge of the worst values, which is the lower one.
     [panel] = [own.specification for own in predict(results).figures if own.title.endswith("plain-10")]
-    assert [layer["encoding"]["y"] for layer in layers_of(panel, "end")] == [{"value": "height"}]
+    assert [layer["encoding"]["y"] for layer in layers_of(panel, "bottom")] == [{"value": "height"}]
+    assert layers_of(panel, "top") == []
     assert training_curves(results).facts.curves["outcome_smallest"].min() == -math.inf
 
 
