@@ -333,7 +333,7 @@ def test_keys_of_a_later_version_survive_a_rewrite(tmp_path):
 
 def test_a_combination_that_planning_refuses_is_read(tmp_path):
     recipe = {"optimizer": "adam", "momentum": 0.5, "nesterov": True, "steps": 3}
-    with pytest.raises(ValueError, match="stands in the place of epochs"):
+    with pytest.raises(ValueError, match="cannot be combined with epochs"):
         make_spec(KAIMING, recipe=recipe)
     data = record().to_json()
     for part in (data["spec"], data["identity"]):
