@@ -153,7 +153,7 @@ def make_circle(path):
     [
         (make_pipe, "is a pipe, not a file"),
         (make_device, "is a device, not a file"),
-        (make_huge, "holds 1,099,511,627,776 bytes, more than the 268,435,456 that are read"),
+        (make_huge, "has 1,099,511,627,776 bytes, more than the limit of 268,435,456"),
         (make_circle, "Too many levels of symbolic links"),
         (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
         (lambda path: path.mkdir(), "is a folder, not a file"),

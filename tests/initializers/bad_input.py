@@ -319,7 +319,7 @@ CASES = [
     ),
     Case(
         "more classes than outputs",
-        of("num_classes is 11, and the model has 10 outputs", METAINIT, GRADINIT),
+        of("num_classes is 11, but the model has 10 outputs", METAINIT, GRADINIT),
         options={"num_classes": 11},
     ),
     Case(
@@ -334,13 +334,13 @@ CASES = [
     ),
     Case(
         "bfloat16",
-        of("{tuner}: conv1.weight is bfloat16, and must be float32 or float64: see model.float()", METAINIT, GRADINIT),
+        of("{tuner}: conv1.weight is bfloat16, but must be float32 or float64: see model.float()", METAINIT, GRADINIT),
         lambda model: model.bfloat16(),
     ),
     Case(
         "float16 in part",
         of(
-            "{tuner}: classifier.weight is float16, and must be float32 or float64: see model.float()",
+            "{tuner}: classifier.weight is float16, but must be float32 or float64: see model.float()",
             METAINIT,
             GRADINIT,
         ),
