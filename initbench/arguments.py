@@ -177,7 +177,6 @@ def read_text(path: str | Path, pattern: str, error: Callable[[str, int | None],
 
 
 def check_positive(name: str, value: float) -> None:
-    """Raise an ArgumentError unless a number is above 0 and finite."""
     if not (math.isfinite(value) and value > 0):
         raise ArgumentError(f"must be a finite number above 0, got {value}", name)
 

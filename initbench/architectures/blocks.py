@@ -125,7 +125,6 @@ def check_rate(name: str, rate: float) -> None:
 
 
 def make_dropout(rate: float) -> nn.Module:
-    """Return a dropout layer; the identity for a rate of 0."""
     check_rate("dropout", rate)
     return nn.Dropout(rate) if rate else nn.Identity()
 

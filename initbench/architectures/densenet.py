@@ -18,8 +18,6 @@ _DEEPEST = 1_000
 
 
 class Unit(nn.Module):
-    """Norm, activation and convolution."""
-
     def __init__(self, in_channels: int, out_channels: int, kernel: int, style: Style) -> None:
         super().__init__()
         self.norm = style.make_norm(in_channels)
@@ -66,7 +64,6 @@ def _check(depth: int, growth: int, compression: float, per_block: int, *, bottl
 
 
 def _compressed(channels: int, compression: float, norm: Norm) -> int:
-    """Return the channels after a transition."""
     left = int(channels * compression)
     if not left:
         raise ArgumentError(f"must leave a channel of {channels}, got {compression}", "compression")

@@ -34,7 +34,6 @@ class Size:
 
 
 def size_of(model: nn.Module) -> Size:
-    """Return the size of a model, which may be on the meta device."""
     tensors = [*model.parameters(), *model.buffers()]
     in_bytes = sum(t.numel() * t.element_size() for t in tensors)
     return Size(sum(p.numel() for p in model.parameters()), in_bytes, in_bytes)

@@ -33,13 +33,11 @@ class BranchEnd(nn.Identity):
 
 
 def check_norm(scheme: str, norm: str) -> None:
-    """Raise an ArgumentError if a normalization is combined with a scheme that replaces it."""
     if norm != "none" and _is_instead_of_norm(scheme):
         raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")
 
 
 def make_scalar_bias(scheme: str) -> nn.Module:
-    """Return a scalar bias in scheme ``fixup``, otherwise the identity."""
     return ScalarBias() if scheme in STATED else nn.Identity()
 
 

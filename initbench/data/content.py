@@ -76,7 +76,6 @@ def readable_content(root: str | Path, files: Iterable[str | Path], instructions
 
 
 def listed(names: list[str]) -> str:
-    """Return the first ten names of a list in words, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -43,7 +43,6 @@ class Framing:
         return round((self.resize - self.image_size) / 2)
 
     def side(self, *, uncropped: bool = False) -> int:
-        """Return the side of the square that `frame` returns."""
         return self.resize if uncropped else self.image_size
 
     def frame(self, image: Tensor, *, uncropped: bool = False) -> Tensor:
@@ -128,8 +127,6 @@ class Decoder(Dataset[object]):
 
 
 class _InOrder(Sampler[list[File]]):
-    """The batches of files in a given order, which may be endless."""
-
     def __init__(self, batches: Iterable[list[File]]) -> None:
         self.batches = batches
 
@@ -176,7 +173,6 @@ def _context() -> multiprocessing.context.BaseContext:
 
 
 def batches_of(names: Iterable[str], size: int = 64) -> Iterator[list[File]]:
-    """Yield files in small batches, to look at each."""
     names = iter(names)
     while batch := [File(name) for name in islice(names, size)]:
         yield batch

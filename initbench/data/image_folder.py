@@ -95,7 +95,6 @@ def find_images(root: Path) -> ImageTree:
 
 
 def _classes(root: Path, split: str) -> list[str]:
-    """Return the names of the folders in a split, sorted."""
     if not _is_folder(root / split):
         raise DataError(f"{root / split} is not a folder: {instructions(root)}")
     names = sorted(entry.name for entry in _entries(root / split)[0])

@@ -52,7 +52,6 @@ def cut(text: bytes, validation_share: float, test_share: float) -> tuple[bytes,
 
 
 def check_shares(validation_share: float, test_share: float) -> None:
-    """Refuse shares that leave nothing to train or test on."""
     if validation_share < 0:
         raise ArgumentError(f"must be at least 0, got {validation_share:g}", "validation_share")
     if not 0 < test_share < 1:

@@ -33,8 +33,6 @@ _IGNORED = -100
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A part of a batch."""
-
     inputs: Tensor
     targets: Tensor
     share: float

@@ -244,7 +244,6 @@ class _Finder:
         return list(found)
 
     def _maps_positions(self, layer: str) -> bool:
-        """Return whether a layer acts on each position separately."""
         taps = [size for weight in self._convolution(layer) for size in weight.kernel]
         return self._kinds[layer] == "linear" or (bool(taps) and max(taps) == 1)
 

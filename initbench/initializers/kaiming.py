@@ -73,7 +73,6 @@ def _with_classifier(draw: Draw, classifiers: set[int], std: float) -> Draw:
 
 
 def _classifiers(model: nn.Module, context: InitializationContext) -> set[int]:
-    """Return the ids of the weights that produce the output."""
     structure = context.structure
     if "heads" in structure.unknown:
         raise InitializationError(f"kaiming: the classifier cannot be determined: {structure.unknown['heads']}")

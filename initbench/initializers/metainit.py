@@ -82,7 +82,6 @@ def check_plateau(window: int | None, tolerance: float) -> None:
 def check_first_step(
     gq: Tensor, slopes: Sequence[Tensor | None], tuned: dict[str, nn.Parameter], finite: list[Tensor]
 ) -> None:
-    """Raise an InitializationError if the tuning cannot start."""
     if all(slope is None for slope in slopes):
         raise InitializationError(
             f"metainit: the gradient quotient does not depend on {', '.join(tuned)}: the loss is linear in the "
@@ -96,7 +95,6 @@ def check_first_step(
 
 
 def check_batch(finite: list[Tensor], step: int) -> None:
-    """Raise an InitializationError if a step failed because its batch is not finite."""
     if step < len(finite) and not finite[step]:
         raise InitializationError(f"metainit: the batch of step {step} {NOT_FINITE}")
 
@@ -275,7 +273,6 @@ def _tuned(trainable: dict[str, nn.Parameter], parametrization: Parametrization)
 
 
 def _without_zeros(tuned: dict[str, nn.Parameter], record: InitializationRecord) -> dict[str, nn.Parameter]:
-    """Return the tensors that are not all zeros; record the others as left."""
     nonzero = {name: p for name, p in tuned.items() if torch.count_nonzero(p.detach())}
     for name in tuned:
         if name not in nonzero:

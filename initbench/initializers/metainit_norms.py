@@ -101,7 +101,6 @@ class Norms:
 
     @property
     def sign_flips(self) -> dict[str, int]:
-        """How often each tensor changed its sign."""
         return {name: int(count) for name, count in zip(self._names, self._flips.tolist(), strict=True)}
 
     @property

@@ -121,7 +121,6 @@ class ParameterWriter:
             self.draw(weight, partial(normal_embedding, weight, std, padding))
 
     def fill(self, parameter: nn.Parameter | None, value: float) -> None:
-        """Set all entries to one value."""
         if parameter is None:
             return
         if id(parameter) in self._normalized:
@@ -143,7 +142,6 @@ class ParameterWriter:
             self._record.set_to(name, what)
 
     def reset_norm(self, module: nn.Module) -> None:
-        """Set a norm layer's weight to 1 and its bias to 0."""
         self.fill(own_parameter(module, "weight"), 1.0)
         self.fill(own_parameter(module, "bias"), 0.0)
 

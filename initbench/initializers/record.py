@@ -59,7 +59,6 @@ _LAW_NUMBERS = {
 
 
 def changes(event: Event) -> bool:
-    """Return whether an event set the parameter's values."""
     return event["event"] not in {"left", "tied"}
 
 

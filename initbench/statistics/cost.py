@@ -93,7 +93,6 @@ class Spent(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether any treatment's cost is known."""
         return bool(self.spending or self.nothing)
 
 

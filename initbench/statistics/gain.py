@@ -48,12 +48,10 @@ class Gain(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a gain."""
         return not math.isnan(self.without)
 
     @property
     def is_testable(self) -> bool:
-        """Whether there is a test."""
         return not math.isnan(self.pvalue)
 
     @property

@@ -70,7 +70,6 @@ class ProbeResult(NamedTuple):
 
     @property
     def has_forms(self) -> bool:
-        """Whether the probe has two forms."""
         return self.form != ALL_VALUES or bool(self.saturated.any())
 
     @property

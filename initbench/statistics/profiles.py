@@ -47,7 +47,6 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def fastest(costs: pd.DataFrame) -> Fastest:
-    """Return which treatment has the least cost on the most workloads."""
     first = (performance_ratios(costs) == 1).sum()
     wins = int(first.max())
     names = [str(name) for name in first.index[first == wins]] if wins else []

@@ -118,7 +118,6 @@ class StableRate(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The largest stable rate over the best one."""
         return self.stable / self.best
 
 

@@ -41,7 +41,6 @@ class VarianceSplit(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a split."""
         return not self.reason
 
     @property

@@ -60,7 +60,6 @@ class WorkloadOrder(NamedTuple):
 
 
 def workload_order(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[str] = ()) -> WorkloadOrder:
-    """Return the order of the treatments on one workload."""
     ordered = cells.sort_values("ranked", kind="stable").set_index("treatment")
     outcomes = ordered.loc[ordered["state"] == "trained", "outcome"]
     untrained = ordered.loc[ordered["state"] == "untrained", "outcome"]

@@ -21,7 +21,6 @@ _CLASS_ATTENTION = {("timm", "LayerScaleBlockClassAttn"), ("timm", "ClassAttenti
 
 
 def is_weight_layer(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer, a convolution, or an attention with its own weights."""
     return isinstance(module, WEIGHT_LAYERS) or is_linear_inputs_first(module)
 
 

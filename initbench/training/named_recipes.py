@@ -44,8 +44,6 @@ class NamedRecipe:
 
 
 class NamedRecipes:
-    """All recipes by name."""
-
     kind = "recipe"
 
     def __init__(self, folder: Path) -> None:

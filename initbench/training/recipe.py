@@ -43,7 +43,6 @@ class ByRole(BaseModel):
 
     @property
     def named(self) -> dict[str, float]:
-        """The named roles with their numbers."""
         return {role: value for role, value in self if value is not None}
 
     @model_serializer

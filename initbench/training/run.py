@@ -34,7 +34,6 @@ EvaluatedSplit = Literal["test", "validation"]
 
 
 def evaluation_batch_size(task: Task, inputs: Inputs, outputs: int) -> int:
-    """Return the number of samples in a forward pass, at least 1."""
     numbers = math.prod(task.output_shape(inputs, outputs))
     return max(1, min(POSITIONS_PER_BATCH // inputs.positions, OUTPUTS_PER_BATCH // numbers))
 
