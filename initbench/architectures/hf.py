@@ -236,4 +236,4 @@ def _check_causal(model_type: str, model: nn.Module, inputs: Inputs) -> None:
         finally:
             model.train()
     if float((logits - others).abs().max()) > _ROUNDING * float(logits.abs().max()):
-        raise ArgumentError(f"hf/{model_type} is no causal language model: its logits depend on later tokens")
+        raise ArgumentError(f"hf/{model_type} is not a causal language model: its logits depend on later tokens")

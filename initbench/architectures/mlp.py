@@ -66,7 +66,7 @@ def mlp(
         raise ArgumentError(f"must each be at least 1, got {', '.join(map(str, widths))}", "widths")
     for name, value in (("depth", depth), ("width", width)):
         if widths and value != _DEFAULTS[name]:
-            raise ArgumentError(f"must be left out beside widths, which say it, got {value}", name)
+            raise ArgumentError(f"must be left out if widths is given, got {value}", name)
     hidden, argument = (widths, "widths") if widths else ((width,) * (depth - 1), "width")
     model = nn.Sequential(nn.Flatten())
     features = math.prod(inputs.shape)

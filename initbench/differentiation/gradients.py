@@ -130,7 +130,7 @@ def _differentiate(
 ) -> list[Tensor | None]:
     if not any(output.requires_grad for output in outputs):
         return [None] * len(parameters)
-    with explained("the model or loss_fn cannot be differentiated as often as is needed"):
+    with explained("the model or loss_fn cannot be differentiated as often as needed"):
         return list(torch.autograd.grad(outputs, parameters, weights, create_graph=create_graph, allow_unused=True))
 
 

@@ -217,7 +217,7 @@ CASES = [
     Case(
         "a model with first derivatives alone",
         of(
-            "the model or loss_fn cannot be differentiated as often as is needed: NotImplementedError: this is not "
+            "the model or loss_fn cannot be differentiated as often as needed: NotImplementedError: this is not "
             "implemented",
             METAINIT,
             GRADINIT,
