@@ -1,6 +1,6 @@
 """The process of ``initbench`` and of ``python -m initbench``.
 
-It sets up signal handling before any heavy import, which takes seconds.
+It sees to signals before anything heavy is imported, which takes seconds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import traceback
 
 
 def main() -> None:
-    """Run the command line; an interrupted process exits as shells expect, and prints only its command's output."""
+    """Run the command line; a process that is interrupted ends as shells know it, and says no more than its command."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own prints a traceback
     from initbench.cli import signals

@@ -127,7 +127,7 @@ def cost_to_target(record: Any, target: float) -> float:
     that is reached is NaN.
 
     Args:
-        record: with its history, as from `Ledger.records` or `frame.read_records`; if the history is per epoch, so is
+        record: with its history, as from `Ledger.records` or `read_records`; if the history is per epoch, so is
             the result.
         target: in the metric's own direction; NaN is never reached.
     """

@@ -63,7 +63,7 @@ def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
         progress = _checked_progress(run, state["progress"])
         _check_optimizer(run, state, progress["steps"])
         if state["batches"]["taken"] != progress["steps"] % len(run.batches):
-            raise ValueError("the number of batches taken does not match the steps")  # noqa: TRY301
+            raise ValueError("the batches that were taken are not those of its steps")  # noqa: TRY301
         _copy(dict(model.named_parameters()), state["parameters"])
         _copy(dict(model.named_buffers()), state["buffers"])
         for name, module in _with_extra_state(model).items():
@@ -88,7 +88,7 @@ def kind_of(tensor: Tensor) -> tuple[torch.Size, torch.dtype, torch.layout, bool
 def _checked_progress(run: TrainingRun, text: str) -> dict[str, Any]:
     progress: dict[str, Any] = json.loads(text)
     if not run.recipe.trains or progress["steps"] > run.schedule.steps:
-        raise ValueError(f"it is of step {progress['steps']}, but the trial has {run.schedule.steps}")
+        raise ValueError(f"it is of step {progress['steps']}, and the trial has {run.schedule.steps}")
     metrics = {metric.name for metric in run.task.metrics}
     evaluations = [*progress["evaluations"], *([] if progress["first"] is None else [progress["first"]])]
     if not all(metrics <= values.keys() for values in evaluations):
@@ -101,7 +101,7 @@ def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> 
     kept, current = state["optimizer"], run.optimizer.state_dict()
     rates = [group["lr"] for group in kept["param_groups"]]
     if not all(isinstance(rate, float | int) and math.isfinite(rate) for rate in rates):
-        raise ValueError("a learning rate is not a number")
+        raise ValueError("a learning rate is no number")
     if [group | {"lr": None} for group in kept["param_groups"]] != [g | {"lr": None} for g in current["param_groups"]]:
         raise ValueError("other parameter groups")
     position = {"last_epoch": steps, "_step_count": steps + 1, "_last_lr": rates}

@@ -214,7 +214,7 @@ MADE_UP = [
     (initialized(cost={"forward": 10**30}), "it is no checkpoint: a number must be finite and an integer of at most"),
     (progress(steps="000000005"), "it is no checkpoint: steps must be an integer"),
     (progress(steps=6), "it is of step 6, and its name says another"),
-    (far_step, "it does not fit the trial: ValueError: it is of step 1000000000, but the trial has 12"),
+    (far_step, "it does not fit the trial: ValueError: it is of step 1000000000, and the trial has 12"),
     (renamed(7), "it is of step 5, and its name says another"),
     (renamed(10**30), "it is of step 5, and its name says another"),
     (renamed(10**180), "it is of step 5, and its name says another"),
@@ -235,10 +235,10 @@ MADE_UP = [
     (optimizer(without_a_moment), "it does not fit the trial: ValueError: other moments"),
     (optimizer(moments_of_another_shape), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
     (optimizer(moments_without_numbers), "it does not fit the trial: ValueError: momentum_buffer is of another shape"),
-    (optimizer(rate_that_is_a_text), "it does not fit the trial: ValueError: a learning rate is not a number"),
+    (optimizer(rate_that_is_a_text), "it does not fit the trial: ValueError: a learning rate is no number"),
     (optimizer(other_groups), "it does not fit the trial: ValueError: other parameter groups"),
     (scheduler_elsewhere, "it does not fit the trial: ValueError: the position of the scheduler"),
-    (batches_without_end, "it does not fit the trial: ValueError: the number of batches taken"),
+    (batches_without_end, "it does not fit the trial: ValueError: the batches that were taken"),
 ]
 
 
