@@ -76,8 +76,8 @@ _backward = torch.ops.aten.gelu_backward
 def gelu_in_closed_form(x: Tensor) -> Tensor:
     """Return GELU's tanh form; values and derivatives equal `tanh_gelu`'s up to rounding.
 
-    With f(x) = x/2 · (1 + t), t = tanh(k(x + ax³)), k = √(2/π) and a = 0.044715, the second derivative is f″ = (1 −
-    t²)(k(1 + 6ax²) − x·t·k²(1 + 3ax²)²).
+    With f(x) = x/2 · (1 + t), t = tanh(k(x + ax³)), k = √(2/π) and a = 0.044715, the second derivative is
+    f″ = (1 − t²)(k(1 + 6ax²) − x·t·k²(1 + 3ax²)²).
 
     Needed while `test_pytorch_writes_more_tensors_for_the_second_derivatives_of_gelu` passes.
     """

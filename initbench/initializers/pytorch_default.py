@@ -23,9 +23,9 @@ def pytorch_default() -> Apply:
 
     For linear and convolutional layers that is ``kaiming_uniform_(a=√5)``, a standard deviation of 1 / √(3 fan_in).
     Like PyTorch, this takes the fan of a transposed convolution from its stored layout, that is, from its output
-    channels. Embeddings are N(0, 1); norm layers get weight 1 and bias 0; recurrent layers are uniform with bound 1 /
-    √hidden_size; the stacked projections of attention are Xavier uniform with zero biases. Every draw is keyed by the
-    parameter's name.
+    channels. Embeddings are N(0, 1); norm layers get weight 1 and bias 0; recurrent layers are uniform with bound
+    1 / √hidden_size; the stacked projections of attention are Xavier uniform with zero biases. Every draw is keyed by
+    the parameter's name.
     """
 
     def apply(model: nn.Module, context: InitializationContext) -> None:

@@ -53,8 +53,8 @@ def weight_norm(
 
     Args:
         gain: forward (the default of the authors' code, too), backward, hanin or pytorch.
-        direction: v is orthogonal (rows or columns), as the paper proposes, or normal with standard deviation 1 /
-            √fan_in, as in the authors' code for He's.
+        direction: v is orthogonal (rows or columns), as the paper proposes, or normal with standard deviation
+            1 / √fan_in, as in the authors' code for He's.
         embedding_std: standard deviation of embeddings.
         stem: κ of layers outside the blocks of a residual network: 1 in the authors' wide residual network, 2 in their
             other one, which has the same stem.

@@ -1,24 +1,24 @@
 """The gradient quotient and its derivative for a batch of which only one micro-batch is in memory at a time.
 
-The loss is a sum over micro-batches, L = Σ Lᵢ, where each is weighted by its share, and so are its derivatives: with g
-= Σ gᵢ a Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any constant v. Each sum is one *pass* over the micro-batches, which
-holds one graph at a time. The rest are vectors as large as the parameters. The quotient is q(g, c), where c = g − Hg,
-or g after a step in finite differences; a = ∂q/∂g, and b = ∂q/∂(Hg) or ∂q/∂c, follow from g and c.
+The loss is a sum over micro-batches, L = Σ Lᵢ, where each is weighted by its share, and so are its derivatives: with
+g = Σ gᵢ a Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any constant v. Each sum is one *pass* over the micro-batches, which
+holds one graph at a time; everything else is a vector as large as the parameters. The quotient is q(g, c), where
+c = g − Hg, or g after a step in finite differences; a = ∂q/∂g, and b = ∂q/∂(Hg) or ∂q/∂c, follow from g and c.
 
 exact: dq = ⟨a, dg⟩ + ⟨b, d(Hg)⟩ and d(Hg) = (dH)g + H dg, where dg = H dθ, so that
 
     ∇q = H(a + Hb) + ∇⟨b, H·stop(g)⟩
 
-1. g; 2. Hg, and q; 3. Hb; 4. the derivative of ⟨gᵢ, a + Hb⟩ + ⟨Hᵢ·stop(g), b⟩, a third derivative of the loss. In
-  forward and backward passes over the batch: 1 + 1, 1 + 2, 1 + 2, 1 + 3. The value takes 2 + 3, with its derivative 4 +
-  8; on the whole batch at once they take 1 + 2 and 1 + 3.
+1. g; 2. Hg, and q; 3. Hb; 4. the derivative of ⟨gᵢ, a + Hb⟩ + ⟨Hᵢ·stop(g), b⟩, a third derivative of the loss.
+In forward and backward passes over the batch: 1 + 1, 1 + 2, 1 + 2, 1 + 3. The value takes 2 + 3, with its derivative
+4 + 8; on the whole batch at once they take 1 + 2 and 1 + 3.
 
 finite differences: with θ' = θ − g(θ), c = g(θ') and H' = H(θ'), dc = H'(dθ − dg), so that
 
     ∇q = H(a − H'b) + H'b
 
-1. g; 2. c, and q; 3. H'b; 4. H(a − H'b): the value takes 2 + 2 passes, with its derivative 4 + 6; on the whole batch at
-  once they take 2 + 2 and 2 + 3.
+1. g; 2. c, and q; 3. H'b; 4. H(a − H'b): the value takes 2 + 2 passes, with its derivative 4 + 6; on the whole batch
+at once they take 2 + 2 and 2 + 3.
 
 For a parameter that g is not taken over, only the last derivative of each product differs: it is taken for that
 parameter.

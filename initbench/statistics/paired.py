@@ -100,8 +100,8 @@ def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, compari
         trials: as from `comparison.comparable_trials`.
         treatment: a label in them.
         reference: another label.
-        comparisons: number of comparisons: k - 1 if all k are compared with one that was named beforehand, and k (k -
-            1) / 2 if that one was picked by the same errors, because then any pair might have been chosen. All
+        comparisons: number of comparisons: k - 1 if all k are compared with one that was named beforehand, and
+            k (k - 1) / 2 if that one was picked by the same errors, because then any pair might have been chosen. All
             intervals have the level 1 - 5 % / comparisons.
     """
     return compare_columns(by_seed(trials, [treatment, reference]), treatment, reference, comparisons)

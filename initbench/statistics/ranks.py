@@ -122,8 +122,8 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
 def sphericity(ranks: NDArray[np.float64]) -> float:
     """Return Huynh and Feldt's estimate of Box's ε of ranks: 1 if all treatments vary alike, at least 1 / (k - 1).
 
-    With S the covariance of the ranks, ε̂ = (tr S)² / ((k - 1) tr S²), and ε̃ = (n (k - 1) ε̂ - 2) / ((k - 1) (n - 1 -
-    (k - 1) ε̂)) within ε̂ … 1 (Huynh and Feldt, J. Educ. Stat. 1 (1976) 69-82).
+    With S the covariance of the ranks, ε̂ = (tr S)² / ((k - 1) tr S²), and
+    ε̃ = (n (k - 1) ε̂ - 2) / ((k - 1) (n - 1 - (k - 1) ε̂)) within ε̂ … 1 (Huynh and Feldt, J. Educ. Stat. 1 (1976) 69-82).
 
     Args:
         ranks: shape (workloads n, treatments k), k at least 2; all rows have the same sum.

@@ -69,9 +69,9 @@ class GoodRange(NamedTuple):
 def good_range(rates: ArrayLike, outcomes: ArrayLike, chance: float, share: float = GOOD_SHARE) -> GoodRange | None:
     """Return the good rates: those around the best that lose at most a share of its gain over chance.
 
-    With lower as better, e* the best outcome and c chance, a rate is good if its outcome is at most e* + share · (c -
-    e*). The range extends from the best rate to both sides as long as all rates tried are good: it is known only up to
-    their spacing.
+    With lower as better, e* the best outcome and c chance, a rate is good if its outcome is at most
+    e* + share · (c - e*). The range extends from the best rate to both sides as long as all rates tried are good: it is
+    known only up to their spacing.
 
     Args:
         rates: shape (n,), positive, in any order.

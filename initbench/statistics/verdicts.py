@@ -140,8 +140,8 @@ def verdicts_side_by_side(verdicts: Mapping[str, Iterable[Verdict]]) -> pd.DataF
 
     Returns:
         ``workload``, ``all`` if over all workloads; ``first``, ``second``; and for each protocol ``<protocol>_better``:
-            the label of the significantly better one, empty if neither is; ``_difference, _low, _high``: first -
-            second; ``_of_training``. Missing if a protocol has no verdict on the pair.
+            the label of the significantly better one, empty if neither is; ``_difference, _low, _high``:
+            first - second; ``_of_training``. Missing if a protocol has no verdict on the pair.
     """
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     names = ["workload", "first", "second"]

@@ -71,8 +71,8 @@ class Recipe(BaseModel):
             algorithm 1, signSGD), ``adam`` (Kingma & Ba, Adam, 2015, algorithm 1) or ``adamw`` (Loshchilov & Hutter,
             Decoupled Weight Decay Regularization, 2019, algorithm 2).
         lr: initial learning rate, or the end of the warm-up if there is one.
-        momentum: momentum of ``sgd`` and ``signsgd``. SGD's velocity is v ← μv + g, Signum's average is m ← μm + (1 −
-            μ)g.
+        momentum: momentum of ``sgd`` and ``signsgd``. SGD's velocity is v ← μv + g, Signum's average is
+            m ← μm + (1 − μ)g.
         nesterov: whether SGD uses Nesterov's form of momentum.
         weight_decay: λ, for every parameter (but see `weight_decays`): λθ is added to the gradient (L2). With
             ``adamw``, and with ``signsgd``, whose step size does not depend on the gradient's, it is decoupled: θ is
