@@ -53,8 +53,8 @@ def gradient_quotient(
 
     g is the gradient, H the Hessian, N the number of entries of g, and ε has the size `eps` and the sign of each entry
     of g (+ at 0). A loss that is linear in the parameters gives about 0. An entry with g = 0 and (Hg) = 0 adds exactly
-    1, so every parameter that the loss does not use does. GQ grows slowly and without bound as `eps` shrinks; if
-    |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`).
+    1, as does every entry of a parameter that the loss does not use. GQ grows slowly and without bound as `eps`
+    shrinks; if |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`).
 
     The model is measured in its current mode; in train mode the forward pass changes BatchNorm's running statistics.
     The exact method costs about three gradients (reverse mode over reverse mode). The result is differentiable except

@@ -47,7 +47,7 @@ def bf16_is_emulated(device: torch.device | str = "cpu", flags: Collection[str] 
 
 
 def _processor_flags() -> set[str]:
-    capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # since after PyTorch 2.9
+    capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # added after PyTorch 2.9
     names = {name for name, there in capabilities.items() if there is True}
     try:
         lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
