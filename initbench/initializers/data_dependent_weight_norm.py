@@ -31,7 +31,7 @@ def data_dependent_weight_norm(
     over samples and positions. Layers are set in the order in which they run, each on the outputs of the layers that
     were set before it. The directions v are drawn by the base. A layer without a bias gets only its gain; a layer that
     runs twice is set for its first run. Other layers, such as a classifier without weight normalization, are left
-    alone. The model is in eval mode meanwhile. The cost is one forward pass. The base and the batch size are this
+    alone. The model is in eval mode meanwhile. It costs one forward pass. The base and the batch size are this
     library's choice.
 
     Args:

@@ -43,7 +43,7 @@ def lsuv(
     The deviation is taken over all outputs of a layer on one batch, before the activation. The paper divides a weight
     by it and measures again until it is close to 1. Here the scale s with Var(s·Wx + b) = std² is solved for, a
     quadratic equation, while the batch flows through the layer, so that one forward pass sets all layers. A second pass
-    measures the result; the cost is two forward passes. Without biases both methods are one division; with biases the
+    measures the result: LSUV costs two forward passes. Without biases both methods are one division; with biases the
     paper's iteration, if it converges, converges to the same s.
 
     Layers are visited in the order in which they run, including the first, and the mean is left alone, as in the paper;

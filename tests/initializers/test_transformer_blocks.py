@@ -155,7 +155,7 @@ class Experts(nn.Module):
 def test_experts_are_refused():
     """How many feed-forward parts they are is a question of how many are used at a position."""
     with pytest.raises(
-        InitializationError, match=r"^gpt2: f.parts.0.down.weight is one of 2 ends of a branch: how man"
+        InitializationError, match=r"^gpt2: f.parts.0.down.weight is one of 2 ends of a branch: it is u"
     ):
         blocks(Stream(a=Attention(), f=Experts()))
 
