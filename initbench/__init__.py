@@ -1,7 +1,7 @@
 """initbench: the benchmarking suite for neural-network initialization methods.
 
-The public names are loaded when first used, so that importing the package, or `initbench.reporting`, loads no torch.
-They, `initbench.testing` and `initbench.reporting` are what notebooks and plug-ins may import; all else may change.
+The public names are loaded when first used, so importing the package, or `initbench.reporting`, does not load torch.
+Notebooks and plug-ins may import them, `initbench.testing` and `initbench.reporting`; everything else may change.
 """
 
 import importlib

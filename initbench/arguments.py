@@ -1,4 +1,4 @@
-"""Checks of arguments, and one-line explanations of what is wrong with a value or a file that a user gave."""
+"""Check arguments, and explain in one line why a user's value or file is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Key = tuple[str | int, ...]
-"""Where a value is in nested mappings and lists: the names and indices that lead to it."""
+"""The names and indices that lead to a value in nested mappings and lists."""
 _TYPE_NAMES = {
     "int_type": "an integer",
     "int_from_float": "an integer",
@@ -50,7 +50,7 @@ _MOST_BYTES = 1_000_000
 
 
 def show(value: Any) -> str:
-    """Return a value as a user would have written it in YAML, cut to 60 characters."""
+    """Return a value as a user would write it in YAML, cut to 60 characters."""
     text = _written(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -58,7 +58,7 @@ def show(value: Any) -> str:
 def nearest(name: str, valid: Iterable[str], *, list_all: bool = True) -> str:
     """Return `` (did you mean 'x'?)`` for the valid name nearest to `name`.
 
-    Where none is near: `` (valid: a, b, c)`` if `list_all`, else nothing.
+    If none is close: `` (valid: a, b, c)`` if `list_all`, otherwise nothing.
     """
     names = list(valid)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
@@ -70,7 +70,7 @@ def nearest(name: str, valid: Iterable[str], *, list_all: bool = True) -> str:
 
 
 def explain(error: ErrorDetails, valid_keys: Iterable[str] = ()) -> str:
-    """Return what is wrong, in one line that follows the name of the key; `valid_keys` are for an unknown one."""
+    """Return the problem in one line that follows the key's name; `valid_keys` are suggestions for an unknown key."""
     kind, got, context = error["type"], error["input"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return "is an unknown key" + nearest(str(error["loc"][-1]), valid_keys)
@@ -107,14 +107,14 @@ def _explain_tag(context: Mapping[str, Any]) -> str:
 
 
 def argument_of(error: ErrorDetails) -> tuple[str | int, ...]:
-    """Return where in the mapping that was checked the error is: the keys and indices that lead there."""
+    """Return the keys and indices that lead to the error in the mapping that was checked."""
     wrong = error.get("ctx", {}).get("error")
     within = (wrong.argument,) if isinstance(wrong, ArgumentError) and wrong.argument else ()
     return (*error["loc"], *within)
 
 
 def types_of(annotation: Any) -> set[Any]:
-    """Return the types that an annotation admits: ``int | tuple[float, ...]`` gives int and tuple."""
+    """Return the types that an annotation allows: ``int | tuple[float, ...]`` gives int and tuple."""
     admitted, left = set(), [annotation]
     while left:
         annotation = left.pop()
@@ -129,7 +129,7 @@ def types_of(annotation: Any) -> set[Any]:
 
 
 def choices_of(annotation: Any) -> set[Any]:
-    """Return the values that an annotation names: ``float | Literal["inf"]`` gives ``inf``."""
+    """Return the literal values in an annotation: ``float | Literal["inf"]`` gives ``inf``."""
     if get_origin(annotation) is Literal:
         return set(get_args(annotation))
     members = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else ()
@@ -152,8 +152,8 @@ def type_text(annotation: Any) -> str:
 def read_text(path: str | Path, pattern: str, error: Callable[[str, int | None], Exception]) -> str:
     """Return the text of a file that a user named: UTF-8, at most 1 MB.
 
-    If it cannot be read, the exception is raised that `error` makes of the reason and the line (None for the whole
-    file). `pattern`, such as ``*.py``, matches the files beside it that may have been meant.
+    If it cannot be read, raise the exception that `error` makes of the reason and the line (None for the whole file).
+    `pattern`, such as ``*.py``, finds neighbouring files that the user may have meant.
     """
     file = Path(path)
     try:
@@ -177,7 +177,6 @@ def read_text(path: str | Path, pattern: str, error: Callable[[str, int | None],
 
 
 def check_positive(name: str, value: float) -> None:
-    """Raise an ArgumentError unless a number is above 0 and finite."""
     if not (math.isfinite(value) and value > 0):
         raise ArgumentError(f"must be a finite number above 0, got {value}", name)
 

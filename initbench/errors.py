@@ -1,22 +1,22 @@
 """The errors that a user can cause, each with a message of one line that says what would be right.
 
-What an error is about stands in its fields (the argument; file, line and key): nothing reads the message but people.
+Details (the argument; file, line and key) are in the error's fields: messages are only for people.
 """
 
 from __future__ import annotations
 
 
 class InitbenchError(Exception):
-    """A request that cannot be met. The command line prints the message alone and exits with code 2."""
+    """A request that cannot be met. The command line prints only the message and exits with code 2."""
 
 
 class ArgumentError(InitbenchError, ValueError):
-    """A component or a function was given an argument that it refuses.
+    """An argument of a component or function is refused.
 
     Args:
-        problem: what is wrong, in words that follow the argument's name: ``must be at least 1, got 0``.
-        argument: the argument's name; of an initializer that is itself an argument dotted, ``base.gain``; None where
-            the problem is about several, and `problem` then a whole sentence.
+        problem: the problem in words that follow the argument's name: ``must be at least 1, got 0``.
+        argument: the argument's name, dotted for an initializer that is itself an argument, ``base.gain``; None if the
+            problem involves several arguments, and `problem` is then a whole sentence.
 
     Attributes:
         problem: as given.
@@ -33,17 +33,17 @@ class ArgumentError(InitbenchError, ValueError):
 
 
 class UnknownNameError(InitbenchError):
-    """A name that no component, option or model has; the message gives the nearest one."""
+    """A name that no component, option or model has; the message suggests the nearest one."""
 
 
 class SuiteError(InitbenchError):
     """A suite file or an option that cannot be run.
 
     Args:
-        problem: what is wrong.
+        problem: the problem in words.
         where: the file as the user gave it, or the option of the command line.
-        line: in the file, from 1.
-        key: dotted, such as ``initializers[0].gain``; empty if it is about the whole.
+        line: line in the file, from 1.
+        key: dotted, such as ``initializers[0].gain``; empty if the error is about the whole.
     """
 
     def __init__(self, problem: str, where: str = "", line: int | None = None, key: str = "") -> None:
@@ -56,12 +56,12 @@ class SuiteError(InitbenchError):
 
 
 class InitializationError(InitbenchError):
-    """An initializer cannot do its work on this model; the message names the parameter. The model is left as it was."""
+    """An initializer cannot be applied to this model; the message names the parameter. The model is left unchanged."""
 
 
 class DataError(InitbenchError):
-    """Data that is missing, unreadable, other than it was when the trials were planned, or does not fit the model."""
+    """Data that is missing, unreadable, changed since the trials were planned, or does not fit the model."""
 
 
 class LedgerError(InitbenchError):
-    """A suite's folder that holds what this version cannot read."""
+    """A suite's folder contains something that this version cannot read."""

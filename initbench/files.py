@@ -1,7 +1,7 @@
 """Files in folders that anybody may have filled.
 
 A file is checked before it is read: it must be regular and of bounded size. A write replaces the whole file or nothing.
-Nothing is written or removed outside the folder that a path belongs to, whatever links lie in that folder.
+Nothing is written or removed outside the folder that a path belongs to, whatever links the folder contains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 MOST_BYTES = 2**28
-"""Of a file that is read whole; a record of 10,000 steps takes a hundredth of it."""
+"""Size limit of a file that is read whole; a record of 10,000 steps takes a hundredth of it."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -27,30 +27,28 @@ _KINDS = {
 
 
 def check_readable(path: str | Path, most_bytes: int = MOST_BYTES) -> None:
-    """Check a file before it is opened: opening a pipe may take for ever, and reading a device may never end.
+    """Check a file before it is opened: opening a pipe may block forever, and reading a device may never end.
 
     Raises:
-        OSError: there is none, it is of another kind, or it is larger; `strerror` says which.
-        ValueError: the path holds a null character.
+        OSError: it does not exist, is not a regular file, or is too large; `strerror` says which.
+        ValueError: the path contains a null character.
     """
-    found = os.stat(path)  # noqa: PTH116  # as good for a path that is a text
+    found = os.stat(path)  # noqa: PTH116  # also accepts a text
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         raise OSError(errno.EINVAL, f"is {kind}, not a file", str(path))
     if found.st_size > most_bytes:
-        raise OSError(
-            errno.EFBIG, f"holds {found.st_size:,} bytes, more than the {most_bytes:,} that are read", str(path)
-        )
+        raise OSError(errno.EFBIG, f"has {found.st_size:,} bytes, more than the limit of {most_bytes:,}", str(path))
 
 
 def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
-    """Return the text of a file, UTF-8; errors are those of `check_readable`, and a ValueError if it is not UTF-8."""
+    """Return the text of a file, UTF-8; raises the errors of `check_readable`, and a ValueError if it is not UTF-8."""
     check_readable(path, most_bytes)
     return Path(path).read_text(encoding="utf-8")
 
 
 def is_within(path: Path, folder: Path) -> bool:
-    # `Path.resolve` fails on links that lead in a circle.
+    # `Path.resolve` fails on circular links.
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
@@ -65,9 +63,9 @@ def check_within(path: Path, folder: Path) -> None:
 
 @contextmanager
 def written_whole(path: Path, folder: Path, *, durable: bool = False) -> Iterator[TextIO]:
-    """Open a file to be written, and put it in place by an atomic rename once all of it is there.
+    """Open a file for writing, and put it in place by an atomic rename when it is complete.
 
-    It must lie in `folder`, see `check_within`. `durable` brings it to the disk before the rename. An OSError names the
+    It must be in `folder`, see `check_within`. `durable` writes it to the disk before the rename. An OSError names the
     file, not the temporary one.
     """
     check_within(path, folder)
@@ -96,6 +94,6 @@ def write_text(path: Path, text: str, folder: Path, *, durable: bool = False) ->
 
 
 def remove(path: Path, folder: Path) -> None:
-    """Remove a file that is known to be the library's, or a link in its place; that there is none is no error."""
+    """Remove a file that is known to be the library's, or a link in its place; a missing file is not an error."""
     check_within(path, folder)
     path.unlink(missing_ok=True)

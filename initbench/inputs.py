@@ -1,4 +1,4 @@
-"""What a model is given: the shape of one sample, and its vocabulary where it is tokens. No torch."""
+"""The inputs of a model: the shape of one sample, and the vocabulary of tokens. No torch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ class Inputs:
     """The inputs of a model.
 
     Attributes:
-        shape: of one sample: (channels, height, width) of an image, (features,) of a vector, (positions,) of tokens.
-        vocabulary: how many different tokens there are; None where inputs are numbers.
+        shape: shape of one sample: (channels, height, width) for images, (features,) for vectors, (positions,) for
+            tokens.
+        vocabulary: number of different tokens; None if inputs are numbers.
 
     Raises:
         ArgumentError: a size is below 1.
@@ -46,10 +47,10 @@ class Inputs:
         return sizes if self.vocabulary is None else f"{sizes} tokens of {self.vocabulary}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the inputs as a record holds them."""
+        """Return the inputs as stored in a record."""
         return asdict(self) | {"shape": list(self.shape)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the inputs that a record holds."""
+        """Return the inputs stored in a record."""
         return cls(tuple(data["shape"]), data["vocabulary"])

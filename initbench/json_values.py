@@ -1,4 +1,4 @@
-"""Values as JSON can hold them."""
+"""Values that JSON can represent."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def json_values(value: Any) -> Any:
-    """Return a value with every non-finite float as None.
+    """Return a value with every non-finite float replaced by None.
 
-    Beside the key of each mapping whose value held any stands ``<key>_reason``: the texts of the non-finite values
+    In each mapping, a key with such a value gets a companion ``<key>_reason``: the texts of the non-finite values
     (``nan``, ``inf``, ``-inf``), each once, in the order met.
     """
     return _convert(value, [])

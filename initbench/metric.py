@@ -1,4 +1,4 @@
-"""A metric: what a trial is judged by, and how its values read. No torch: records carry it, and reports print by it."""
+"""A metric that judges trials, and the format of its values. No torch, because reports use it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class Metric:
     """A number that judges a model on one split.
 
     Attributes:
-        name: as in records, such as ``error``; with a split's name before it where it is of one split (see `on`).
-        better: whether ``lower`` or ``higher`` values are.
-        label: in words; the name with spaces by default.
-        unit: behind a value, such as ``nats``; empty for none. A value in ``%`` is a share, which is stored as a
-            fraction from 0 to 1.
-        difference_unit: behind a difference of two values, such as ``percentage points``; the unit by default.
-        scale: a value times this is shown: 100 for a fraction shown in percent.
+        name: as in records, such as ``error``; prefixed with the split's name if it is for one split (see `on`).
+        better: whether ``lower`` or ``higher`` values are better.
+        label: the name in words; the name with spaces by default.
+        unit: shown after a value, such as ``nats``; empty for none. A value in ``%`` is a share, stored as a fraction
+            from 0 to 1.
+        difference_unit: shown after a difference of two values, such as ``percentage points``; the unit by default.
+        scale: factor for display: 100 for a fraction shown in percent.
         show: the format of a scaled value.
-        best: the best value that there can be, such as 0 for errors; None where none is known.
+        best: the best possible value, such as 0 for errors; None if unknown.
         primary: whether it is the outcome of a trial.
-        chance: its value for the best constant predictor (`initbench.tasks.describe`), on the split that it is of.
-        chance_standard_error: of `chance`, over samples.
-        split: that it is of, such as ``test``; empty before `on`.
+        chance: its value for the best constant predictor (`initbench.tasks.describe`) on the same split.
+        chance_standard_error: standard error of `chance` over samples.
+        split: the split, such as ``test``; empty before `on`.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """The metric in words, with its split where it is of one."""
+        """The metric in words, including its split if it has one."""
         return self.label or self.name.replace("_", " ")
 
     @property
@@ -61,58 +61,58 @@ class Metric:
 
     @property
     def points(self) -> str:
-        """The unit of a difference as running text has it: a percentage point is a point."""
+        """The unit of a difference in running text: a percentage point is a point."""
         return (self.difference_unit or self.unit).removeprefix("percentage ")
 
     @property
     def largest_difference(self) -> float:
-        """The largest difference that two values can have: 1 for a share, else +∞."""
+        """The largest possible difference of two values: 1 for a share, otherwise +∞."""
         return 1.0 if self.unit == "%" else math.inf
 
     @property
     def beside_title(self) -> Self:
-        """The metric as its values read beside its title, which may say the unit: ``3.513 test bits per byte``.
+        """The metric for values shown next to its title, which may contain the unit: ``3.513 test bits per byte``.
 
-        It is for writing values, not for reckoning with them.
+        Use it only to format values, not to compute with them.
         """
         return replace(self, unit="") if _says(self.title, self.unit) else self
 
     def on(self, split: str) -> Self:
-        """Return this metric of one split, whose name stands before the metric's, also in words."""
+        """Return this metric for one split, whose name precedes the metric's, also in words."""
         return replace(self, name=f"{split}_{self.name}", label=f"{split} {self.title}", split=split)
 
     def oriented(self, value: float) -> float:
-        """Return a number that is lower where the value is better: the value, or its negative; and back again."""
-        return value if self.better == "lower" else 0.0 - value  # of 0 no -0
+        """Return a number that is lower for better values: the value or its negative; a second call undoes it."""
+        return value if self.better == "lower" else 0.0 - value  # never -0
 
     def number(self, value: float) -> str:
-        """Return a value as people read it, without its unit: ``2.50``; one that rounds to 0 has no sign."""
+        """Return a value for display without its unit: ``2.50``; a value that rounds to 0 has no sign."""
         number = self.show.format(self.scale * value)
         return number[1:] if _MINUS_ZERO.fullmatch(number) else number
 
     def text(self, value: float, half_width: float = math.nan) -> str:
-        """Return a value as people read it: ``2.50 %``, ``2.50 ± 0.30 %``, or an en dash where it is NaN."""
+        """Return a value for display: ``2.50 %``, ``2.50 ± 0.30 %``, or an en dash for NaN."""
         if math.isnan(value):
             return "–"
         interval = "" if math.isnan(half_width) else f" ± {self.number(half_width)}"
         return f"{self.number(value)}{interval}" + (f"\N{NO-BREAK SPACE}{self.unit}" if self.unit else "")
 
     def brief(self, value: float, unit: bool = True) -> str:
-        """Return a value as a sentence has it: a percentage with one decimal, ``2.5 %``; others as `text` does.
+        """Return a value for a sentence: a percentage with one decimal, ``2.5 %``; others as in `text`.
 
         Args:
-            value: in the unit in which it is stored; NaN is an en dash.
+            value: in its stored unit; NaN is an en dash.
             unit: whether the unit follows.
         """
         rounded = replace(self, show="{:.1f}" if self.unit == "%" else self.show, unit=self.unit if unit else "")
         return rounded.text(value)
 
     def difference(self, value: float) -> str:
-        """Return a difference of two values as people read it: ``87.20 points``."""
+        """Return a difference of two values for display: ``87.20 points``."""
         return f"{self.number(value)} {self.points}".rstrip()
 
     def amount(self, value: float) -> str:
-        """Return a difference as it stands before the metric's title, which may have the unit: ``0.050`` bits."""
+        """Return a difference to precede the metric's title, which may contain the unit: ``0.050`` bits."""
         return self.number(value) if _says(self.title, self.points) else self.difference(value)
 
     def signed(self, value: float) -> str:
@@ -125,12 +125,12 @@ class Metric:
         return number if number.startswith("-") else f"+{number}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metric as a record holds it."""
+        """Return the metric as stored in a record."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the metric that a record holds; keys of a later version are passed over."""
+        """Return the metric stored in a record; keys of later versions are ignored."""
         return cls(**{key: value for key, value in data.items() if key in cls.__dataclass_fields__})
 
 

@@ -1,7 +1,7 @@
 """Plug-ins: modules outside the library that register components when they are imported.
 
 A package names such a module as an entry point in the group ``initbench.plugins``; a single file is given with
-``--plugin path.py``. A file is carried as text, so that it reaches workers that do not share a disk.
+``--plugin path.py``. A file is passed on as text, so that it reaches workers that do not share a disk.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ GROUP = "initbench.plugins"
 
 @dataclass(frozen=True)
 class PluginFile:
-    """A plug-in of one file: its path, for messages, and its source."""
+    """A plug-in in a single file: its path, for messages, and its source."""
 
     path: str
     text: str
 
     @property
     def module_name(self) -> str:
-        """The name it is imported under: its stem and a hash of its text, so that two versions never mix."""
+        """The module name: the file's stem and a hash of its text, so that two versions never mix."""
         stem = re.sub(r"\W", "_", PurePath(self.path).stem)
         return f"initbench_plugin_{stem}_{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
 
 
 class _TextLoader(SourceLoader):
-    """Imports a plug-in from its text; its path, which a worker may lack, is for tracebacks and `inspect` alone."""
+    """Imports a plug-in from its text; its path, which a worker may lack, is only for tracebacks and `inspect`."""
 
     def __init__(self, plugin: PluginFile) -> None:
         self.plugin = plugin
@@ -62,7 +62,7 @@ def read_file(path: str | Path) -> PluginFile:
 
 
 def load_file(plugin: PluginFile) -> None:
-    """Import a plug-in file, once per process; an InitbenchError says what importing it raised."""
+    """Import a plug-in file, once per process; an InitbenchError shows the error that the import raised."""
     name = plugin.module_name
     if name in sys.modules:
         return
@@ -80,7 +80,7 @@ def load_file(plugin: PluginFile) -> None:
 
 @cache
 def load_entry_points() -> None:
-    """Import every installed plug-in package, once per process; an InitbenchError names one that raised."""
+    """Import every installed plug-in package, once per process; an InitbenchError names a package that fails."""
     for point in entry_points(group=GROUP):
         try:
             point.load()
@@ -92,12 +92,12 @@ def load_entry_points() -> None:
 def first_line(error: BaseException) -> str:
     try:
         return str(error).strip().partition("\n")[0]
-    except Exception:  # noqa: BLE001  # what makes a message may fail, too
-        return "its message cannot be made"
+    except Exception:  # noqa: BLE001  # an exception's `__str__` may itself fail
+        return "its message cannot be shown"
 
 
 def origin(module_name: str) -> str:
-    """Return where a component comes from, for people: the path of a plug-in file, else the module's name."""
+    """Return the origin of a component for display: the path of a plug-in file, or the module's name."""
     loader = getattr(sys.modules.get(module_name), "__loader__", None)
     return loader.plugin.path if isinstance(loader, _TextLoader) else module_name
 
@@ -105,7 +105,7 @@ def origin(module_name: str) -> str:
 def source_hash(module_name: str) -> str:
     """Return the SHA-256 of a plug-in's source: its file, or the names and texts of its package's Python files.
 
-    Where a package lies makes no difference. What has no file (a notebook) has no hash of its own: all of it is one.
+    The location of a package does not matter. Everything without a file (a notebook) shares one hash.
     """
     top: Any = sys.modules[module_name.partition(".")[0]]
     folders = [Path(folder) for folder in getattr(top, "__path__", [])]
@@ -119,7 +119,7 @@ def source_hash(module_name: str) -> str:
 
 
 def _what_it_raised(error: BaseException, path: str | None = None) -> str:
-    """Return ``importing it raised ValueError on line 3: what it says``; an error of ours speaks for itself."""
+    """Return ``importing it raised ValueError on line 3: ...``; our own errors are returned as they are."""
     if isinstance(error, InitbenchError):
         return str(error)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if path is not None and f.filename == path]

@@ -1,8 +1,8 @@
-"""Named random streams: every random number of a trial comes from one of them.
+"""Named random streams, which provide every random number of a trial.
 
 A stream is a `torch.Generator` on the CPU whose seed is the first 63 bits of the SHA-256 of ``seed/key/key/...``.
-Streams with different keys are independent, so adding a draw to one never shifts another, and two initializers
-at the same seed see the same data in the same order (a paired design).
+Streams with different keys are independent, so adding a draw to one never shifts another, and two initializers with the
+same seed get the same data in the same order (a paired design).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def derive_seed(seed: int, stream: Stream, *keys: str) -> int:
     Args:
         seed: the trial's seed.
         stream: which of the named streams.
-        keys: what the stream is split by, such as a parameter's name.
+        keys: keys that distinguish streams, such as a parameter's name.
     """
     text = "/".join([str(seed), stream, *keys])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

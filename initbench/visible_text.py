@@ -1,11 +1,11 @@
-"""Text that comes from anywhere, such as the message of an exception or the name of a file, for records and readers."""
+"""Text from any source, such as an exception's message or a file name, made safe for records and readers."""
 
 from __future__ import annotations
 
 import re
 
-# Control characters; those that turn or hide the text around them; line ends that only some readers know; what is no
-# character; halves of characters, which no file can hold and which Python puts where a file's name is not UTF-8.
+# Control characters; characters that reverse or hide the text around them; line ends that only some readers know;
+# non-characters; surrogates, which no file can contain and which Python uses for file names that are not UTF-8.
 _INVISIBLE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
@@ -13,12 +13,12 @@ _BYTES_OF_NAMES = range(0xDC80, 0xDD00)  # PEP 383
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return a text with invisible characters, but for those of `keep`, as Python escapes them: ``\x1b``."""
+    r"""Return a text with invisible characters, except those in `keep`, as Python escapes them: ``\x1b``."""
     return _INVISIBLE.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text of at most about `most` characters: its beginning and its end, and how long it was."""
+    """Return a text of at most about `most` characters: its beginning, its length, and its end."""
     if len(text) <= most:
         return text
     head = 2 * most // 3

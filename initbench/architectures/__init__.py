@@ -1,1 +1,1 @@
-"""The networks, by name."""
+"""Networks, by name."""

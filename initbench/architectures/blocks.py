@@ -1,4 +1,4 @@
-"""What the architectures share: activations, normalization, dropout and stochastic depth."""
+"""Building blocks of the architectures: activations, normalization, dropout and stochastic depth."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Activation = Literal["relu", "swish", "beta_swish", "tanh", "linear"]
 Norm = Literal["none", "batch", "group"]
 CHANNELS_PER_GROUP = 16
 
-# Like functions of PyTorch, the three that follow can be computed in another way by a
-# `torch.overrides.TorchFunctionMode`: some are differentiated three times.
+# Like PyTorch's own functions, the next three can be replaced by a `torch.overrides.TorchFunctionMode`, because some
+# are differentiated three times.
 
 
 def beta_swish(x: Tensor, beta: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Te
 class BetaSwish(nn.Module):
     """β-Swish with one learnable scalar β that starts at 0, where the activation is x / 2.
 
-    Source: Ramachandran et al., 2017; β from 0 in Dauphin & Schoenholz, 2019 (MetaInit), section 4.2.
+    Source: Ramachandran et al., 2017; the initial β of 0: Dauphin & Schoenholz, 2019 (MetaInit), section 4.2.
     """
 
     def __init__(self) -> None:
@@ -70,14 +70,14 @@ class BetaSwish(nn.Module):
 
 
 class TanhGELU(nn.Module):
-    """GELU by its tanh form, that of GPT-2."""
+    """GELU in its tanh form, as in GPT-2."""
 
     def forward(self, x: Tensor) -> Tensor:
         return tanh_gelu(x)
 
 
 class LayerNorm(nn.LayerNorm):
-    """PyTorch's layer normalization over the last dimension, by `layer_norm`."""
+    """PyTorch's layer normalization over the last dimension, computed by `layer_norm`."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the base class has this name
         return layer_norm(input, self.weight, self.bias, self.eps)
@@ -93,14 +93,14 @@ _ACTIVATIONS: dict[Activation, type[nn.Module]] = {
 
 
 def make_activation(name: Activation) -> nn.Module:
-    """Return a new activation layer; every β-Swish layer has a β of its own."""
+    """Return a new activation layer; every β-Swish layer has its own β."""
     return _ACTIVATIONS[name]()
 
 
 def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: str = "features") -> nn.Module:
-    """Return a normalization layer, the identity for ``none``.
+    """Return a normalization layer; the identity for ``none``.
 
-    ``group`` standardizes each sample over groups of 16 channels, so that wider layers have more groups.
+    ``group`` standardizes each sample over groups of 16 channels, so wider layers have more groups.
 
     Source: Ioffe & Szegedy, Batch Normalization, ICML 2015; Wu & He, Group Normalization, ECCV 2018.
 
@@ -108,7 +108,7 @@ def make_norm(name: Norm, features: int, dimensions: Literal[1, 2], argument: st
         name: ``none``, ``batch`` or ``group``.
         features: channels of an image, or features of a vector.
         dimensions: 2 for images (N, C, H, W), 1 for vectors (N, C).
-        argument: what the error message calls `features`.
+        argument: the name of `features` in an error message.
     """
     if name == "none":
         return nn.Identity()
@@ -125,17 +125,16 @@ def check_rate(name: str, rate: float) -> None:
 
 
 def make_dropout(rate: float) -> nn.Module:
-    """Return a dropout layer, the identity for a rate of 0."""
     check_rate("dropout", rate)
     return nn.Dropout(rate) if rate else nn.Identity()
 
 
 def make_drop_path(rate: float) -> nn.Module:
-    """Return a layer that ends a residual branch and drops it at random in training, the identity for a rate of 0.
+    """Return a layer that drops a residual branch at random in training; the identity for a rate of 0.
 
-    Each sample's branch is zero with probability `rate` and else divided by 1 - rate, so that its mean is the branch
-    that evaluation uses. Huang et al., Deep Networks with Stochastic Depth, ECCV 2016, drop whole mini-batches and
-    multiply the branch by 1 - rate at evaluation instead.
+    For each sample the branch is zero with probability `rate` and otherwise divided by 1 - rate, so that its mean is
+    the branch that evaluation uses. Huang et al., Deep Networks with Stochastic Depth, ECCV 2016, drop the branch for a
+    whole mini-batch and multiply it by 1 - rate at evaluation instead.
     """
     check_rate("drop_path", rate)
     if not rate:

@@ -1,4 +1,4 @@
-"""Models by name."""
+"""Build models by name."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def create_model(
 ) -> nn.Module:
     """Build a registered architecture on the CPU, or on the device of an enclosing ``with torch.device(...)``.
 
-    What the layers draw on construction comes from the seed; the caller's random state is left as it was.
+    Random numbers that the layers draw on construction come from the seed; the caller's random state is left unchanged.
 
     Args:
         name: the architecture, such as ``wrn`` or ``timm/resnet18``.
         scheme: ``standard``, or the name of a registered scheme.
-        input_shape: of one sample: channels, height, width.
-        num_classes: the model's outputs: classes, or tokens of a vocabulary.
-        inputs: what one sample is, in place of `input_shape`: tokens need it.
+        input_shape: shape of one sample: channels, height, width.
+        num_classes: number of outputs: classes, or tokens of a vocabulary.
+        inputs: describes one sample, instead of `input_shape`; required for tokens.
         seed: the trial's seed.
         arguments: the architecture's own arguments, such as ``depth``.
 
     Returns:
-        A model in training mode; of an image classifier from (N, *input_shape) to logits (N, num_classes).
+        A model in training mode; an image classifier maps (N, *input_shape) to logits (N, num_classes).
 
     Raises:
         UnknownNameError: no architecture has this name.
-        ArgumentError: an argument is unknown, of the wrong type or refused, or the scheme does not go with the
+        ArgumentError: an argument is unknown, of the wrong type or refused, or the scheme does not fit the
             architecture.
         InitbenchError: there is no such scheme.
     """
@@ -56,7 +56,7 @@ def create_model(
     known = scheme_names(component)
     if scheme not in known:
         raise InitbenchError(f"scheme: unknown scheme {scheme!r}{nearest(scheme, known)}")
-    # The CPU generator alone is seeded and restored: to touch those of GPUs would start a context on each.
+    # Only the CPU generator is seeded and restored: touching the GPUs' generators would start a context on each.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(derive_seed(seed, "weights", "construction"))
         resolved, inputs = component.resolve(arguments), inputs or Inputs(tuple(input_shape))
@@ -66,9 +66,9 @@ def create_model(
 def build_model(
     architecture: Component[Any], arguments: Mapping[str, Any], inputs: Inputs, outputs: int, scheme: str
 ) -> nn.Module:
-    """Build an architecture under a scheme: as it states that network itself, else by the scheme's transform.
+    """Build an architecture under a scheme: by the scheme's transform, unless it builds that network itself.
 
-    What a transform has made runs once on two samples of zeros.
+    A transformed model is run once on two samples of zeros.
     """
     model: nn.Module = architecture.call(arguments, inputs=inputs, outputs=outputs, scheme=scheme)
     if scheme in {STANDARD, *architecture.traits.schemes}:

@@ -13,13 +13,11 @@ from initbench.registry import STANDARD, register_architecture
 
 _BLOCKS = 3
 _BOTTLENECK = 4  # channels of a bottleneck over the growth: section 3, "Bottleneck layers"
-# Each layer takes what all before it gave, so that the size grows with the square of the depth.
+# Each layer takes the results of all previous layers, so the size grows with the square of the depth.
 _DEEPEST = 1_000
 
 
 class Unit(nn.Module):
-    """Norm, activation and convolution."""
-
     def __init__(self, in_channels: int, out_channels: int, kernel: int, style: Style) -> None:
         super().__init__()
         self.norm = style.make_norm(in_channels)
@@ -33,7 +31,7 @@ class Unit(nn.Module):
 
 
 class DenseLayer(nn.Module):
-    """A 3×3 convolution to `growth` channels, with a 1×1 one before it if there is a bottleneck; stacked on its input.
+    """A 3×3 convolution to `growth` channels, after a 1×1 one if there is a bottleneck, stacked on its input.
 
     Source: Huang et al., 2017, equation 2.
     """
@@ -50,7 +48,7 @@ class DenseLayer(nn.Module):
 
 
 def _check(depth: int, growth: int, compression: float, per_block: int, *, bottleneck: bool, norm: Norm) -> None:
-    """Raise an ArgumentError where the sizes are impossible; without layers in a block the depth is."""
+    """Raise an ArgumentError if the sizes are impossible; `per_block` is 0 if the depth is."""
     if depth > _DEEPEST:
         raise ArgumentError(f"must be at most {_DEEPEST}, got {depth}", "depth")
     if per_block < 1:
@@ -66,7 +64,6 @@ def _check(depth: int, growth: int, compression: float, per_block: int, *, bottl
 
 
 def _compressed(channels: int, compression: float, norm: Norm) -> int:
-    """Return the channels behind a transition."""
     left = int(channels * compression)
     if not left:
         raise ArgumentError(f"must leave a channel of {channels}, got {compression}", "compression")
@@ -85,21 +82,21 @@ def _compressed(channels: int, compression: float, norm: Norm) -> int:
 class DenseNet(nn.Module):
     """DenseNet for small images, by default DenseNet-BC-100 with a growth of 12: 769,162 parameters for 10 classes.
 
-    Each layer takes the results of all layers before it in its block, stacked. The paper's network of depth 40 has
+    Within a block each layer takes the stacked results of all previous layers. For the paper's network of depth 40 use
     ``bottleneck: false`` and ``compression: 1``. Without normalization and with `conv_bias` the default is the network
-    without BatchNorm of GradInit's authors: 748,336 parameters. Sides that are odd are rounded up when they are halved.
+    without BatchNorm of GradInit's authors: 748,336 parameters. Halving an odd side rounds up.
 
     Args:
-        depth: 6n + 4 (10, 16, 22, ..., 100) with bottleneck, else 3n + 4 (7, 10, ..., 40); n layers in each block.
+        depth: 6n + 4 (10, 16, 22, ..., 100) with bottleneck, otherwise 3n + 4 (7, 10, ..., 40); n layers in each block.
         growth: channels that each layer adds; a multiple of 16 for norm group.
-        bottleneck: whether a 1×1 convolution, to four times the growth, stands before each 3×3 convolution.
-        compression: channels behind each of the two transitions over those before it, rounded down.
+        bottleneck: whether a 1×1 convolution to four times the growth precedes each 3×3 convolution.
+        compression: factor by which each of the two transitions multiplies the channels, rounded down.
         norm: none, batch or group, before each activation.
         activation: relu, swish, beta_swish, tanh or linear.
         conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
+        scheme: any that needs no residual branches; schemes that replace norms, such as weight_norm, need norm none.
 
     Raises:
         ArgumentError: depth, growth or compression is impossible, or a norm or biases are combined with a scheme.
@@ -134,7 +131,7 @@ class DenseNet(nn.Module):
                 left = _compressed(channels, compression, norm)
                 self.transitions.append(Unit(channels, left, 1, style))
                 channels = left
-        # Rounded up, so that an image of any size has a pixel left.
+        # Rounded up, so that at least one pixel of any image is left.
         self.pool = nn.AvgPool2d(2, ceil_mode=True)
         self.norm = style.make_norm(channels)
         self.activation = style.make_activation()

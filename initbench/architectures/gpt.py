@@ -1,6 +1,6 @@
 """Decoder-only Transformers: GPT-2 (Radford et al., 2019) and its relatives.
 
-Modules have the names of GPT-2's code: wte, wpe, h, ln_1, attn, c_proj, ln_2, mlp, c_fc, ln_f, lm_head.
+Modules are named as in GPT-2's code: wte, wpe, h, ln_1, attn, c_proj, ln_2, mlp, c_fc, ln_f, lm_head.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class PositionEmbedding(nn.Embedding):
 
 
 class Rotary(nn.Module):
-    """Turns pairs of features by angles that grow with the position, so that scores depend on distances alone.
+    """Rotates pairs of features by angles that grow with the position, so that scores depend only on distances.
 
-    Feature i of a head of D makes a pair with i + D/2, as in GPT-NeoX and LLaMA; the paper's pairs are neighbours,
+    In a head with D features, feature i is paired with i + D/2, as in GPT-NeoX and LLaMA; the paper pairs neighbours,
     which is the same network with the features in another order.
 
     Source: Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding, 2021, section 3.4.2 and equation
@@ -58,12 +58,12 @@ class Rotary(nn.Module):
         super().__init__()
         frequencies = _ROTARY_BASE ** (-torch.arange(0, features, 2, dtype=torch.float64) / features)
         angles = torch.arange(context, dtype=torch.float64)[:, None] * frequencies
-        # Not among what is saved: they follow from the sizes.
+        # Not saved, because they follow from the sizes.
         self.register_buffer("cos", angles.cos().to(torch.get_default_dtype()), persistent=False)
         self.register_buffer("sin", angles.sin().to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return queries or keys (N, heads, T, D), those at position t turned by t times the frequencies."""
+        """Return queries or keys (N, heads, T, D); position t is rotated by t times the frequencies."""
         length = x.shape[-2]
         _check_length(length, len(self.cos))
         cos, sin = self.cos[:length], self.sin[:length]
@@ -77,11 +77,11 @@ def _check_length(length: int, context: int) -> None:
 
 
 class Attention(nn.Module):
-    """Causal self-attention of several heads.
+    """Causal multi-head self-attention.
 
-    GPT-2 has its three projections to queries, keys and values in one layer, c_attn. Here they are three layers, which
-    compute the same: what draws, scales or normalizes a layer by its size then treats each for itself, and a layer's
-    fan is that of one projection.
+    GPT-2 computes queries, keys and values in one layer, c_attn. Here they are three layers that compute the same, so
+    that initializers and schemes that depend on a layer's size treat each projection separately, and a layer's fan is
+    the fan of one projection.
 
     Source: Vaswani et al., Attention Is All You Need, 2017, section 3.2; Radford et al., 2019 (GPT-2).
     """
@@ -122,13 +122,13 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an activation between, or SwiGLU: silu(c_gate(x)) · c_fc(x), then c_proj.
+    """Two linear layers with an activation between them, or SwiGLU: silu(c_gate(x)) · c_fc(x), then c_proj.
 
-    Source: Radford et al., 2019 (GPT-2); GELU by its tanh form, Hendrycks & Gimpel, 2016, section 2; SwiGLU without
-    the β, Shazeer, GLU Variants Improve Transformer, 2020, equation (6).
+    Source: Radford et al., 2019 (GPT-2); GELU in its tanh form, Hendrycks & Gimpel, 2016, section 2; SwiGLU without the
+    β, Shazeer, GLU Variants Improve Transformer, 2020, equation (6).
 
-    Between the layers there are four times as many features; 8/3 as many with SwiGLU, which has three layers, so that
-    there are as many parameters (Shazeer, section 3), rounded up to a multiple of 8.
+    The hidden width is four times the width. SwiGLU has three layers, so its hidden width is 8/3 times the width,
+    rounded up to a multiple of 8, which keeps the number of parameters (Shazeer, section 3).
     """
 
     def __init__(self, width: int, activation: Activation, *, bias: bool, dropout: float, scheme: str) -> None:
@@ -159,7 +159,7 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """An attention and a feed-forward part, each added to its input.
 
-    With norm ``pre`` a norm begins each branch (GPT-2), with ``post`` one follows each addition (Vaswani et al., 2017,
+    Norm ``pre`` puts a norm at the start of each branch (GPT-2), ``post`` after each addition (Vaswani et al., 2017,
     section 5.4; GPT).
     """
 
@@ -184,7 +184,7 @@ class Block(nn.Module):
 
 
 def make_norm(kind: NormType, width: int, *, bias: bool) -> nn.Module:
-    """Return a normalization of each position's features, with ε = 1e-5.
+    """Return a normalization over each position's features, with ε = 1e-5.
 
     Source: Ba, Kiros & Hinton, Layer Normalization, 2016; Zhang & Sennrich, Root Mean Square Layer Normalization, 2019.
     """
@@ -215,36 +215,36 @@ def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
     shallow=_shallow,
 )
 class GPT(nn.Module):
-    """Decoder-only Transformer, by default GPT-2 with 124 million parameters but for its dropout of 0.1.
+    """Decoder-only Transformer, by default GPT-2 with 124 million parameters, but without its dropout of 0.1.
 
     Each block adds a causal self-attention and a feed-forward part to its input. Queries, keys and values come from
-    three layers, where GPT-2 has one of three times the width, so that an initializer sees the size of one projection.
-    The context is that of the inputs.
+    three layers instead of GPT-2's single one, so that an initializer sees the size of one projection. The inputs
+    determine the context.
 
-    In scheme skipinit a gate of 0 ends each of a block's two branches, which is ReZero (Bachlechner et al., 2021). In
-    scheme fixup a scalar bias stands before linear layers (one before queries, keys and values together) and
-    activations, and a multiplier ends each branch. In scheme weight_norm all linear layers but the head are normalized.
+    With scheme skipinit a gate of 0 ends both branches of each block, which is ReZero (Bachlechner et al., 2021). With
+    scheme fixup a scalar bias precedes linear layers (one for queries, keys and values together) and activations, and a
+    multiplier ends each branch. With scheme weight_norm all linear layers except the head are normalized.
 
     Args:
         depth: number of blocks.
         width: features of each position, a multiple of heads.
-        heads: of each attention.
-        norm: pre for a norm at the start of each branch and one before the head, post for one behind each addition as
+        heads: number of heads of each attention.
+        norm: pre for a norm at the start of each branch and one before the head, post for a norm after each addition as
             in the first Transformer, or none.
         norm_type: layer, or rms.
-        activation: gelu (by its tanh form, as in GPT-2), relu or swiglu.
-        positions: learned, or rotary, for which width / heads is even.
-        bias: whether linear layers but for the head, and LayerNorms, have biases.
-        tied: whether the head shares the weight of the embedding of tokens.
-        dropout: rate of the dropout of embeddings, attention and the ends of branches; GPT-2 has 0.1.
+        activation: gelu (in its tanh form, as in GPT-2), relu or swiglu.
+        positions: learned, or rotary, which needs an even width / heads.
+        bias: whether LayerNorms and linear layers except the head have biases.
+        tied: whether the head shares the weight of the token embedding.
+        dropout: dropout rate of embeddings, attention and the ends of branches; 0.1 in GPT-2.
         inputs: tokens.
         outputs: number of logits at each position: the size of the vocabulary.
-        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none, and fixup with a
-            head that is not tied.
+        scheme: any; schemes that replace norms, such as fixup, skipinit and weight_norm, need norm none, and fixup
+            needs an untied head.
 
     Raises:
-        ArgumentError: depth, width, heads or dropout is impossible, the inputs are no tokens, a tied head has not as
-            many outputs as there are tokens, or a norm or a tied head does not go with a scheme.
+        ArgumentError: depth, width, heads or dropout is impossible, the inputs are not tokens, a tied head has a
+            different number of outputs than there are tokens, or a norm or a tied head does not fit the scheme.
     """
 
     def __init__(
@@ -286,7 +286,7 @@ class GPT(nn.Module):
             self.h.append(Block(attn, mlp, width, norm, norm_type, bias=bias))
         self.ln_f = make_norm(norm_type, width, bias=bias) if norm == "pre" else nn.Identity()
         self.bias_f = make_scalar_bias(scheme)
-        # A head that is tied has no weight of its own, which would be the largest of all.
+        # A tied head allocates no weight, which would be the largest of all.
         self.lm_head = nn.Linear(width, outputs, bias=False, device="meta" if tied else None)
         if tied:
             self.lm_head.weight = self.wte.weight

@@ -1,4 +1,4 @@
-"""Model types of Hugging Face's transformers, as ``hf/NAME``, from their configurations; nothing is downloaded."""
+"""Model types of Hugging Face's transformers as ``hf/NAME``, built from their configurations without any download."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from initbench.models.calls import tensor_of
 from initbench.registry import Member, register_architecture
 
 _PLAIN = (bool, int, float, str, list, tuple, dict, type(None))
-# What the data say.
+# Determined by the data.
 _OF_THE_DATA = {"vocab_size", "image_size", "num_channels"}
-# What a model without a past, an encoder beside it or tokens of a special meaning is told, where its configuration has
-# it. A token for padding would be one of the data's, whose embedding would get no gradient.
+# Settings for a model without a cache, an encoder or special tokens, if its configuration has them. A padding token
+# would be one of the data's tokens, whose embedding would then get no gradient.
 _TOLD: dict[str, Any] = {
     "use_cache": False,
     "add_cross_attention": False,
@@ -61,7 +61,7 @@ def _configuration_class(model_type: str) -> Any:
 
 
 def _fields(model_type: str) -> dict[str, dataclasses.Field[Any]]:
-    """Return the fields of a configuration that its class declares beside those of every configuration."""
+    """Return the fields that a configuration's class declares beyond the common ones."""
     from transformers import PreTrainedConfig
 
     common = {field.name for field in dataclasses.fields(PreTrainedConfig)}
@@ -70,7 +70,7 @@ def _fields(model_type: str) -> dict[str, dataclasses.Field[Any]]:
 
 @functools.cache
 def _arguments(model_type: str) -> tuple[inspect.Parameter, ...]:
-    """Return what a user may set of a configuration: its plain values but for what the data or the task say."""
+    """Return the arguments that a user may set: plain values that neither data nor task determine."""
     fixed = {*_OF_THE_DATA, *_TOLD, "is_decoder"}
     parameters = []
     for name, field in _fields(model_type).items():
@@ -107,20 +107,21 @@ def hf_model(
 ) -> nn.Module:
     """A model type of Hugging Face's transformers, untrained: a causal language model or an image classifier.
 
-    It is built from its configuration; nothing is downloaded. Its arguments are those of the configuration, under the
-    configuration's names (``n_layer`` or ``num_hidden_layers``, ...), with its defaults, which are those of the
-    published model and often large. The data say the size of the vocabulary, the number of classes, and the size and
-    the channels of images. There are no special tokens: padding, begin and end of a text have no number.
+    It is built from its configuration without any download. Its arguments are the configuration's, under their own
+    names (``n_layer`` or ``num_hidden_layers``, ...); the defaults are the published model's, which is often large. The
+    data determine the size of the vocabulary, the number of classes, and the size and channels of images. There are no
+    special tokens for padding or for the beginning or end of a text.
 
     Args:
-        model_type: as transformers names it.
-        inputs: tokens for a causal language model, no more than the configuration has positions; else images.
+        model_type: its name in transformers.
+        inputs: tokens for a causal language model, at most as many as the configuration has positions; otherwise
+            images.
         outputs: number of classes, or the size of the vocabulary.
         arguments: the configuration's own, see above.
 
     Raises:
-        ArgumentError: the model type is not for such inputs, the configuration or the model refuses an argument, or it
-            does not fit into memory.
+        ArgumentError: the model type does not take such inputs, the configuration or the model refuses an argument, or
+            the model does not fit into memory.
     """
     text = inputs.vocabulary is not None
     task = "language_modelling" if text else "classification"
@@ -129,7 +130,7 @@ def hf_model(
         raise ArgumentError(f"are {inputs}, and hf/{model_type} is no {kind}", "inputs")
     fields = _fields(model_type)
     defaults = {parameter.name: parameter.default for parameter in _arguments(model_type)}
-    # What is at its default is left out, so that what a configuration derives from others is derived.
+    # Values at their defaults are left out, so that the configuration can derive them from other values.
     chosen = {name: value for name, value in arguments.items() if value != defaults[name]}
     told = {n: value for n, value in _TOLD.items() if n in fields and type(value) in types_of(fields[n].type)}
     told |= _of_text(model_type, fields, inputs, outputs) if text else _of_images(model_type, fields, inputs, outputs)
@@ -151,17 +152,17 @@ def hf_model(
 
 
 def _of_text(model_type: str, fields: Mapping[str, Any], inputs: Inputs, outputs: int) -> dict[str, Any]:
-    """Return what a configuration is told of tokens."""
+    """Return the configuration's settings for tokens."""
     if len(inputs.shape) != 1 or outputs != inputs.vocabulary:
         raise ArgumentError(f"must be (positions,) of tokens with as many outputs, got {inputs}, {outputs}", "inputs")
     if "vocab_size" not in fields:
         raise ArgumentError(f"hf/{model_type} is made of several models: it has no vocabulary of its own")
-    # Where it can be a decoder, it is bidirectional unless it is told to be one.
+    # A model that can be a decoder is bidirectional by default.
     return {"vocab_size": inputs.vocabulary} | ({"is_decoder": True} if "is_decoder" in fields else {})
 
 
 def _of_images(model_type: str, fields: Mapping[str, Any], inputs: Inputs, outputs: int) -> dict[str, Any]:
-    """Return what a configuration is told of images."""
+    """Return the configuration's settings for images."""
     if not inputs.is_image:
         raise ArgumentError(f"must be images for hf/{model_type}, got {inputs}", "inputs")
     channels, height, width = inputs.shape
@@ -201,13 +202,13 @@ def _build(model_type: str, configuration: Any, *, text: bool) -> nn.Module:
     made = AutoModelForCausalLM if text else AutoModelForImageClassification
     try:
         model: nn.Module = made.from_config(configuration)
-    except Exception as error:  # a model may raise anything at sizes that it is not made for
+    except Exception as error:  # a model may raise anything at sizes that it does not support
         raise _refused(model_type, {}, error) from error
     return model.train()
 
 
 def _refused(model_type: str, chosen: Mapping[str, Any], error: Exception) -> ArgumentError:
-    """Return what a configuration or a model says, in one line; it is about an argument where it names one."""
+    """Return the error of a configuration or model in one line; it is about an argument if it names one."""
     reason = " ".join(str(error).split()) or type(error).__name__
     named = [name for name in chosen if f"'{name}'" in reason or f"`{name}`" in reason]
     if len(named) == 1:
@@ -216,10 +217,10 @@ def _refused(model_type: str, chosen: Mapping[str, Any], error: Exception) -> Ar
 
 
 def _check_causal(model_type: str, model: nn.Module, inputs: Inputs) -> None:
-    """Raise an ArgumentError where logits depend on tokens that come later, which would be given away.
+    """Raise an ArgumentError if logits depend on later tokens, which would give the targets away.
 
-    Two texts that differ in their last token are run, one after the other so that sums are of equal order: the logits
-    before it must not differ.
+    It runs two texts that differ in their last token, one after the other so that sums are taken in the same order; the
+    logits before that token must not differ.
     """
     length, vocabulary = min(_PROBED, inputs.shape[0]), inputs.vocabulary or 1
     if length < 2 or vocabulary < 2:
@@ -227,7 +228,7 @@ def _check_causal(model_type: str, model: nn.Module, inputs: Inputs) -> None:
     text = torch.zeros(1, length, dtype=torch.int64)
     other = text.clone()
     other[0, -1] = 1
-    with torch.no_grad():  # tensors that the model keeps must be good for training
+    with torch.no_grad():  # not inference mode: tensors that the model keeps must be usable in training
         try:
             logits, others = (tensor_of(model.eval()(tokens))[:, :-1] for tokens in (text, other))
         except Exception as error:  # see `_build`
@@ -235,4 +236,4 @@ def _check_causal(model_type: str, model: nn.Module, inputs: Inputs) -> None:
         finally:
             model.train()
     if float((logits - others).abs().max()) > _ROUNDING * float(logits.abs().max()):
-        raise ArgumentError(f"hf/{model_type} is no causal language model: its logits depend on later tokens")
+        raise ArgumentError(f"hf/{model_type} is not a causal language model: its logits depend on later tokens")

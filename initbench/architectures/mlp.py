@@ -19,7 +19,7 @@ _DEEPEST = 100_000
 
 
 def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
-    # From three layers on each further one is like the one before it, a hidden layer between two of the same width.
+    # Beyond three layers each further layer is like the previous one, a hidden layer between two of the same width.
     return None if arguments["widths"] else Shallow.of_depth(arguments["depth"], 3, 1, _DEEPEST)
 
 
@@ -39,23 +39,23 @@ def mlp(
 ) -> nn.Module:
     """Linear layers on the flattened input, each but the last followed by norm, activation and dropout.
 
-    Hidden layers have a bias where no normalization, which brings its own, follows.
+    Hidden layers have a bias unless a normalization, which has its own, follows.
 
     Args:
-        depth: number of linear layers, the classifier included.
+        depth: number of linear layers, including the classifier.
         width: features of the hidden layers; a multiple of 16 for norm group.
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout after each activation.
-        widths: features of each hidden layer, in the place of depth and width; several such lists are a list of lists.
-        bias: whether linear layers have biases, the classifier included.
+        widths: features of each hidden layer, instead of depth and width; to sweep over several, give a list of lists.
+        bias: whether linear layers, including the classifier, have biases.
         inputs: images.
         outputs: number of classes.
-        scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
+        scheme: any that needs no residual branches; schemes that replace norms, such as weight_norm, need norm none.
 
     Raises:
-        ArgumentError: depth, width, widths or dropout is impossible, depth or width stands beside widths, or a norm
-            stands beside a scheme.
+        ArgumentError: depth, width, widths or dropout is impossible, widths are combined with depth or width, or a norm
+            is combined with a scheme.
     """
     check_norm(scheme, norm)
     if not 1 <= depth <= _DEEPEST:
@@ -66,12 +66,12 @@ def mlp(
         raise ArgumentError(f"must each be at least 1, got {', '.join(map(str, widths))}", "widths")
     for name, value in (("depth", depth), ("width", width)):
         if widths and value != _DEFAULTS[name]:
-            raise ArgumentError(f"must be left out beside widths, which say it, got {value}", name)
+            raise ArgumentError(f"must be left out if widths is given, got {value}", name)
     hidden, argument = (widths, "widths") if widths else ((width,) * (depth - 1), "width")
     model = nn.Sequential(nn.Flatten())
     features = math.prod(inputs.shape)
     for index, size in enumerate(hidden, start=1):
-        # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
+        # Named, not numbered by position: adding a norm must not change the names by which other layers are drawn.
         model.add_module(f"linear{index}", nn.Linear(features, size, bias=bias and norm == "none"))
         model.add_module(f"norm{index}", make_norm(norm, size, 1, argument))
         model.add_module(f"activation{index}", make_activation(activation))
@@ -82,7 +82,7 @@ def mlp(
 
 
 class Block(nn.Module):
-    """x + W₂ σ(N(W₁ x)), with biases where no normalization N, which brings its own, follows."""
+    """x + W₂ σ(N(W₁ x)), with biases except before a normalization N, which has its own."""
 
     def __init__(self, width: int, norm: Norm, activation: Activation, bias: bool) -> None:
         super().__init__()
@@ -110,18 +110,18 @@ def _shallow_residual(arguments: Mapping[str, Any]) -> Shallow | None:
 class ResidualMLP(nn.Module):
     """A linear layer on the flattened input, blocks x + W₂ σ(W₁ x), and a classifier.
 
-    Nothing stands between two blocks, so that the signal on the skips is a sum, to which laws of residual networks
-    apply as they are written: with scheme weight_norm and its initializer the energy grows by (1 + 1/depth)^depth < e.
+    There is nothing between two blocks, so the signal on the skip path is a plain sum, and laws of residual networks
+    apply as written: with scheme weight_norm and its initializer the energy grows by (1 + 1/depth)^depth < e.
 
     Args:
         depth: number of blocks.
-        width: features of all layers but the classifier; a multiple of 16 for norm group.
+        width: features of all layers except the classifier; a multiple of 16 for norm group.
         norm: none, batch or group, before each activation.
         activation: relu, swish, beta_swish, tanh or linear.
         bias: whether linear layers have biases.
         inputs: images.
         outputs: number of classes.
-        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
+        scheme: any; schemes that replace norms, such as fixup, skipinit and weight_norm, need norm none.
 
     Raises:
         ArgumentError: depth or width is impossible, or a norm is combined with a scheme.

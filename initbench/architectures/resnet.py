@@ -18,7 +18,7 @@ _PAPER = "He, Zhang, Ren & Sun, Deep Residual Learning for Image Recognition, CV
 _DEEPEST = 100_000
 BlockKind = Literal["basic", "bottleneck"]
 Stem = Literal["imagenet", "cifar"]
-# Kernel sizes of a block's convolutions, and its outputs over its inner channels.
+# Kernel sizes of a block's convolutions, and the ratio of its output to its inner channels.
 _KERNELS: dict[BlockKind, tuple[int, ...]] = {"basic": (3, 3), "bottleneck": (1, 3, 1)}
 _EXPANSION: dict[BlockKind, int] = {"basic": 1, "bottleneck": 4}
 # Blocks of the four stages, and their kind, by the number of layers: table 1 of the paper.
@@ -34,7 +34,7 @@ _STAGES: dict[int, tuple[tuple[int, ...], BlockKind]] = {
 class Layer(nn.Module):
     """One convolution of a branch with its surroundings: scalar bias, convolution, norm, scalar bias, activation.
 
-    The branch's last one has neither the second bias nor the activation.
+    The last layer of a branch lacks the second bias and the activation.
     """
 
     def __init__(self, in_channels: int, out_channels: int, kernel: int, stride: int, style: Style, last: bool) -> None:
@@ -67,19 +67,19 @@ def make_branch(in_channels: int, channels: int, stride: int, kind: BlockKind, s
 
 
 class Block(nn.Module):
-    """A branch, added to its input, or to the shortcut if the shape changes.
+    """A branch, added to its input, or to a shortcut if the shape changes.
 
-    That is a shortcut without parameters (option A of the paper: every stride-th pixel, zeros for the channels that are
-    added) or a projection (option B: a 1×1 convolution and a norm). As in the authors' code of Fixup it takes the input
-    after the branch's first scalar bias, and another scalar bias follows the multiplier.
+    The shortcut has no parameters (option A of the paper: every stride-th pixel, zeros for the added channels) or is a
+    projection (option B: a 1×1 convolution and a norm). As in the Fixup authors' code, it takes the input after the
+    branch's first scalar bias, and another scalar bias follows the multiplier.
 
     Args:
         in_channels: channels of the input.
-        channels: of the convolutions inside.
-        stride: of the first 3×3 convolution and of the shortcut.
+        channels: channels of the convolutions inside.
+        stride: stride of the first 3×3 convolution and of the shortcut.
         kind: ``basic`` or ``bottleneck``.
-        option: of the shortcut.
-        style: of the convolutions.
+        option: kind of the shortcut.
+        style: style of the convolutions.
     """
 
     def __init__(
@@ -119,10 +119,10 @@ def _shallow(arguments: Mapping[str, Any]) -> Shallow | None:
 
 @register_architecture("resnet", schemes=STATED, reference=f"{_PAPER}, section 4.2", shallow=_shallow)
 class ResNet(nn.Module):
-    """Residual network for small images, ResNet-20 to ResNet-1202, with shortcuts that have no parameters (option A).
+    """Residual network for small images, ResNet-20 to ResNet-1202, with parameter-free shortcuts (option A).
 
-    No convolution has a bias in the standard scheme, unless `conv_bias` asks for it. With scheme fixup it is the
-    network of Fixup's authors: 268,393 parameters at depth 20.
+    In the standard scheme convolutions have no bias unless `conv_bias` is set. With scheme fixup it is the network of
+    Fixup's authors: 268,393 parameters at depth 20.
 
     Args:
         depth: 6n + 2 (8, 14, 20, ..., 110) with basic blocks, 9n + 2 with bottlenecks.
@@ -133,7 +133,7 @@ class ResNet(nn.Module):
         conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
+        scheme: any; schemes that replace norms, such as fixup, skipinit and weight_norm, need norm none.
 
     Raises:
         ArgumentError: depth or width is impossible, or a norm or biases are combined with a scheme.
@@ -190,22 +190,22 @@ class ResNet(nn.Module):
 class ImageNetResNet(nn.Module):
     """Residual network for large images, ResNet-18 to ResNet-152, with projections where the shape changes (option B).
 
-    With batch norm it is torchvision's: a block that halves the image does so in its 3×3 convolution. With scheme fixup
-    it is that of Fixup's authors for ImageNet, scalar biases around convolutions and no norm: the network without
-    normalization of Dauphin & Schoenholz (MetaInit, 2019, table 2).
+    With batch norm it is torchvision's network: a block that halves the image does so in its 3×3 convolution. With
+    scheme fixup it is the Fixup authors' network for ImageNet, with scalar biases around convolutions and no norm: the
+    network without normalization of Dauphin & Schoenholz (MetaInit, 2019, table 2).
 
     Args:
-        depth: 18 or 34, of blocks of two 3×3 convolutions, or 50, 101 or 152, of bottlenecks (1×1, 3×3, 1×1).
+        depth: 18 or 34, with blocks of two 3×3 convolutions, or 50, 101 or 152, with bottlenecks (1×1, 3×3, 1×1).
         width: channels of the stem and of the first stage's convolutions, 64 in the paper; a multiple of 16 for norm
             group.
         stem: imagenet for a 7×7 convolution of stride 2 and max pooling, or cifar for a 3×3 convolution of stride 1,
-            which leaves small images their size.
+            which keeps the size of small images.
         norm: none, batch or group.
         activation: relu, swish, beta_swish, tanh or linear.
         conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
+        scheme: any; schemes that replace norms, such as fixup, skipinit and weight_norm, need norm none.
 
     Raises:
         ArgumentError: depth or width is impossible, or a norm or biases are combined with a scheme.

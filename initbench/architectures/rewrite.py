@@ -1,4 +1,4 @@
-"""Schemes put into models."""
+"""Apply schemes to models."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from initbench.structure.recording import record_run
 def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: Any) -> nn.Module:
     """Return a copy of a model with the parts of a scheme.
 
-    - ``fixup`` (Zhang, Dauphin & Ma, 2019, rule 3): a scalar bias in the place of each normalization and before each
-      convolution and linear layer but the first, and a scalar multiplier at the end of each residual branch, before the
-      bias where the branch ends in a normalization.
-    - ``skipinit`` (De & Smith, 2020, section 4): each normalization is left out, convolutions have biases, and a scalar
-      gate of 0 ends each residual branch.
-    - ``weight_norm`` (Salimans & Kingma, 2016): each normalization is left out, convolutions have biases, and they and
-      the linear layers but for the heads, which give the output, are weight-normalized. With ``keep_norms=True``, or as
-      ``weight_norm_beside_norm``, normalizations and convolutions stay as they are.
-    - ``channel_bias`` (Zhu et al., 2021, GradInit's networks): a bias for each channel in the place of each
-      normalization; see `remove_normalization`.
-    - Those of plug-ins, see `register_scheme`.
+    - ``fixup`` (Zhang, Dauphin & Ma, 2019, rule 3): a scalar bias replaces each normalization and precedes each
+      convolution and linear layer except the first; a scalar multiplier ends each residual branch, before the bias if
+      the branch ends in a normalization.
+    - ``skipinit`` (De & Smith, 2020, section 4): normalizations are removed, convolutions get biases, and a scalar gate
+      of 0 ends each residual branch.
+    - ``weight_norm`` (Salimans & Kingma, 2016): normalizations are removed, convolutions get biases, and convolutions
+      and linear layers except the heads, which produce the output, are weight-normalized. With ``keep_norms=True``, or
+      as ``weight_norm_beside_norm``, normalizations stay and convolutions get no biases.
+    - ``channel_bias`` (Zhu et al., 2021, GradInit's networks): a bias per channel replaces each normalization; see
+      `remove_normalization`.
+    - schemes of plug-ins, see `register_scheme`.
 
-    The values of all weights are those of the model; gates that its branches have are the scheme's, or 1 where they are
-    more than a scalar. Call `initbench.initialize` afterwards. Layers within `nn.MultiheadAttention` stay as they are.
-    Modules that something is put before or behind are found under another name, but for a `BranchEnd`.
+    All weights keep their values; gates that branches already have become the scheme's, or 1 if they have more than one
+    number. Call `initbench.initialize` afterwards. Layers within `nn.MultiheadAttention` stay as they are. A module
+    that gets a part before or after it changes its name, except for a `BranchEnd`.
 
-    The model runs once, so that its structure is known, and the rewritten one runs once, so that one that fails, or
-    that does not use what the scheme has put into it, is refused here: both in eval mode and without gradients.
+    The model runs once to find its structure, and the rewritten model runs once so that one that fails or does not use
+    the scheme's parts is refused: both in eval mode and without gradients.
 
     Args:
-        model: any module; it stays as it is.
+        model: any module; it is not changed.
         scheme: its registered name.
-        inputs: an example batch, of which one sample is enough: a tensor, a tuple of positional arguments, or a
-            dictionary of arguments by name. None for zeros of a shape that the first layer takes.
-        arguments: the scheme's own.
+        inputs: an example batch, for which one sample is enough: a tensor, a tuple of positional arguments, or a
+            dictionary of keyword arguments. None for zeros of a shape that the first layer takes.
+        arguments: the scheme's own arguments.
 
     Raises:
         ArgumentError: the scheme is unknown, or refuses an argument.
         ValueError: the scheme refuses the model: it has another normalization, no residual branch is found, a branch
             ends in no module that a multiplier can follow, a weight to normalize has a row of zeros or is shared, or
             the rewritten model fails on `inputs` or does not use its new parameters.
-        InitbenchError: the scheme returns no model.
+        InitbenchError: the scheme does not return a model.
     """
     known = SCHEMES.names()
     if scheme not in known:
@@ -61,7 +61,7 @@ def rewrite(model: nn.Module, scheme: str, *, inputs: Any = None, **arguments: A
 
 
 def put_in(model: nn.Module, scheme: str, inputs: Any, arguments: Mapping[str, Any] | None = None) -> nn.Module:
-    """Return a model with the parts of a scheme; the model itself may be changed. For the arguments see `rewrite`."""
+    """Return a model with the parts of a scheme; may change the model itself. See `rewrite` for the arguments."""
     component = SCHEMES.get(scheme)
     known = {id(parameter) for parameter in model.parameters()}
     supplied: dict[str, Any] = {"model": model}
@@ -82,7 +82,7 @@ def put_in(model: nn.Module, scheme: str, inputs: Any, arguments: Mapping[str, A
 
 
 def _check_that_it_runs(model: nn.Module, scheme: str, inputs: Any, known: set[int]) -> None:
-    """Raise a ValueError where a rewritten model fails, or does not use a parameter that it did not have before."""
+    """Raise a ValueError if a rewritten model fails or does not use one of its new parameters."""
     try:
         unused = (record_run_on_any_input(model) if inputs is None else record_run(model, inputs)).unused
     except InitializationError as error:

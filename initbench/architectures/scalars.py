@@ -1,4 +1,4 @@
-"""Learnable scalars that schemes put into networks: multipliers and biases."""
+"""Learnable scalars that schemes add to networks: multipliers and biases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ScalarMultiplier(nn.Module):
     2020 (SkipInit), section 4, where it starts at 0.
 
     Args:
-        initial: its value at first.
+        initial: initial value of the scalar.
     """
 
     def __init__(self, initial: float = 1.0) -> None:

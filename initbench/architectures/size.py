@@ -1,4 +1,4 @@
-"""How large a model is, before it is built."""
+"""The size of a model, before it is built."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SIZES = ("depth", "width", "layers", "layer", "size", "embd", "dim", "model", "
 
 @dataclass(frozen=True)
 class Size:
-    """What a model is made of.
+    """The size of a model.
 
     Attributes:
-        parameters: how many numbers; a tensor that is tied counts once.
-        bytes: of its parameters and buffers.
-        bytes_of_shallow: of the shallow network that stands for it where a plan tries it; its own where none does.
+        parameters: number of parameters; a tied tensor counts once.
+        bytes: bytes of its parameters and buffers.
+        bytes_of_shallow: bytes of the shallow network that a plan tries instead; the model's own if there is none.
     """
 
     parameters: int
@@ -34,7 +34,6 @@ class Size:
 
 
 def size_of(model: nn.Module) -> Size:
-    """Return the size of a model, which may be on the meta device."""
     tensors = [*model.parameters(), *model.buffers()]
     in_bytes = sum(t.numel() * t.element_size() for t in tensors)
     return Size(sum(p.numel() for p in model.parameters()), in_bytes, in_bytes)
@@ -45,8 +44,8 @@ def model_size(
 ) -> Size:
     """Return the size of an architecture's standard network without building it.
 
-    It is built on the meta device, where tensors have shapes and no values. Of a network of many equal blocks two
-    shallow ones are, from which its size follows exactly.
+    It is built on the meta device, where tensors have shapes but no values. The size of a network of many equal blocks
+    follows exactly from two shallow ones.
     """
 
     def counted(changed: Mapping[str, Any]) -> Size:
@@ -68,9 +67,9 @@ def model_size(
 
 
 def available_memory() -> float:
-    """Return how many bytes of memory a process can still get, infinity where the system does not say.
+    """Return how many bytes of memory a process can still get; infinity if the system does not say.
 
-    Of a container with a limit it is what the limit leaves (cgroup v2: memory.max and memory.current).
+    In a container with a limit it is the rest of that limit (cgroup v2: memory.max and memory.current).
     """
     free = math.inf
     with suppress(OSError, ValueError):
@@ -83,7 +82,7 @@ def available_memory() -> float:
 
 
 def too_large(name: str, arguments: Mapping[str, Any], size: Size) -> str | None:
-    """Return why a model cannot be built on this machine, in one line, or None if it can."""
+    """Return why a model does not fit into this machine's memory, in one line, or None if it does."""
     available = available_memory()
     if size.bytes <= available:
         return None

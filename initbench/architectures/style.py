@@ -1,9 +1,9 @@
-"""What the layers of one of our networks have in common: norm, activation, biases and the parts of its scheme.
+"""The common style of a network's layers: norm, activation, biases and the parts of its scheme.
 
-Zhang, Dauphin & Ma (Fixup Initialization, ICLR 2019, rule 3) have a scalar bias before every convolution, linear layer
-and activation, and a scalar multiplier at the end of every residual branch. The authors' networks have them in places
-that no transform would find, so our architectures build these networks themselves. For any other scheme they have
-places for its parts.
+Zhang, Dauphin & Ma (Fixup Initialization, ICLR 2019, rule 3) put a scalar bias before every convolution, linear layer
+and activation, and a scalar multiplier at the end of every residual branch. No transform would find all these positions
+in the authors' networks, so our architectures build the Fixup networks themselves. For other schemes they mark the ends
+of branches.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ STATED = ("fixup",)
 
 
 class BranchEnd(nn.Identity):
-    """The place, at the end of a residual branch, for what a scheme ends branches with; the identity without one.
+    """Marks the end of a residual branch, where a scheme may put a part; the identity without one.
 
-    An architecture that has one under a name of its choice keeps that name for the scheme's part.
+    The scheme's part gets the name that the architecture gave the mark.
     """
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002  # the name is the base class's
@@ -33,23 +33,21 @@ class BranchEnd(nn.Identity):
 
 
 def check_norm(scheme: str, norm: str) -> None:
-    """Raise an ArgumentError if a normalization is combined with a scheme that replaces it."""
     if norm != "none" and _is_instead_of_norm(scheme):
         raise ArgumentError(f"must be none for scheme {scheme}, got {norm}", "norm")
 
 
 def make_scalar_bias(scheme: str) -> nn.Module:
-    """Return a scalar bias in scheme ``fixup``, else the identity."""
     return ScalarBias() if scheme in STATED else nn.Identity()
 
 
 def make_branch_end(scheme: str) -> nn.Module:
-    """Return what ends a residual branch: Fixup's multiplier of 1, or the place for another scheme's part."""
+    """Return the end of a residual branch: Fixup's multiplier of 1, or the mark for another scheme's part."""
     return ScalarMultiplier() if scheme in STATED else BranchEnd()
 
 
 def _is_registered(scheme: str) -> bool:
-    # A scheme that only a plug-in's architecture knows is not registered, and has no traits.
+    # A scheme that only a plug-in's architecture knows is not registered and has no traits.
     return scheme != STANDARD and scheme in SCHEMES.names()
 
 
@@ -59,7 +57,7 @@ def _is_instead_of_norm(scheme: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """What all convolutions of a network have in common, as the arguments of its architecture name it.
+    """The common style of a network's convolutions, named like the arguments of its architecture.
 
     Raises:
         ArgumentError: a norm or biases are combined with a scheme that brings its own.
@@ -78,23 +76,20 @@ class Style:
     def make_convolution(self, in_channels: int, out_channels: int, kernel: int, stride: int = 1) -> nn.Conv2d:
         """Return a convolution that is padded to keep the size at stride 1.
 
-        It has a bias where a scheme's transform takes the place of the norm that would bring one.
+        It has a bias if a scheme's transform replaces the norm that would bring one.
         """
         bias = self.conv_bias or (self.scheme not in STATED and _is_instead_of_norm(self.scheme))
         return nn.Conv2d(in_channels, out_channels, kernel, stride, padding=kernel // 2, bias=bias)
 
     def make_norm(self, channels: int, argument: str = "features") -> nn.Module:
-        """Return a normalization of images; `argument` is what an error calls the channels."""
+        """Return a normalization of images; `argument` is the name of the channels in an error message."""
         return make_norm(self.norm, channels, 2, argument)
 
     def make_activation(self) -> nn.Module:
-        """Return a new activation layer."""
         return make_activation(self.activation)
 
     def make_scalar_bias(self) -> nn.Module:
-        """Return a scalar bias in scheme ``fixup``, else the identity."""
         return make_scalar_bias(self.scheme)
 
     def make_branch_end(self) -> nn.Module:
-        """Return what ends a residual branch."""
         return make_branch_end(self.scheme)

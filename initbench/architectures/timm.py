@@ -35,28 +35,28 @@ def timm_model(
     inputs: Inputs = Inputs((3, 32, 32)),
     outputs: int = 10,
 ) -> nn.Module:
-    """A model of the timm library, untrained; a scheme takes its normalization out (see `initbench.rewrite`).
+    """A model of the timm library, untrained; a scheme removes its normalization (see `initbench.rewrite`).
 
     Args:
         model: its name in timm.
-        img_size: side of the images, for models that are built for one size; null for the dataset's.
+        img_size: height and width of the images, for models that are built for one size; null for the dataset's.
         drop_rate: dropout rate of the classifier.
         drop_path_rate: stochastic depth rate of the last block.
         norm_layer: timm's name of a normalization, such as batchnorm2d, groupnorm (32 groups), groupnorm1 (one group)
-            or layernorm2d (over the channels of each pixel); none for a bias in the place of each normalization (see
+            or layernorm2d (over the channels of each pixel); none to replace each normalization by a bias (see
             `initbench.remove_normalization`); null for the model's own.
         inputs: images.
         outputs: number of classes.
 
     Raises:
         ArgumentError: the model has no such option, or cannot be built with its value.
-        ValueError: it has no normalization to take out.
+        ValueError: it has no normalization to remove.
     """
     for name, rate in (("drop_rate", drop_rate), ("drop_path_rate", drop_path_rate)):
         check_rate(name, rate)
     if img_size is not None and img_size < 1:
         raise ArgumentError(f"must be at least 1, got {img_size}", "img_size")
-    # All are passed, not only what was chosen: some models have other defaults (Swin's drop_path_rate is 0.1).
+    # All are passed, even if not chosen, because some models have other defaults (Swin's drop_path_rate is 0.1).
     options: dict[str, Any] = {
         "img_size": img_size or inputs.shape[1:],
         "drop_rate": drop_rate,
@@ -95,7 +95,7 @@ def check_norm_layer(name: str) -> None:
 def _build(
     model: str, channels: int, outputs: int, options: Mapping[str, Any], chosen: Mapping[str, bool]
 ) -> nn.Module:
-    """Build the model with those options that it takes; one that the user chose must be among them."""
+    """Build the model with the options that it takes; an option that the user chose must be among them."""
     import timm
     from timm.layers import get_norm_layer
 
@@ -103,11 +103,11 @@ def _build(
         built: nn.Module = timm.create_model(model, pretrained=False, in_chans=channels, num_classes=outputs, **options)
     except TypeError as error:
         if "'str' object is not callable" in str(error) and isinstance(options.get("norm_layer"), str):
-            # Such a model (VGG, Swin) takes a normalization as a class alone, others (ConvNeXt) by name alone.
+            # Some models (VGG, Swin) take a normalization only as a class, others (ConvNeXt) only by name.
             by_class = get_norm_layer(options["norm_layer"])
             return _build(model, channels, outputs, {**options, "norm_layer": by_class}, chosen)
         # "... got an unexpected keyword argument 'img_size'", or a list of such names in brackets; "got multiple
-        # values for keyword argument 'norm_layer'" where the model sets its own.
+        # values for keyword argument 'norm_layer'" if the model sets its own.
         refused = [name for name in options if f"'{name}'" in str(error)]
         if "keyword argument" not in str(error) or not refused:
             raise

@@ -19,8 +19,8 @@ from initbench.registry import Member, register_architecture
 
 _CHANNELS = 3
 _PLAIN = {bool, int, float, str, list, tuple, type(None)}
-# What the data say, and what a training with one loss has no use for: the auxiliary classifiers of two models. Where
-# these are not told how to draw their weights, they warn and draw as if they were told to.
+# Determined by the data, or useless with a single loss: the auxiliary classifiers of two models. These models warn if
+# `init_weights` is not given, and behave as if it were true.
 _SET = {"num_classes", "image_size", "input_size", "aux_logits", "dropout_aux", "init_weights"}
 
 
@@ -33,7 +33,7 @@ def _members() -> Iterable[str]:
 
 @cache
 def _options(model: str) -> dict[str, inspect.Parameter]:
-    """Return what the constructor of a model's class takes, by name: its function returns this class."""
+    """Return the parameters of a model class's constructor, by name; the model's function returns this class."""
     from torchvision import models
 
     returned = inspect.signature(models.get_model_builder(model), eval_str=True).return_annotation
@@ -41,9 +41,9 @@ def _options(model: str) -> dict[str, inspect.Parameter]:
 
 
 def _member(model: str) -> Member:
-    """Return the options of a model that are plain values, null by default: a function may have another default."""
+    """Return a model's options that are plain values; null by default because the model's function may change it."""
     plain = {n: p for n, p in _options(model).items() if n not in _SET and types_of(p.annotation) <= _PLAIN}
-    # What a class requires, its model's function gives it; but that of EfficientNet takes another dropout.
+    # A model's function supplies what its class requires, but EfficientNet's also accepts another dropout.
     free = [p for n, p in plain.items() if p.default is not p.empty or n == "dropout"]
     return Member(
         arguments=tuple(p.replace(kind=p.KEYWORD_ONLY, default=None, annotation=p.annotation | None) for p in free)
@@ -65,16 +65,16 @@ def torchvision_model(
     outputs: int = 10,
     **options: Any,
 ) -> nn.Module:
-    """An image classifier of torchvision, untrained; a scheme takes its normalization out (see `initbench.rewrite`).
+    """An image classifier of torchvision, untrained; a scheme removes its normalization (see `initbench.rewrite`).
 
-    Its other arguments are those of the model's class in torchvision that are plain values, such as `dropout` or
-    `width_per_group`; null stands for the model's own. One that the model sets itself is refused. GoogLeNet and
+    Its other arguments are the plain values among the options of the model's class in torchvision, such as `dropout` or
+    `width_per_group`; null is the model's own value. An option that the model sets itself is refused. GoogLeNet and
     Inception v3 are built without their auxiliary classifiers.
 
     Args:
         model: its name in torchvision.
         norm_layer: timm's name of a normalization, such as batchnorm2d, groupnorm (32 groups), groupnorm1 (one group)
-            or layernorm2d (over the channels of each pixel); none for a bias in the place of each normalization (see
+            or layernorm2d (over the channels of each pixel); none to replace each normalization by a bias (see
             `initbench.remove_normalization`); null for the model's own.
         inputs: images of 3 channels.
         outputs: number of classes.
@@ -82,7 +82,7 @@ def torchvision_model(
 
     Raises:
         ArgumentError: the model has no such option, or cannot be built with its value or for the images.
-        ValueError: it has no normalization to take out.
+        ValueError: it has no normalization to remove.
     """
     if not inputs.is_image or inputs.shape[0] != _CHANNELS:
         raise ArgumentError(f"must be images of 3 channels for torchvision/{model}, got {inputs}", "inputs")
@@ -105,7 +105,7 @@ def _norm_layer(model: str, name: str) -> Any:
 
 
 def _sizes(model: str, inputs: Inputs) -> dict[str, Any]:
-    """Return what a model is told beside its classes: the size of the images, and what `_SET` says of weights."""
+    """Return a model's settings besides its classes: the size of the images, and settings from `_SET`."""
     known, (height, width) = _options(model), inputs.shape[1:]
     told: dict[str, Any] = {}
     if "image_size" in known:

@@ -10,7 +10,7 @@ from initbench.errors import ArgumentError
 from initbench.inputs import Inputs
 from initbench.registry import STANDARD, register_architecture
 
-# How many convolutions each of the five stages has, by the number of layers: table 1 of the paper, columns A, B, D, E.
+# Convolutions in each of the five stages, by the number of layers: table 1 of the paper, columns A, B, D, E.
 _STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 _CHANNELS = (64, 128, 256, 512, 512)
 
@@ -21,21 +21,21 @@ _CHANNELS = (64, 128, 256, 512, 512)
     "table 1; with one linear layer as in Zhu et al., GradInit, NeurIPS 2021, appendix A.1",
 )
 class VGG(nn.Module):
-    """VGG network for small images, VGG-11 to VGG-19, whose three linear layers are one.
+    """VGG network for small images, VGG-11 to VGG-19, with a single linear layer instead of three.
 
-    Five max poolings leave one pixel of an image of 32, whose channels the classifier takes. Of larger images the mean
-    over what is left is taken, and sides that are odd are rounded up when they are halved, so that any size will do.
-    With batch norm and `conv_bias` VGG-19 is the network of GradInit's authors: 20,040,522 parameters for 10 classes.
+    Five max poolings reduce an image of 32 to one pixel, whose channels the classifier takes. For larger images it
+    takes the mean over the remaining pixels, and halving an odd side rounds up, so any size works. With batch norm and
+    `conv_bias` VGG-19 is the network of GradInit's authors: 20,040,522 parameters for 10 classes.
 
     Args:
         depth: 11, 13, 16 or 19: the convolutions and linear layers of the paper's network; one linear layer is kept.
         width: multiplies the stages' 64, 128, 256, 512 and 512 channels; a multiple of 1/64, and of 1/4 for norm group.
-        norm: none, batch or group, behind each convolution.
+        norm: none, batch or group, after each convolution.
         activation: relu, swish, beta_swish, tanh or linear.
         conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
+        scheme: any that needs no residual branches; schemes that replace norms, such as weight_norm, need norm none.
 
     Raises:
         ArgumentError: depth or width is impossible, or a norm or biases are combined with a scheme.
@@ -65,12 +65,12 @@ class VGG(nn.Module):
             for _ in range(convolutions):
                 index += 1
                 out_channels = int(full * width)
-                # Names, not positions: a norm that is added must not shift the names by which other layers are drawn.
+                # Named, not numbered by position: adding a norm must not change the names by which others are drawn.
                 self.features.add_module(f"convolution{index}", style.make_convolution(channels, out_channels, 3))
                 self.features.add_module(f"norm{index}", style.make_norm(out_channels, "width"))
                 self.features.add_module(f"activation{index}", style.make_activation())
                 channels = out_channels
-            # Rounded up, so that an image of any size has a pixel left.
+            # Rounded up, so that at least one pixel of any image is left.
             self.features.add_module(f"pool{stage}", nn.MaxPool2d(2, ceil_mode=True))
         self.classifier = nn.Linear(channels, outputs)
 

@@ -16,7 +16,7 @@ from initbench.inputs import Inputs
 from initbench.registry import STANDARD, Shallow, register_architecture
 
 _PAPER = "Zagoruyko & Komodakis, Wide Residual Networks, BMVC 2016 (arXiv 1605.07146)"
-# Ten times the deepest networks in the literature on initialization: a slip of the keyboard must not build for ever.
+# Ten times the deepest networks in the literature on initialization, so that a typo does not build for ever.
 _DEEPEST = 100_000
 NormPlacement = Literal["branch", "final", "branch_and_merge"]
 ProjectionOf = Literal["activated", "input"]
@@ -25,11 +25,11 @@ StrideIn = Literal["first", "second"]
 
 @dataclass(frozen=True, kw_only=True)
 class WideStyle(Style):
-    """What all blocks have in common: the arguments of `wrn` by their names, and whether there are skips.
+    """The common style of all blocks: the arguments of `wrn` by their names, and whether there are skips.
 
     Raises:
         ArgumentError: a factor is impossible, a norm or biases are combined with a scheme, or norm_placement,
-            sum_factor or multiplier means nothing with the norm.
+            sum_factor or multiplier has no meaning with the norm.
     """
 
     dropout: float = 0.0
@@ -60,18 +60,18 @@ class Block(nn.Module):
     """Two 3×3 convolutions, each after norm and activation: B(3,3) of the paper, section 2.
 
     Without normalization a scalar multiplier ends the branch (Dauphin & Schoenholz, 2019, section 4); a scheme puts its
-    own parts there, and before each activation and convolution. Where the number of channels changes, a 1×1 convolution
-    of the normalized and activated input takes the skip's place, as in the paper's code.
+    own parts there, and before each activation and convolution. If the number of channels changes, a 1×1 convolution of
+    the normalized and activated input replaces the skip, as in the paper's code.
 
-    With x the skip and f the branch the block gives N(s · (x + b · f)), where N, s and b are the identity and 1 but for
-    the variants of De & Smith (NeurIPS 2020) in their response to the reviewers.
+    With x the skip and f the branch, the block returns N(s · (x + b · f)). N is the identity and s = b = 1, except in
+    the variants of De & Smith (NeurIPS 2020) from their response to the reviewers.
 
     Args:
         in_channels: channels of the input.
         out_channels: channels of the output.
-        stride: of one of the convolutions and of the projection.
-        style: of all blocks.
-        drop_path: rate at which the branch is dropped; 0 where there is no skip.
+        stride: stride of one of the convolutions and of the projection.
+        style: style of all blocks.
+        drop_path: rate at which the branch is dropped; 0 without a skip.
     """
 
     def __init__(
@@ -194,20 +194,20 @@ def wrn(
 ) -> nn.Module:
     """Wide residual network with pre-activation blocks, WRN-depth-width.
 
-    In the standard scheme no convolution has a bias, unless `conv_bias` asks for it, and where there is no
-    normalization, a scalar multiplier ends each block's branch, unless `multiplier` is false.
+    In the standard scheme convolutions have no bias unless `conv_bias` is set, and without normalization a scalar
+    multiplier ends each block's branch unless `multiplier` is false.
 
-    `norm_placement`, `sum_factor` and `branch_factor` are variants by which De & Smith (NeurIPS 2020, response to the
-    reviewers) show why normalized networks train at a depth of 1000: a norm before the classifier alone (`final`), sums
-    of skip and normalized branch multiplied by α ≤ √½ (`sum_factor`), and a further norm behind each sum
+    `norm_placement`, `sum_factor` and `branch_factor` give the variants with which De & Smith (NeurIPS 2020, response
+    to the reviewers) show why normalized networks train at a depth of 1000: a norm only before the classifier
+    (`final`), sums of skip and normalized branch multiplied by α ≤ √½ (`sum_factor`), and a further norm after each sum
     (`branch_and_merge`).
 
-    With ``projection_of: input``, ``stride_in: second`` and `conv_bias` it is the network of GradInit's authors; that
-    without BatchNorm has ``multiplier: false`` too.
+    With ``projection_of: input``, ``stride_in: second`` and `conv_bias` it is the network of GradInit's authors; their
+    network without BatchNorm also has ``multiplier: false``.
 
-    `drop_path` is stochastic depth (Huang et al., ECCV 2016) per sample: in training block l of L drops its branch at
-    the rate l / L · drop_path, their equation (4) with p_L = 1 - drop_path. So the first block has drop_path / L; timm
-    gives its first block 0.
+    `drop_path` is stochastic depth (Huang et al., ECCV 2016) per sample: in training, block l of L drops its branch at
+    the rate l / L · drop_path, their equation (4) with p_L = 1 - drop_path. So the first block has drop_path / L,
+    unlike timm's first block, which has 0.
 
     Args:
         depth: 6n + 4 (10, 16, 22, 28, ...); n blocks in each of the three groups.
@@ -216,22 +216,22 @@ def wrn(
         activation: relu, swish, beta_swish, tanh or linear.
         dropout: rate of the dropout between a block's two convolutions.
         drop_path: rate at which the last block's branch is dropped in training.
-        norm_placement: branch for a norm before each activation, final for the last of these alone (and no
-            multipliers), or branch_and_merge for one more behind each sum of skip and branch.
+        norm_placement: branch for a norm before each activation, final for only the last of these (and no multipliers),
+            or branch_and_merge for an additional norm after each sum of skip and branch.
         sum_factor: multiplies each sum of skip and branch; with norm none and multiplier false, √½ is the "divide by
             √2" of De & Smith.
         branch_factor: multiplies each branch before it is added.
-        multiplier: whether a learnable scalar ends each branch where norm is none.
-        projection_of: activated for projections of the normalized and activated input, input for those of the input.
+        multiplier: whether a learnable scalar ends each branch if norm is none.
+        projection_of: activated to project the normalized and activated input, input to project the input itself.
         stride_in: first or second: which convolution of a block that halves the image has the stride.
         conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: any; fixup, skipinit, weight_norm and others in the place of a norm with norm none.
+        scheme: any; schemes that replace norms, such as fixup, skipinit and weight_norm, need norm none.
 
     Raises:
         ArgumentError: depth, width, dropout, drop_path or a factor is impossible, a norm or biases are combined with a
-            scheme, or norm_placement, sum_factor or multiplier means nothing with the norm.
+            scheme, or norm_placement, sum_factor or multiplier has no meaning with the norm.
     """
     _check_size(depth, width)
     check_rate("drop_path", drop_path)
@@ -268,7 +268,7 @@ def plain(
     outputs: int = 10,
     scheme: str = STANDARD,
 ) -> nn.Module:
-    """The wide residual network without its skips, and so without projections and `drop_path`.
+    """The wide residual network without its skips, and therefore without projections and `drop_path`.
 
     Args:
         depth: 6n + 4 (10, 16, 22, 28, ...); n blocks in each of the three groups.
@@ -279,7 +279,7 @@ def plain(
         conv_bias: whether convolutions have biases.
         inputs: images of any height and width.
         outputs: number of classes.
-        scheme: any that needs no residual branches; weight_norm and others in the place of a norm with norm none.
+        scheme: any that needs no residual branches; schemes that replace norms, such as weight_norm, need norm none.
 
     Raises:
         ArgumentError: depth, width or dropout is impossible, or a norm or biases are combined with a scheme.

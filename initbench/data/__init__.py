@@ -1,6 +1,6 @@
-"""Datasets by name, held on the device; and what a plug-in's dataset is made of.
+"""Datasets by name, held on the device, and the types that a plug-in's dataset is made of.
 
-These names are public, and so are those of `initbench.data.prepare` (stratified subsets, resizing, standardization).
+These names are public, as are those of `initbench.data.prepare` (stratified subsets, resizing, standardization).
 """
 
 from __future__ import annotations

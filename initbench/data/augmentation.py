@@ -1,6 +1,6 @@
-"""Random crops, horizontal flip, cutout and mixup, on whole batches and on their device.
+"""Random crops, horizontal flip, cutout and mixup, for whole batches and on their device.
 
-The random numbers are drawn on the CPU, so that every device sees the same; applying them is deterministic.
+Random numbers are drawn on the CPU, so that every device gets the same ones; applying them is deterministic.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-# Of the boxes of a random resized crop: the ratios of width to height, and how often one is drawn before the whole
+# For the boxes of a random resized crop: the ratios of width to height, and the number of attempts before the whole
 # image is taken, as in torchvision.
 RATIO = (3 / 4, 4 / 3)
 ATTEMPTS = 10
-# Boxes that are drawn together, so that those of a million images take little memory while they are drawn.
+# Boxes that are drawn together; bounds the memory for a million images.
 _TOGETHER = 2**16
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What is done to training batches.
+    """How training batches are augmented.
 
     Attributes:
         crop: pixels of zero padding on each side before a random crop to the original size; 0 for none.
         flip: horizontal flip with probability 1/2.
         cutout: side in pixels of the square that is set to 0; 0 for none.
         mixup: α of mixup's Beta(α, α); 0 for none.
-        random_resized_crop: smallest and largest part of an image's area that a random box has before it is resized
-            to the image's size; None for none.
+        random_resized_crop: smallest and largest share of an image's area for a random box, which is then resized to
+            the image's size; None for none.
     """
 
     crop: int = 0
@@ -43,18 +43,18 @@ class Augmentation:
 def draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], generator: torch.Generator) -> Tensor:
     """Return random boxes for `random_resized_crop`: top, left, height and width, int64 (count, 4), on the CPU.
 
-    The area is uniform in `scale` times the image's, the ratio of width to height log-uniform in `RATIO`, and the place
-    uniform; a box that does not fit is drawn again, up to `ATTEMPTS` times, and then the largest one in the middle
-    whose ratio is allowed is taken. Every image takes equally many random numbers.
+    The area is uniform in `scale` times the image's, the ratio of width to height log-uniform in `RATIO`, and the
+    position uniform. A box that does not fit is drawn again, up to `ATTEMPTS` times; after that the largest central box
+    with an allowed ratio is used. Every image takes the same number of random numbers.
 
     Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, section 6, with the bounds of
     torchvision.transforms.v2.RandomResizedCrop.
 
     Args:
-        count: how many.
+        count: number of boxes.
         shape: height and width of the images.
-        scale: smallest and largest part of the area.
-        generator: of the stream.
+        scale: smallest and largest share of the area.
+        generator: the stream's generator.
     """
     parts = [min(_TOGETHER, count - start) for start in range(0, count, _TOGETHER)]
     return torch.cat([_draw_boxes(part, shape, scale, generator) for part in parts])
@@ -77,7 +77,7 @@ def _draw_boxes(count: int, shape: tuple[int, int], scale: tuple[float, float], 
 
 
 def _middle(height: int, width: int) -> list[int]:
-    """Return the largest box in the middle whose ratio is allowed: of most images, all of it."""
+    """Return the largest central box with an allowed ratio: for most images, the whole image."""
     h, w = min(height, round(width / RATIO[0])), min(width, round(height * RATIO[1]))
     return [(height - h) // 2, (width - w) // 2, h, w]
 
@@ -87,8 +87,8 @@ def random_resized_crop(inputs: Tensor, boxes: Tensor, size: tuple[int, int]) ->
 
     Args:
         inputs: images, (N, C, H, W).
-        boxes: top, left, height and width of each, int64 (N, 4), on the CPU: sizes cannot be read from a device
-            without waiting for it.
+        boxes: top, left, height and width for each image, int64 (N, 4), on the CPU, because reading sizes from a device
+            would wait for it.
         size: height and width to resize to.
     """
     from torchvision.transforms.v2 import functional as transforms
@@ -98,7 +98,7 @@ def random_resized_crop(inputs: Tensor, boxes: Tensor, size: tuple[int, int]) ->
 
 
 def crop(inputs: Tensor, offsets: Tensor, padding: int) -> Tensor:
-    """Return windows of the original size, each at its own place in the zero-padded image.
+    """Return windows of the original size, each at its own offset in the zero-padded image.
 
     Args:
         inputs: images, (N, C, H, W).
@@ -115,7 +115,7 @@ def crop(inputs: Tensor, offsets: Tensor, padding: int) -> Tensor:
 
 
 def flip(inputs: Tensor, chosen: Tensor) -> Tensor:
-    """Return the images, the chosen ones mirrored left to right.
+    """Return the images, with the chosen ones mirrored left to right.
 
     Args:
         inputs: images, (N, C, H, W).
@@ -125,10 +125,10 @@ def flip(inputs: Tensor, chosen: Tensor) -> Tensor:
 
 
 def cutout(inputs: Tensor, centres: Tensor, size: int) -> Tensor:
-    """Return the images with a square of zeros in each; what of it lies outside the image is cut off.
+    """Return the images with a square of zeros in each, clipped at the image's edges.
 
-    The square covers rows and columns c − ⌊size / 2⌋ to c − ⌊size / 2⌋ + size − 1 about its centre c, which for an even
-    size is what the authors' code covers. Zero is the training mean, as the inputs are standardized.
+    The square covers rows and columns c − ⌊size / 2⌋ to c − ⌊size / 2⌋ + size − 1 around its centre c, which for an
+    even size matches the authors' code. Zero is the training mean because the inputs are standardized.
 
     Source: DeVries & Taylor, Improved Regularization of Convolutional Neural Networks with Cutout, 2017, section 3.2.
 

@@ -21,9 +21,9 @@ class TrainingBatch:
     """One augmented training batch.
 
     Attributes:
-        inputs: such as images, (N, C, H, W).
-        targets: such as class indices, (N,).
-        partners: the targets that mixup added, as `targets`; `targets` itself without mixup.
+        inputs: for example images, (N, C, H, W).
+        targets: for example class indices, (N,).
+        partners: the targets that mixup mixes in, shaped like `targets`; `targets` itself without mixup.
         weight: mixup's λ, the weight of `targets`; 1 without mixup.
     """
 
@@ -36,7 +36,7 @@ class TrainingBatch:
         return len(self.targets)
 
     def split(self, parts: int) -> list[TrainingBatch]:
-        """Return the samples in so many parts, in their order and as equal in size as can be."""
+        """Split the samples, in their order, into parts of nearly equal size."""
         tensors = (self.inputs, self.targets, self.partners)
         split = zip(*(tensor.tensor_split(parts) for tensor in tensors), strict=True)
         return [TrainingBatch(inputs, targets, partners, self.weight) for inputs, targets, partners in split]
@@ -45,17 +45,17 @@ class TrainingBatch:
 class TrainingBatches:
     """The training split, epoch after epoch, in random order and augmented.
 
-    Order, random resized crops, crops, flips, cutout and mixup have random streams of their own, drawn for a whole
-    epoch at its start. So switching one on shifts no other, all but mixup do not depend on the batch size, and the
-    device is sent one small tensor of each per epoch. They are applied in this order. mixup's λ comes from a NumPy
-    generator, as PyTorch's Beta takes none.
+    Order, random resized crops, crops, flips, cutout and mixup are applied in this order. Each has its own random
+    stream, drawn for a whole epoch at its start. So switching one on leaves the others unchanged, all but mixup are
+    independent of the batch size, and each sends one small tensor per epoch to the device. mixup's λ comes from a NumPy
+    generator because PyTorch's Beta accepts none.
     """
 
     def __init__(self, split: Samples, batch_size: int, augmentation: augment.Augmentation, seed: int) -> None:
         self.split = split
         self.batch_size = batch_size
         self.augmentation = augmentation
-        # Their names are those of a checkpoint.
+        # Checkpoints use these names.
         self._generators = {
             "order": generator(seed, "data_order"),
             "resized_crop": generator(seed, "augmentation", "random_resized_crop"),
@@ -65,7 +65,7 @@ class TrainingBatches:
             "partners": generator(seed, "augmentation", "mixup_partners"),
         }
         self._weight = np.random.default_rng(derive_seed(seed, "augmentation", "mixup_weight"))
-        # Where in an epoch it is: the streams at its start, and how many of its batches are taken, or left out.
+        # Position in an epoch: the streams at its start, and how many of its batches are taken or left out.
         self._begun: dict[str, Tensor] | None = None
         self._taken = self._left_out = 0
 
@@ -73,13 +73,13 @@ class TrainingBatches:
         return len(self._sizes())
 
     def _sizes(self) -> list[int]:
-        """Return the batch sizes. A single leftover sample joins the batch before it, because BatchNorm needs two."""
+        """Return the batch sizes. A single leftover sample joins the previous batch, because BatchNorm needs two."""
         full, rest = divmod(len(self.split), self.batch_size)
         sizes = [self.batch_size] * full + [rest] * (rest > 0)
         return [*sizes[:-2], sizes[-2] + 1] if rest == 1 and full else sizes
 
     def epoch(self) -> Iterator[TrainingBatch]:
-        """Iterate one epoch: every sample once; after `restore` the batches that were not taken."""
+        """Iterate over one epoch, every sample once; after `restore`, over the batches that were not yet taken."""
         options, sizes = self.augmentation, self._sizes()
         skipped, self._left_out = self._left_out, 0
         self._begun, self._taken = self._streams(), skipped
@@ -100,19 +100,19 @@ class TrainingBatches:
                 yield TrainingBatch(inputs, targets, targets)
 
     def state(self) -> dict[str, Any]:
-        """Return where the streams are, as tensors, numbers and text; between two batches it may be asked for.
+        """Return the state of the streams between two batches, as tensors, numbers and text.
 
-        Streams that are drawn from for a whole epoch are given as they are at its start, and with them the number of
-        its batches that were taken: within an epoch `restore` has all of it drawn again.
+        Streams that are drawn for a whole epoch are returned as they were at its start, together with the number of
+        batches taken since; `restore` draws the whole epoch again.
         """
         within = self._begun is not None and self._taken < len(self)
         streams = self._begun if within else self._streams()
-        # Numbers of NumPy's state have 128 bits; as text they are plain data for every reader.
+        # NumPy's state has 128-bit numbers, which every reader can take as text.
         weight = json.dumps(self._weight.bit_generator.state)
         return {"streams": streams, "mixup_weight": weight, "taken": self._taken if within else 0}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to where another iterator of the same split, batch size and augmentation was; see `state`."""
+        """Continue from the state of another iterator with the same split, batch size and augmentation; see `state`."""
         for name, stream in self._generators.items():
             stream.set_state(state["streams"][name])
         self._weight.bit_generator.state = json.loads(state["mixup_weight"])
@@ -122,12 +122,12 @@ class TrainingBatches:
         return {name: stream.get_state() for name, stream in self._generators.items()}
 
     def _drawn(self, sizes: list[int]) -> dict[str, Sequence[Tensor]]:
-        """Return what an epoch's images are augmented by: name → a tensor for each batch."""
+        """Return the random numbers that augment an epoch's images: name → one tensor per batch."""
         n, options, device, streams = len(self.split), self.augmentation, self.split.device, self._generators
         drawn: dict[str, Tensor] = {}
         if options.random_resized_crop:
             height, width = self.split.uncropped_shape[-2:]
-            # These stay on the CPU: see `random_resized_crop`.
+            # They stay on the CPU, see `random_resized_crop`.
             drawn["boxes"] = augment.draw_boxes(
                 n, (height, width), options.random_resized_crop, streams["resized_crop"]
             )
@@ -142,7 +142,7 @@ class TrainingBatches:
         return {name: torch.split(values, sizes) for name, values in drawn.items()}
 
     def _augmented(self, inputs: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
-        """Return one batch after all but mixup."""
+        """Return one batch after all augmentations except mixup."""
         options = self.augmentation
         if options.random_resized_crop:
             height, width = self.split.sample_shape[-2:]
@@ -157,11 +157,11 @@ class TrainingBatches:
 
 
 def endless_batches(split: Samples, batch_size: int, order: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return batches of real samples without end, each of exactly `batch_size`, not augmented.
+    """Return endless batches of real samples, each of exactly `batch_size`, not augmented.
 
-    The samples come in one random permutation after another, so that none is seen twice before all were seen once.
-    `order` is a CPU generator, of the stream ``tuner_batches`` or ``probe_batches``, for these batches alone: if
-    samples are read ahead, it is ahead of the batches.
+    The samples come in one random permutation after another, so none is repeated before all have been seen. `order` is
+    a CPU generator for these batches only, of the stream ``tuner_batches`` or ``probe_batches``; it runs ahead of the
+    batches if samples are read ahead.
     """
     return split.batches(_endless_order(split, batch_size, order))
 

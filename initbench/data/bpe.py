@@ -1,4 +1,4 @@
-"""Byte-level byte-pair encoding (Sennrich et al., 2016; Radford et al., 2019), by the library tokenizers."""
+"""Byte-level byte-pair encoding (Sennrich et al., 2016; Radford et al., 2019), using the library tokenizers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _KIND = "tokenizers"
 # Raise it when the tokenizer of the same text changes.
 _FORMAT = 1
-# A pair that occurs once is no pattern of the text.
+# A pair that occurs only once is not merged.
 _LEAST_COUNT = 2
-# Bytes of text that are encoded together, to their next line's end.
+# Bytes of text that are encoded together, extended to the end of the line.
 _PIECE = 2**16
 
 
@@ -38,10 +38,10 @@ def check_vocabulary(vocabulary: int | None) -> int:
 
 
 def trained_tokenizer(text: bytes, vocabulary: int, root: Path) -> Tokenizer:
-    """Return the tokenizer of a training text, UTF-8, from a cache below `root` where it is there and whole.
+    """Return the tokenizer of a UTF-8 training text, from a cache below `root` if it has an intact entry.
 
-    Tokens are the 256 bytes and the most frequent pairs of tokens, merged one after the other. No pair reaches over a
-    line's end, nor over the byte 0, which stands between files; within lines text is parted into words as for GPT-2.
+    Tokens are the 256 bytes and the most frequent pairs of tokens, merged one after another. No pair crosses the end of
+    a line or the byte 0, which separates files; within lines, text is split into words as for GPT-2.
     """
     from tokenizers import Tokenizer
 
@@ -57,7 +57,7 @@ def trained_tokenizer(text: bytes, vocabulary: int, root: Path) -> Tokenizer:
     size = tokenizer.get_vocab_size()
     if size < vocabulary:
         raise ArgumentError(
-            f"must be at most {size}, as the training text has no more pairs, got {vocabulary}", "vocabulary"
+            f"must be at most {size}, because the training text has no more pairs, got {vocabulary}", "vocabulary"
         )
     return tokenizer
 
@@ -66,13 +66,13 @@ def encode(tokenizer: Tokenizer, text: bytes) -> Tensor:
     """Return the tokens of a text, int64, 1-dim."""
     tokens = [torch.empty(0, dtype=torch.int64)]
     for piece in _pieces(text):
-        (encoded,) = tokenizer.encode_batch_fast([piece])  # without where in the text each token is
+        (encoded,) = tokenizer.encode_batch_fast([piece])  # without the tokens' positions in the text
         tokens.append(torch.tensor(encoded.ids))
     return torch.cat(tokens)
 
 
 def token_bytes(tokenizer: Tokenizer) -> Tensor:
-    """Return how many bytes each token stands for, int64 (vocabulary,)."""
+    """Return the number of bytes of each token, int64 (vocabulary,)."""
     # In the alphabet of byte-level encoding a character is a byte.
     tokens = tokenizer.get_vocab()
     return torch.tensor([len(token) for token in sorted(tokens, key=tokens.__getitem__)])
@@ -104,11 +104,11 @@ def _train(text: bytes, vocabulary: int) -> Tokenizer:
 
 
 def _pieces(text: bytes) -> Iterator[str]:
-    """Yield a text in pieces that are encoded as the whole is, since no token reaches over the end of a line."""
+    """Yield a text in pieces; encoding them gives the same tokens, because no token crosses the end of a line."""
     start = 0
     while start < len(text):
         end = text.find(b"\n", start + _PIECE) + 1
-        while 0 < end < len(text) and text[end : end + 1] == b"\n":  # a run of line ends is one
+        while 0 < end < len(text) and text[end : end + 1] == b"\n":  # line ends in a row stay together
             end += 1
         end = end or len(text)
         yield text[start:end].decode()

@@ -1,8 +1,8 @@
-"""What was found out about files and costs time to find out again: short texts in the user's cache folder, or another.
+"""Cached facts about files that take time to find out: short texts in the user's cache folder or another folder.
 
-`kind` is the folder of an entry and `key` its file's name, a hash of all that the text depends on; `root` stands in for
-the user's cache folder. Nothing depends on an entry: one that is lost, damaged or cannot be written is made anew.
-Several processes may read and write the same one.
+`kind` is the folder of an entry and `key` its file name, a hash of everything that the text depends on; `root` replaces
+the user's cache folder. An entry that is lost, damaged or cannot be written is simply made again. Several processes may
+read and write the same entry.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pathlib import Path
 
 from filelock import FileLock
 
-# What this process has made, for where the folder cannot be written.
+# Entries made by this process, in case the folder cannot be written.
 _made: dict[tuple[str, str], str] = {}
 
 
 def cache_root() -> Path:
-    """Return the user's cache folder: ``$XDG_CACHE_HOME/initbench``, else ``~/.cache/initbench``."""
+    """Return the user's cache folder: ``$XDG_CACHE_HOME/initbench``, or ``~/.cache/initbench``."""
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # a user without a home, as in some containers: below this nothing can be written
+    except RuntimeError:  # a user without a home, as in some containers; nothing can be written below the null device
         home = os.devnull
     return Path(home, "initbench").absolute()
 
 
 def read(kind: str, key: str, root: Path | None = None) -> str | None:
-    """Return what is kept under a key, or None if nothing is, or it is damaged."""
+    """Return the text under a key, or None if it is missing or damaged."""
     if (kind, key) in _made:
         return _made[kind, key]
     with suppress(OSError, ValueError):
@@ -41,7 +41,7 @@ def read(kind: str, key: str, root: Path | None = None) -> str | None:
 
 
 def write(kind: str, key: str, text: str, root: Path | None = None) -> None:
-    """Keep a text under a key; other processes see all of it or nothing."""
+    """Store a text under a key; other processes see all of it or nothing."""
     _made[kind, key] = text
     path = _path(kind, key, root)
     with suppress(OSError):
@@ -57,7 +57,7 @@ def write(kind: str, key: str, text: str, root: Path | None = None) -> None:
 
 @contextmanager
 def alone(kind: str, key: str, root: Path | None = None) -> Iterator[None]:
-    """Wait while another process makes the same entry; where the folder cannot be locked, do not wait."""
+    """Wait while another process makes the same entry; if the folder cannot be locked, do not wait."""
     lock = FileLock(_path(kind, f"{key}.lock", root))
     with suppress(OSError, NotImplementedError):
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def alone(kind: str, key: str, root: Path | None = None) -> Iterator[None]:
     finally:
         if lock.is_locked:
             lock.release()
-            # Who waited for the lock reads the entry again all the same.
+            # Processes that waited for the lock read the entry again anyway.
             with suppress(OSError):
                 Path(lock.lock_file).unlink(missing_ok=True)
 
@@ -77,5 +77,5 @@ def _path(kind: str, key: str, root: Path | None) -> Path:
 
 
 def _check(key: str, text: str) -> str:
-    """Return what tells a whole entry from a damaged one, or from one of another key."""
+    """Return a checksum that detects a damaged entry, or one of another key."""
     return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()

@@ -17,7 +17,7 @@ from initbench.errors import DataError
 from initbench.registry import register_dataset
 
 _PAPER = "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images"
-# The checksums that are published for the archives, cifar-10-python.tar.gz and cifar-100-python.tar.gz.
+# The published checksums of the archives, cifar-10-python.tar.gz and cifar-100-python.tar.gz.
 CIFAR10 = "md5:c58f30108f718f92721af3b95e74349a"
 CIFAR100 = "md5:eb9058c3a382ffc7106e4002c42a8d85"
 
@@ -36,14 +36,14 @@ def cifar10(train_size: int | None = None, image_size: int | None = None, valida
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: a file is missing or unreadable, or is not the published one.
+        DataError: a file is missing, unreadable or different from the published one.
     """
     return _cifar(10, train_size, image_size, validation_size)
 
 
 @register_dataset("cifar100", describe=images((3, 32, 32), 100, CIFAR100), reference=_PAPER)
 def cifar100(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
-    """Colour images of objects, 3×32×32, 100 classes (the fine labels): sizes and preparation as of cifar10.
+    """Colour images of objects, 3×32×32, 100 classes (the fine labels): sizes and preparation as in cifar10.
 
     Standardized by the training mean and deviation of each channel. The files are read from the data root, and
     downloaded into it on first use.
@@ -55,7 +55,7 @@ def cifar100(train_size: int | None = None, image_size: int | None = None, valid
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: a file is missing or unreadable, or is not the published one.
+        DataError: a file is missing, unreadable or different from the published one.
     """
     return _cifar(100, train_size, image_size, validation_size)
 
@@ -76,7 +76,7 @@ def _cifar(num_classes: int, train_size: int | None, image_size: int | None, val
     )
     try:
         train, test = (_arrays(source(str(root), train=train)) for train in (True, False))
-    except (RuntimeError, OSError) as error:  # torchvision says that files are missing or corrupted, not which
+    except (RuntimeError, OSError) as error:  # torchvision does not say which files are missing or corrupted
         for file, published in files.items():
             read_published(name, root / file, published)
         raise DataError(f"{name}: the files in {root} cannot be read ({error})") from error
@@ -86,13 +86,13 @@ def _cifar(num_classes: int, train_size: int | None, image_size: int | None, val
 
 
 def _files(source: Any) -> dict[str, str]:
-    """Return the published files, below the data root, with their checksums, which torchvision verifies."""
+    """Return the published files, relative to the data root, with the checksums that torchvision verifies."""
     listed = [*source.train_list, *source.test_list, (source.meta["filename"], source.meta["md5"])]
     return {f"{source.base_folder}/{name}": f"md5:{checksum}" for name, checksum in listed}
 
 
 def _fetch(name: str, source: Any, root: Path) -> None:
-    """Unpack the archive, downloaded unless it is in the root, and move each file to its place when it is complete."""
+    """Unpack the archive, downloading it unless it is in the root; each file appears only when it is complete."""
     from torchvision.datasets.utils import download_url, extract_archive
 
     with tempfile.TemporaryDirectory(dir=root) as temporary:

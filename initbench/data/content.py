@@ -1,6 +1,6 @@
-"""The identity of a dataset that lies in files: a hash over their names and bytes, wherever they lie.
+"""The identity of a dataset in files: a hash of their names and bytes, wherever the files are.
 
-Nothing that is decoded or computed goes into it, as that differs between processors and versions of libraries.
+Nothing that is decoded or computed enters the hash, because it may differ between processors and library versions.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import NamedTuple
 from initbench.data import cache
 from initbench.errors import DataError
 
-# What is kept is known again by sizes and times. Times are coarse (4 ms on Linux, 2 s on FAT), and a file may change
-# twice within one: what was changed so shortly before it was read is not kept. Nanoseconds.
+# Cached hashes are found by sizes and times. Times are coarse (4 ms on Linux, 2 s on FAT), and a file may change twice
+# within one tick, so the hash of a file that changed just before it was read is not cached. Nanoseconds.
 SETTLED = 2_000_000_000
 
 _KIND = "content"
 # Raise it when the hash of the same files changes.
 _FORMAT = 1
-# How many of a long list are named.
+# Number of names shown from a long list.
 _NAMED = 10
-# Of a file that may not be looked at. It is opened all the same, which says why.
+# State of a file whose metadata cannot be read. It is opened nevertheless, which gives the reason.
 _UNKNOWN = (0, 0, 0)
 
 
 class Content(NamedTuple):
-    """What is known of files.
+    """The content of files.
 
     Attributes:
-        hash: of those that can be read.
-        unreadable: name of each other → why, in few words.
+        hash: hash of the readable files.
+        unreadable: name of each other file → the reason, in a few words.
     """
 
     hash: str
@@ -44,23 +44,24 @@ class Content(NamedTuple):
 
 
 def content_hash(root: str | Path, files: Iterable[str | Path] | Mapping[str, str | Path], instructions: str) -> str:
-    """Return the hash of files: over their names below a folder and their bytes, in any order.
+    """Return the hash of files: of their names relative to a folder and their bytes, in any order.
 
-    It is the SHA-256 of what ``sha256sum`` prints for the files, sorted by name: ``cd ROOT; LC_ALL=C sha256sum *``.
-    It is kept in the user's cache folder by the files' paths, sizes and times, so that it is read from there until
-    one of them changes; a machine has a cache of its own, also where the folder is shared.
+    It is the SHA-256 of what ``sha256sum`` prints for the files, sorted by name: ``cd ROOT; LC_ALL=C sha256sum *``. It
+    is cached in the user's cache folder by the files' paths, sizes and times until one of them changes; each machine
+    has its own cache, even if the folder is shared.
 
     Args:
-        root: the folder of the dataset; what is above it makes no difference.
-        files: paths below the root, or absolute ones that lie there; or, where names in a folder do not say what a
-            file is for, name → path (``{"train/a.txt": path}``), and then paths may lie anywhere.
-        instructions: what to put where, for the error.
+        root: the folder of the dataset; its location does not affect the hash.
+        files: paths below the root, relative or absolute; or a mapping name → path (``{"train/a.txt": path}``) if file
+            names do not show what a file is for; these paths may be anywhere.
+        instructions: which files to put where, for the error message.
 
     Returns:
         ``sha256:`` and 64 hexadecimal digits.
 
     Raises:
-        DataError: files are missing or cannot be read, which are named; one changes while it is read; or there is none.
+        DataError: files are missing or unreadable (the message names them), a file changes while it is read, or there
+            are no files.
     """
     paths = _named(Path(root).absolute(), files)
     content = _content(root, paths, instructions)
@@ -70,12 +71,11 @@ def content_hash(root: str | Path, files: Iterable[str | Path] | Mapping[str, st
 
 
 def readable_content(root: str | Path, files: Iterable[str | Path], instructions: str) -> Content:
-    """Return the hash of those files that can be read, as `content_hash` of them alone, and which cannot."""
+    """Return the hash of the readable files, equal to their `content_hash`, and the files that cannot be read."""
     return _content(root, _named(Path(root).absolute(), files), instructions)
 
 
 def listed(names: list[str]) -> str:
-    """Return the first ten of a list in words, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -106,7 +106,7 @@ def _content(root: str | Path, paths: Mapping[str, Path], instructions: str) -> 
 
 
 def _known(key: str, paths: Mapping[str, Path]) -> Content | None:
-    """Return what is kept; nothing where a file that could not be read then can be now, whatever made it so."""
+    """Return the cached content; None if a file that was unreadable can now be read, for whatever reason."""
     if (text := cache.read(_KIND, key)) is None:
         return None
     digest, _, rest = text.partition("\n")
@@ -124,8 +124,8 @@ def _opens(path: Path) -> bool:
 
 
 def combined(digests: Mapping[str, str]) -> str:
-    """Return ``sha256:`` and the hash of files whose own SHA-256 are known, by name, with ``/`` between its parts."""
-    # As `sha256sum` does, so that no name can be taken for the end of a line and the beginning of another.
+    """Return ``sha256:`` and the hash of files with known SHA-256, by name, with ``/`` between its parts."""
+    # Escaped as by `sha256sum`, so that no name can contain a line break.
     lines = []
     for name in digests:
         escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
@@ -143,7 +143,7 @@ def _named(root: Path, files: Iterable[str | Path] | Mapping[str, str | Path]) -
 
 
 def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int, int, int]]:
-    """Return each file's size in bytes, and when its content and it itself last changed, in ns."""
+    """Return each file's size in bytes and the times of the last change of its content and of its metadata, in ns."""
     states, missing = {}, []
     for name, path in paths.items():
         try:
@@ -166,12 +166,12 @@ def _states(paths: Mapping[str, Path], instructions: str) -> dict[str, tuple[int
 
 
 def _state(state: os.stat_result) -> tuple[int, int, int]:
-    # A copy that keeps the time of modification still has a later time of change.
+    # A copy that keeps the modification time still has a later change time.
     return state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _key(paths: Mapping[str, Path], states: Mapping[str, tuple[int, int, int]]) -> str:
-    """Return what the hash is kept by: this machine, and all files' names, paths, sizes and times."""
+    """Return the cache key: this machine, and all files' names, paths, sizes and times."""
     digest = hashlib.sha256(json.dumps([_FORMAT, platform.node()]).encode())
     for name in sorted(paths):
         digest.update(json.dumps([name, str(paths[name]), *states[name]]).encode())
@@ -184,7 +184,7 @@ def _sha256(path: Path) -> str:
 
 
 def _unreadable(reasons: Mapping[str, str]) -> DataError:
-    """Return the error of files: path → why it cannot be read."""
+    """Return the error for unreadable files: path → reason."""
     if len(reasons) == 1:
         [(path, reason)] = reasons.items()
         return DataError(f"{path} cannot be read: {reason}")

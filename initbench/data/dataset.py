@@ -1,4 +1,4 @@
-"""A dataset: three splits, and what they ask of a model."""
+"""A dataset: three splits, and their requirements for a model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Samples(ABC):
-    """The samples of one split, wherever they come from: `Split` holds them as tensors.
+    """The samples of one split, wherever they are stored; `Split` holds them as tensors.
 
     Attributes:
-        targets: class indices, int64 (N,), or what the task says; in memory, on the device.
+        targets: class indices, int64 (N,), or other targets of the task; in memory, on the device.
     """
 
     targets: Tensor
@@ -29,12 +29,12 @@ class Samples(ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where the samples are, or are sent to."""
+        """The device that the samples are on or are sent to."""
         return self.targets.device
 
     @property
     def index_device(self) -> torch.device:
-        """Where the indices of samples are to be."""
+        """The device for the indices of samples."""
         return self.device
 
     @property
@@ -44,7 +44,7 @@ class Samples(ABC):
 
     @property
     def uncropped_shape(self) -> tuple[int, ...]:
-        """The same of an image before it is cropped to its middle; `sample_shape` where none is."""
+        """The shape of an image before it is cropped to its middle; `sample_shape` if images are not cropped."""
         return self.sample_shape
 
     @abstractmethod
@@ -57,11 +57,11 @@ class Samples(ABC):
         *,
         uncropped: bool = False,
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield what `take` returns for one part of an order after the other; the next parts may be read meanwhile.
+        """Yield `take` for each part of an order; later parts may be read ahead.
 
         Args:
-            order: the indices of each batch; may be without end.
-            uncropped: images of `uncropped_shape`, for a random crop of them.
+            order: the indices of each batch; may be endless.
+            uncropped: whether to return images of `uncropped_shape`, to be cropped at random.
         """
         return map(self.take, order)
 
@@ -75,8 +75,8 @@ class Split(Samples):
     """The samples of one split as tensors.
 
     Attributes:
-        inputs: float32 (N, C, H, W) of images, int64 (N, T) of tokens.
-        targets: class indices, int64 (N,), of text the next tokens, int64 (N, T), or what the task says.
+        inputs: float32 (N, C, H, W) for images, int64 (N, T) for tokens.
+        targets: class indices, int64 (N,), the next tokens of a text, int64 (N, T), or other targets of the task.
     """
 
     inputs: Tensor
@@ -96,17 +96,17 @@ class Split(Samples):
         return Split(self.inputs.to(device), self.targets.to(device))
 
 
-@dataclass(frozen=True, eq=False)  # tensors of this size are not compared: equal are those that are one
+@dataclass(frozen=True, eq=False)  # equal only to itself: tensors of this size are not compared
 class Splits:
-    """What a dataset's factory returns: disjoint training, validation and test samples.
+    """Returned by a dataset's factory: disjoint training, validation and test samples.
 
     Attributes:
-        train: what the model is trained on.
-        validation: what hyperparameters are chosen by; may be empty.
-        test: what is reported.
-        token_bytes: the bytes of text that each token stands for, int64 (vocabulary,); None where each is one byte, and
-            where samples are no text.
-        facts: what else was found in the files, for the record: name → how many (``unreadable_images_skipped``).
+        train: samples to train on.
+        validation: samples for choosing hyperparameters; may be empty.
+        test: samples for the reported metrics.
+        token_bytes: the bytes of text in each token, int64 (vocabulary,); None if each token is one byte, or if the
+            samples are not text.
+        facts: other facts about the files, for the record: name → number (``unreadable_images_skipped``).
     """
 
     train: Samples
@@ -128,9 +128,9 @@ class Dataset:
 
     Attributes:
         name: the registered name.
-        task: the registered name of what is learned from it.
-        inputs: one sample.
-        outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
+        task: the registered name of the task to be learned.
+        inputs: describes one sample.
+        outputs: number of outputs that a model needs: classes, or tokens of a vocabulary.
         splits: the samples.
     """
 

@@ -1,4 +1,4 @@
-"""The digits that scikit-learn brings: 1,797 real 8×8 images, no download."""
+"""The digits that come with scikit-learn: 1,797 real 8×8 images, no download."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def digits(train_size: int | None = None, image_size: int | None = None) -> Spli
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: the file that scikit-learn brings is damaged, or another.
+        DataError: scikit-learn's file is damaged or has changed.
     """
     from sklearn.datasets import load_digits
 

@@ -15,9 +15,9 @@ from initbench.data.prepare import check_sizes, images, prepare_published
 from initbench.data.published import download, read_published
 from initbench.registry import register_dataset
 
-# Where the Debian package dataset-fashion-mnist installs the files.
+# The Debian package dataset-fashion-mnist installs the files here.
 SYSTEM_FOLDER = Path("/usr/share/datasets/fashion-mnist")
-# The files, and the SHA-256 of each decompressed: gzipped ones differ in the times that their headers hold.
+# The files, and the SHA-256 of each after decompression, because gzip headers contain times.
 FILES = {
     "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
     "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
@@ -34,8 +34,8 @@ FILES = {
 def fashion_mnist(train_size: int | None = None, image_size: int | None = None, validation_size: int = 5000) -> Splits:
     """Grey images of clothes, 1×28×28, 10 classes: 60,000 for training and validation, 10,000 for test.
 
-    Standardized by the training mean and deviation. The files are read from the data root, else from the Debian
-    package dataset-fashion-mnist, else downloaded.
+    Standardized by the training mean and deviation. The files are read from the data root or from the Debian package
+    dataset-fashion-mnist, and downloaded if neither has them.
 
     Args:
         train_size: size of a stratified subset of the training split; null for all.
@@ -44,7 +44,7 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: a file is missing or unreadable, or is not the published one.
+        DataError: a file is missing, unreadable or different from the published one.
     """
     check_sizes(train_size, image_size, validation_size)
     root = data_root()
@@ -74,13 +74,13 @@ def fashion_mnist(train_size: int | None = None, image_size: int | None = None, 
 
 
 def _array(content: bytes) -> Tensor:
-    """Return the unsigned bytes of an IDX file whose checksum is right.
+    """Return the unsigned bytes of an IDX file with the right checksum.
 
-    torchvision has a reader of the format, which takes neither bytes nor gzipped files.
+    torchvision's reader of the format takes neither bytes nor gzipped files.
 
     Args:
-        content: two zero bytes, the type, the number of dimensions, the size of each as a big-endian 32-bit integer,
-            and the values.
+        content: two zero bytes, the type, the number of dimensions, the size of each dimension as a big-endian 32-bit
+            integer, and the values.
     """
     header = 4 + 4 * content[3]
     shape = [int.from_bytes(content[i : i + 4], "big") for i in range(4, header, 4)]
@@ -98,7 +98,7 @@ def _find(folder: Path) -> list[Path] | None:
 
 
 def _fetch(root: Path, folder: Path) -> None:
-    """Download the files and move each into the folder when it is complete."""
+    """Download the files; each appears in the folder only when it is complete."""
     from torchvision.datasets import FashionMNIST
 
     with tempfile.TemporaryDirectory(dir=root) as temporary:

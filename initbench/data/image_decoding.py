@@ -1,4 +1,4 @@
-"""From the file of an image to bytes of pixels, here or in processes that work ahead."""
+"""Decode image files to bytes of pixels, in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from torchvision.transforms.v2 import functional as transforms
 from initbench.errors import DataError
 
 State = tuple[int, int]
-"""Size in bytes and time of modification in ns of a file: what it is known again by."""
+"""Size in bytes and modification time in ns of a file, by which a change is noticed."""
 
 
 @dataclass(frozen=True)
 class Framing:
-    """How every image gets one size, as by torchvision's ``Resize(resize)`` and ``CenterCrop(image_size)``.
+    """Resize and crop every image to one size, like torchvision's ``Resize(resize)`` and ``CenterCrop(image_size)``.
 
     Attributes:
         resize: pixels of the shorter side, resized (bilinear, antialiased).
-        image_size: side of the square in the middle of that.
+        image_size: side of the central square of the result.
     """
 
     resize: int
@@ -39,20 +39,19 @@ class Framing:
 
     @property
     def margin(self) -> int:
-        """Pixels between the square of side `resize` and that of side `image_size`, above and on the left."""
+        """Pixels between the squares of sides `resize` and `image_size`, at the top and on the left."""
         return round((self.resize - self.image_size) / 2)
 
     def side(self, *, uncropped: bool = False) -> int:
-        """Return the side of the square that `frame` gives."""
         return self.resize if uncropped else self.image_size
 
     def frame(self, image: Tensor, *, uncropped: bool = False) -> Tensor:
         """Return the square of an image: uint8 (3, H, W) to (3, image_size, image_size).
 
-        Uncropped it is the square of side `resize` that has the other one `margin` pixels from its edge.
+        If uncropped, the square has side `resize` and contains the other one `margin` pixels from its edge.
         """
         image = transforms.resize(image, [self.resize], antialias=True)
-        # Where torchvision's center_crop begins, so that cropping twice is cropping once, whatever is rounded.
+        # The corner of torchvision's center_crop, so that cropping twice equals cropping once despite rounding.
         top, left = (round((side - self.image_size) / 2) for side in image.shape[1:])
         if uncropped:
             top, left = top - self.margin, left - self.margin
@@ -60,24 +59,24 @@ class Framing:
         return image[:, top : top + side, left : left + side]
 
     def crop(self, images: Tensor) -> Tensor:
-        """Return the middle of what `frame` gave uncropped: sides of `resize` to sides of `image_size`."""
+        """Return the middle of uncropped results of `frame`: sides of `resize` to sides of `image_size`."""
         within = slice(self.margin, self.margin + self.image_size)
         return images[..., within, within]
 
 
 class Failure(NamedTuple):
-    """An image, by its path below the root, and why it could not be read, in a few words."""
+    """An image that cannot be read: its path relative to the root, and the reason in a few words."""
 
     name: str
     reason: str
 
 
 def unreadable_now(root: Path | str, failure: Failure) -> DataError:
-    return DataError(f"{root}/{failure.name} cannot be read any more: {failure.reason}")
+    return DataError(f"{root}/{failure.name} can no longer be read: {failure.reason}")
 
 
 class File(NamedTuple):
-    """A file to read, by its path below the root, and what it must be known again by; None for whatever is there."""
+    """A file to read: its path relative to the root, and the state that it must have; None for any state."""
 
     name: str
     state: State | None = None
@@ -86,7 +85,7 @@ class File(NamedTuple):
 def decode(path: Path | str, state: State | None = None) -> Tensor:
     """Return an image as RGB, uint8 (3, H, W), whatever its mode, as torchvision's ImageFolder reads it.
 
-    It raises exceptions of many kinds, as Pillow does; with `state`, also if the file is not the same as before.
+    Like Pillow it raises exceptions of many types; with `state`, also if the file has changed.
     """
     with open(path, "rb") as file, warnings.catch_warnings():  # noqa: PTH123 - a million times
         if state is not None and state_of(os.fstat(file.fileno())) != state:
@@ -102,7 +101,7 @@ def state_of(status: os.stat_result) -> State:
 
 
 class Decoder(Dataset[object]):
-    """Decodes batches of files; what goes to other processes is this and the names of each batch alone."""
+    """Decodes batches of files; only this object and the names of each batch are sent to other processes."""
 
     def __init__(self, root: Path, framing: Framing, *, uncropped: bool = False) -> None:
         self.root, self.framing, self.uncropped = str(root), framing, uncropped
@@ -128,8 +127,6 @@ class Decoder(Dataset[object]):
 
 
 class _InOrder(Sampler[list[File]]):
-    """The batches of files in a given order, which may be without end."""
-
     def __init__(self, batches: Iterable[list[File]]) -> None:
         self.batches = batches
 
@@ -140,10 +137,10 @@ class _InOrder(Sampler[list[File]]):
 def in_order(
     dataset: Dataset[object], batches: Iterable[list[File]], workers: int, *, pinned: bool = False
 ) -> Iterator[object]:
-    """Yield what a dataset makes of one batch of files after the other; no random number is drawn.
+    """Yield a dataset's result for one batch of files after another; no random number is drawn.
 
-    At most two batches for each worker, a process that works ahead, wait to be taken, so that memory does not grow with
-    the number of files. Tensors that are `pinned` can be copied by a GPU meanwhile.
+    At most two batches per worker process wait to be taken, so that memory does not grow with the number of files.
+    `pinned` tensors can be copied by a GPU in the background.
     """
     loader = DataLoader(
         dataset,
@@ -153,7 +150,7 @@ def in_order(
         pin_memory=pinned,
         multiprocessing_context=_context() if workers else None,
         collate_fn=_as_it_is,
-        # Without one of its own it would draw a seed from the global stream, which dropout reads.
+        # The default would draw a seed from the global stream, which dropout also uses.
         generator=torch.Generator(),
     )
     return iter(loader)
@@ -164,9 +161,9 @@ def _as_it_is(made: object) -> object:
 
 
 def _context() -> multiprocessing.context.BaseContext:
-    """Return how workers are started: from a process without threads and without CUDA, which has imported this module.
+    """Return how workers are started: from a process without threads and CUDA that has imported this module.
 
-    A copy of this process (``fork``) would have the locks that its other threads held: those of Ray, of CUDA.
+    A fork of this process would inherit locks held by its other threads, such as those of Ray and CUDA.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -176,18 +173,17 @@ def _context() -> multiprocessing.context.BaseContext:
 
 
 def batches_of(names: Iterable[str], size: int = 64) -> Iterator[list[File]]:
-    """Yield files in small batches, for a look at each."""
     names = iter(names)
     while batch := [File(name) for name in islice(names, size)]:
         yield batch
 
 
 def mapped_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Return a tensor of zeros on the CPU whose memory is mapped for it alone.
+    """Return a CPU tensor of zeros with its own memory mapping.
 
-    PyTorch asks the C library for aligned memory. glibc (2.36) cuts it out of a larger block and keeps what is left
-    over on both sides for small objects, so that the hole of a freed batch is too small for the next batch of the same
-    size. An epoch of 71 batches of 25 MB took 1.7 GB where two batches were alive at a time.
+    PyTorch asks the C library for aligned memory. glibc (2.36) cuts it out of a larger block and uses the remainders on
+    both sides for small objects, so the hole left by a freed batch is too small for the next batch of the same size. An
+    epoch of 71 batches of 25 MB took 1.7 GB although only two batches were alive at a time.
     """
     if not math.prod(shape):
         return torch.zeros(shape, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Images of one's own: an ImageFolder tree, such as ImageNet's, held in memory or decoded while it is trained on.
+"""The user's own images: an ImageFolder tree, such as ImageNet's, held in memory or decoded during training.
 
 The files are ``ROOT/train/CLASS/*`` and ``ROOT/test/CLASS/*``, as torchvision reads them.
 """
@@ -22,12 +22,12 @@ from initbench.errors import ArgumentError, DataError
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
 
-# torchvision.datasets.folder.IMG_EXTENSIONS, which is no public name.
+# torchvision.datasets.folder.IMG_EXTENSIONS, which is not public.
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 TRAIN, TEST, VAL = "train", "test", "val"
 
 _NAME = "image_folder"
-# Of ImageNet's training images, as torchvision's pretrained models are trained with.
+# Mean and deviation of ImageNet's training images, as used for torchvision's pretrained models.
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _LARGEST_VALIDATION = 5000
 _Channels = tuple[float, float, float]
@@ -39,12 +39,12 @@ class ImageTree:
 
     Attributes:
         root: its folder.
-        classes: names of the folders of classes, sorted: a class is its index here.
-        train: path below the root of each image for training and validation, sorted by class, folder and name.
-        test: the same of the test images.
-        train_targets: class of each image for training and validation.
+        classes: names of the class folders, sorted; a class is an index into them.
+        train: path of each training and validation image relative to the root, sorted by class, folder and name.
+        test: the same for the test images.
+        train_targets: class of each training and validation image.
         test_targets: class of each test image.
-        others: how many files in the folders of classes are no images by their extension.
+        others: number of files in the class folders that are not images by their extension.
     """
 
     root: Path
@@ -69,7 +69,7 @@ def not_a_folder(root: Path) -> DataError:
 
 
 def find_images(root: Path) -> ImageTree:
-    """Return the images of a tree; ``val`` holds the test images where there is no ``test``."""
+    """Return the images of a tree; ``val`` holds the test images if there is no ``test``."""
     if not _is_folder(root):
         raise not_a_folder(root)
     test = TEST if _is_folder(root / TEST) or not _is_folder(root / VAL) else VAL
@@ -95,12 +95,11 @@ def find_images(root: Path) -> ImageTree:
 
 
 def _classes(root: Path, split: str) -> list[str]:
-    """Return the names of the folders of a split, sorted."""
     if not _is_folder(root / split):
         raise DataError(f"{root / split} is not a folder: {instructions(root)}")
     names = sorted(entry.name for entry in _entries(root / split)[0])
     if not names:
-        raise DataError(f"{root / split} has no folder of a class: {instructions(root)}{_unlabelled(root, split)}")
+        raise DataError(f"{root / split} has no class folders: {instructions(root)}{_unlabelled(root, split)}")
     return names
 
 
@@ -114,10 +113,10 @@ def _check_same(root: Path, names: list[str], others: list[str], split: str, oth
 
 
 def _unlabelled(root: Path, split: str) -> str:
-    """Return a hint where the tree is as ImageNet's, whose test images have no classes."""
+    """Return a hint if the tree is like ImageNet's, whose test images have no classes."""
     if split != TEST or not _is_folder(root / VAL):
         return ""
-    return f"; where {VAL} is to be the test split, move {root / TEST} away"
+    return f"; to use {VAL} as the test split, move {root / TEST} away"
 
 
 def _is_folder(path: Path) -> bool:
@@ -128,7 +127,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _images(root: Path, folder: str) -> tuple[list[str], int]:
-    """Return the images in a class's folder and below, in torchvision's order, and how many other files there are."""
+    """Return the images in and below a class's folder, in torchvision's order, and the number of other files."""
     by_folder: list[tuple[str, list[str]]] = []
     others = 0
     real = Path(root / folder).resolve()
@@ -148,7 +147,7 @@ def _images(root: Path, folder: str) -> tuple[list[str], int]:
 
 
 def _entries(folder: Path) -> tuple[list[os.DirEntry[str]], list[str]]:
-    """Return the folders in a folder, and the names of what else is there."""
+    """Return the folders in a folder, and the names of everything else."""
     folders, files, path = [], [], str(folder)
     try:
         with os.scandir(folder) as entries:
@@ -189,7 +188,7 @@ def _describe(
         given, missing = ("std", "mean") if mean is None else ("mean", "std")
         raise ArgumentError(f"needs {missing}", given)
     if mean is not None and standardize != "train":
-        raise ArgumentError(f"stands in the place of mean and std, got {standardize}", "standardize")
+        raise ArgumentError(f"cannot be combined with mean and std, got {standardize}", "standardize")
     if std is not None and min(std) <= 0:
         raise ArgumentError(f"must be above 0, got {list(std)}", "std")
     inputs, folder = Inputs((3, image_size, image_size)), data_root() / root
@@ -220,34 +219,34 @@ def image_folder(
     in_memory: bool | None = None,
     workers: int = 0,
 ) -> Splits:
-    """Colour images in folders: ROOT/train/CLASS/*.jpg and ROOT/test/CLASS/*.jpg, or val in the place of test.
+    """Colour images in folders: ROOT/train/CLASS/*.jpg and ROOT/test/CLASS/*.jpg, or val instead of test.
 
-    Files are read as torchvision's ImageFolder does: the same endings, all images as RGB, classes by the names of their
-    folders. Every image is resized and cropped to its middle as by torchvision's transforms v2, `Resize(resize)` and
-    `CenterCrop(image_size)`, in bytes. A recipe's `random_resized_crop` takes its boxes from the middle square of
-    side `resize`.
+    Files are read as by torchvision's ImageFolder: the same extensions, all images as RGB, classes named by their
+    folders. Every image is resized and center-cropped in bytes as by torchvision's transforms v2, `Resize(resize)` and
+    `CenterCrop(image_size)`. A recipe's `random_resized_crop` takes its boxes from the central square of side `resize`.
 
     Args:
-        root: the folder, absolute or below the data root.
-        image_size: side of the square that a model gets.
-        resize: pixels of the shorter side before the square is cut out of the middle; null for `image_size`.
+        root: the folder, absolute or relative to the data root.
+        image_size: side of the square that a model receives.
+        resize: pixels of the shorter side before the central square is cut out; null for `image_size`.
         train_size: size of a stratified subset of the training split; null for all.
         validation_size: samples held out of the training images; null for a tenth of them, at most 5,000.
-        standardize: by whose mean and deviation of each channel: ``train``, of the training split as it is cropped to
-            its middle (the same numbers in memory and not), or ``imagenet``, those that are published for it.
-        mean: of each channel, of pixels between 0 and 1, in the place of `standardize`; with `std`.
-        std: likewise.
-        skip_unreadable: go on without images that cannot be read or decoded; their number stands in the record.
-        classes: how many there must be; null for any number. With it a suite is planned, and smoke-run on random data,
-            before the folder is there. It changes no number and no trial's id.
-        in_memory: hold the decoded images, as bytes, in memory, else decode them in each epoch; null to hold them where
-            that takes at most 2 GiB. It changes no number and no trial's id.
-        workers: processes that decode ahead where images are not in memory; 0 for the trial's own. It changes no number
-            and no trial's id.
+        standardize: source of the mean and deviation of each channel: ``train``, the center-cropped training split (the
+            same numbers in memory and not), or ``imagenet``, the published values for ImageNet.
+        mean: mean of each channel, for pixels between 0 and 1, instead of `standardize`; requires `std`.
+        std: deviation of each channel, likewise.
+        skip_unreadable: whether to go on without images that cannot be read or decoded; the record contains their
+            number.
+        classes: expected number of classes; null for any number. With it a suite can be planned, and smoke-run on
+            random data, before the folder exists. It changes no number and no trial's id.
+        in_memory: whether to hold the decoded images, as bytes, in memory instead of decoding them in each epoch; null
+            to hold them if that takes at most 2 GiB. It changes no number and no trial's id.
+        workers: processes that decode ahead if images are not in memory; 0 for the trial's own process. It changes no
+            number and no trial's id.
 
     Raises:
         ArgumentError: an argument is impossible.
-        DataError: a folder is missing or empty, the splits have other classes, or images cannot be read.
+        DataError: a folder is missing or empty, the splits have different classes, or images cannot be read.
     """
     from initbench.data.image_decoding import Framing
     from initbench.data.image_samples import Names, read_splits
@@ -289,16 +288,16 @@ def _found(root: Path, classes: int | None, *, skip_unreadable: bool) -> tuple[I
 
 
 def _refusal(root: Path, broken: Mapping[str, str]) -> DataError:
-    """Return the error of images: path below the root → why it cannot be read."""
+    """Return the error for unreadable images: path relative to the root → reason."""
     images = "an image" if len(broken) == 1 else f"{len(broken)} images"
     why = [f"{root / name} ({reason})" for name, reason in broken.items()]
     return DataError(
-        f"{_NAME}: {images} cannot be read: {listed(why)}; mend or remove them, or say skip_unreadable: true"
+        f"{_NAME}: {images} cannot be read: {listed(why)}; repair or remove them, or set skip_unreadable: true"
     )
 
 
 def _readable(tree: ImageTree, content: Content, workers: int, *, skip_unreadable: bool) -> tuple[Tensor, Tensor]:
-    """Return the indices of the training and of the test images that can be decoded."""
+    """Return the indices of the training and test images that can be decoded."""
     from initbench.data.image_survey import unreadable
 
     broken = unreadable(tree.root, tree.files, content, workers)

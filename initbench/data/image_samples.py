@@ -1,6 +1,6 @@
-"""The images of a dataset's splits: decoded once and held as bytes, or decoded anew whenever they are asked for.
+"""The images of a dataset's splits: decoded once and held as bytes, or decoded on each use.
 
-Both give the same numbers: what `take` returns is computed from the same bytes by the same operations on the device.
+Both give the same numbers: `take` computes its result from the same bytes by the same operations on the device.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from initbench.data.image_decoding import (
 from initbench.data.image_survey import Moments, moments_of, moments_of_files
 from initbench.errors import DataError
 
-# Decoded images of at most so many bytes, of all splits together, are held in memory where nobody says otherwise.
+# By default, images are held in memory if all splits together take at most this many bytes.
 MEMORY = 2**31
 
 Channels = tuple[float, float, float]
@@ -39,17 +39,17 @@ Channels = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Standardization:
-    """What is subtracted from each channel, and what it is divided by, of pixels between 0 and 1: float32 (3, 1, 1)."""
+    """The mean and deviation that standardize each channel, for pixels between 0 and 1: float32 (3, 1, 1)."""
 
     mean: Tensor
     std: Tensor
 
     def __call__(self, images: Tensor, *, mapped: bool = False) -> Tensor:
-        """Return images, uint8 (N, 3, H, W), as standardized float32, as torchvision's ToDtype and Normalize do.
+        """Return images, uint8 (N, 3, H, W), as standardized float32, like torchvision's ToDtype and Normalize.
 
         Args:
-            images: on the device of the numbers.
-            mapped: give the result memory of its own where it is on the CPU, see `mapped_tensor`.
+            images: on the device of the mean and deviation.
+            mapped: whether a result on the CPU gets its own memory mapping, see `mapped_tensor`.
         """
         if mapped and images.device.type == "cpu":
             scaled = mapped_tensor(tuple(images.shape), torch.float32).copy_(images).mul_(1 / 255)
@@ -63,7 +63,7 @@ class Standardization:
 
 @dataclass(frozen=True)
 class _Images(Samples):
-    """Images of one split, with their class indices, int64 (N,), and the standardization, both on the device."""
+    """Images of one split with their class indices, int64 (N,), and standardization, both on the device."""
 
     targets: Tensor
     framing: Framing
@@ -81,11 +81,11 @@ class _Images(Samples):
 
 @dataclass(frozen=True)
 class ImagesInMemory(_Images):
-    """Images that are held as bytes, on the device.
+    """Images held as bytes on the device.
 
     Attributes:
-        images: uint8 (N, 3, side, side), where side is `Framing.resize` of training images and `Framing.image_size` of
-            others, which nothing crops at random.
+        images: uint8 (N, 3, side, side), where side is `Framing.resize` for training images and `Framing.image_size`
+            for others, which are never cropped at random.
     """
 
     images: Tensor
@@ -117,13 +117,13 @@ class ImagesInMemory(_Images):
 
 @dataclass(frozen=True)
 class StreamedImages(_Images):
-    """Images that are decoded whenever they are asked for.
+    """Images that are decoded on each use.
 
     Attributes:
         root: the folder of the dataset.
-        names: the path of each image below it.
-        states: each file's state when its content was known; a file that has another is an error.
-        classes: `targets` where names are, int64 (N,), on the CPU.
+        names: the path of each image relative to it.
+        states: each file's state when its content was hashed; any other state is an error.
+        classes: `targets` on the CPU, int64 (N,), for reading by index.
         workers: processes that decode ahead; it changes no number.
     """
 
@@ -135,7 +135,7 @@ class StreamedImages(_Images):
 
     @property
     def index_device(self) -> torch.device:
-        return torch.device("cpu")  # where the names are
+        return torch.device("cpu")  # indices select names
 
     @property
     def uncropped_shape(self) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ class StreamedImages(_Images):
 
 @dataclass(frozen=True)
 class Names:
-    """The images of one split: their paths below the root, and class indices, int64 (N,)."""
+    """The images of one split: their paths relative to the root, and class indices, int64 (N,)."""
 
     names: list[str]
     targets: Tensor
@@ -206,9 +206,9 @@ def read_splits(
     """Return the three splits; `content` is the hash of the whole dataset.
 
     Args:
-        standardize: mean and deviation of each channel, of pixels between 0 and 1; None for those of the training
-            images, cropped to their middle.
-        in_memory: hold the images in memory; None to do so where they take at most `MEMORY` bytes.
+        standardize: mean and deviation of each channel, for pixels between 0 and 1; None to compute them from the
+            center-cropped training images.
+        in_memory: whether to hold the images in memory; None to do so if they take at most `MEMORY` bytes.
     """
     splits = (train, validation, test)
     if in_memory is None:
@@ -216,7 +216,7 @@ def read_splits(
         in_memory = 3 * pixels <= MEMORY
     made: list[Samples]
     if in_memory:
-        # Windows of a random resized crop may lie anywhere in a training image.
+        # A random resized crop may take any part of a training image.
         images = [_decoded(root, split, framing, workers, uncropped=split is train) for split in splits]
         standardization = _standardization(standardize or moments_of(framing.crop(images[0])))
         made = [
@@ -251,6 +251,6 @@ def _decoded(root: Path, split: Names, framing: Framing, workers: int, *, uncrop
 def _standardization(of: tuple[Channels, Channels] | Moments) -> Standardization:
     mean, std = (of.mean(), of.std()) if isinstance(of, Moments) else of
     if not all(std):
-        raise DataError("a channel of the training images is constant: say what to standardize by, as mean and std")
+        raise DataError("a channel of the training images is constant: give mean and std to standardize by")
     shaped = (torch.tensor(values, dtype=torch.float32)[:, None, None] for values in (mean, std))
     return Standardization(*shaped)

@@ -1,6 +1,6 @@
-"""What has to be looked at in every file of images before any is trained on: is it readable; mean and deviation.
+"""One look at every image file before training: is it readable, and its share of the mean and deviation.
 
-It is found out once and kept in the user's cache folder by the content of the files.
+The results are cached in the user's cache folder by the content of the files.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from initbench.data.content import Content
 from initbench.data.image_decoding import Decoder, Failure, File, Framing, batches_of, in_order, unreadable_now
 
 _KIND = "images"
-# Raise it when what is kept would be another.
+# Raise it when the cached results change.
 _FORMAT = 1
-# Images whose sums are taken together, to bound memory.
+# Images whose sums are computed together, to bound memory.
 _TOGETHER = 256
 
 
 def unreadable(root: Path, files: Iterable[str], content: Content, workers: int) -> dict[str, str]:
-    """Return the images that cannot be read or decoded: path below the root → why, in few words.
+    """Return the images that cannot be read or decoded: path relative to the root → reason, in a few words.
 
-    Those of `files` that can be read are decoded, whole.
+    All readable `files` are decoded completely.
     """
     key = _key(content.hash)
     if (known := cache.read(_KIND, key)) is not None:
@@ -57,12 +57,12 @@ class _Failures(Dataset[object]):
 
 
 class Moments(NamedTuple):
-    """Exact sums over pixels: the same in whatever order and in whatever parts they are added.
+    """Exact sums over pixels, independent of the order and grouping in which they are added.
 
     Attributes:
-        pixels: how many.
-        sums: of the bytes of each channel.
-        squares: of their squares.
+        pixels: number of pixels.
+        sums: sum of the bytes of each channel.
+        squares: sum of their squares.
     """
 
     pixels: int
@@ -77,11 +77,11 @@ class Moments(NamedTuple):
         return Moments(self.pixels + other.pixels, sums, squares)
 
     def mean(self) -> list[float]:
-        """Return the mean of each channel, of pixels between 0 and 1."""
+        """Return the mean of each channel, for pixels between 0 and 1."""
         return [total / (255 * self.pixels) for total in self.sums]
 
     def std(self) -> list[float]:
-        """Return the population's standard deviation of each channel, of pixels between 0 and 1."""
+        """Return the population's standard deviation of each channel, for pixels between 0 and 1."""
         variances = [self.pixels * square - total**2 for total, square in zip(self.sums, self.squares, strict=True)]
         return [math.sqrt(variance) / (255 * self.pixels) for variance in variances]
 
@@ -90,7 +90,6 @@ NOTHING = Moments(0, (0, 0, 0), (0, 0, 0))
 
 
 def moments_of(images: Tensor) -> Moments:
-    """Return the moments of images, uint8 (N, 3, H, W)."""
     total = NOTHING
     for part in torch.split(images, _TOGETHER):
         integers = part.int()
@@ -128,6 +127,6 @@ class _Moments(Dataset[object]):
 
 
 def _key(content: str, *what: int | str) -> str:
-    """Return what is kept under: versions of libraries may read a file in another way, or not at all."""
+    """Return a cache key; it includes library versions because they may read a file differently, or not at all."""
     versions = [_FORMAT, PIL.__version__, torchvision.__version__, torch.__version__]
     return hashlib.sha256(json.dumps([*versions, content, *what]).encode()).hexdigest()

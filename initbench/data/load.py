@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def data_root() -> Path:
-    """Return the folder of downloaded data: ``$INITBENCH_DATA``, else ``./data``."""
+    """Return the folder of downloaded data: ``$INITBENCH_DATA``, or ``./data``."""
     return Path(os.environ.get("INITBENCH_DATA") or "data").absolute()
 
 
 def describe_dataset(name: str, arguments: Mapping[str, Any]) -> Description:
-    """Return what a dataset asks of a model, and what it is.
+    """Return a dataset's requirements for a model and the hash of its content.
 
-    It is asked anew each time, as files may change: what is published costs nothing, and what lies in files no more
-    than to look at their sizes and times (`initbench.data.content_hash`).
+    It is computed at each call because files may change: for published data it costs nothing, for data in files no more
+    than looking at their sizes and times (`initbench.data.content_hash`).
 
     Args:
         name: the registered name, such as ``digits``.
@@ -35,8 +35,8 @@ def describe_dataset(name: str, arguments: Mapping[str, Any]) -> Description:
 
     Raises:
         UnknownNameError: no dataset has this name.
-        ArgumentError: an argument is unknown, of the wrong type or refused; a ValueError of a plug-in's counts as one.
-        DataError: files that it needs to know are absent or unreadable.
+        ArgumentError: an argument is unknown, of the wrong type or refused; a plug-in's ValueError counts as one.
+        DataError: required files are absent or unreadable.
     """
     component = DATASETS.get(name)
     return describe_component(component, component.resolve(arguments))
@@ -50,19 +50,19 @@ def load_dataset(
     Args:
         name: the registered name, such as ``digits``.
         arguments: the dataset's own arguments, such as ``train_size``.
-        device: where the tensors are to be.
-        content: the hash of the source that is wanted, as it was when the trials were planned; None for what is there.
+        device: device for the tensors.
+        content: expected hash of the source, as it was when the trials were planned; None for the current one.
 
     Raises:
         UnknownNameError: no dataset has this name.
         ArgumentError: an argument is unknown, of the wrong type or refused.
-        DataError: the files are missing or unreadable, and the message says what to put where; they are others than
-            are wanted; or the dataset is not what it says of itself.
+        DataError: files are missing or unreadable (the message says what to put where) or differ from the expected
+            ones, or the dataset contradicts its description.
     """
     component = DATASETS.get(name)
     resolved = component.resolve(arguments)
     wanted = describe_component(component, resolved).content if content is None else content
-    # What is kept was what is wanted when it was read: files that have changed since are not looked at again.
+    # A kept dataset had the expected content when it was read; changes of its files since then are not noticed.
     return _load(component, json.dumps(component.plain(resolved), sort_keys=True), str(device), data_root(), wanted)
 
 
@@ -80,14 +80,14 @@ def _load(
     component: Component[DatasetTraits],
     arguments: str,
     device: str,
-    root: Path,  # part of the key: the same arguments are other files there
+    root: Path,  # part of the key: the same arguments mean other files below another root
     content: str | None,
 ) -> Dataset:
     resolved = component.resolve(json.loads(arguments))
     description = describe_component(component, resolved)
     _check_content(component.name, description.content, content)
     splits = component.call(resolved)
-    # Again, as files may have changed between the two.
+    # Again, because files may have changed in between.
     _check_content(component.name, describe_component(component, resolved).content, content)
     if not isinstance(splits, Splits):
         raise DataError(f"{component.name} returns {type(splits).__name__}, not initbench.Splits")
@@ -100,4 +100,4 @@ def _load(
 
 def _check_content(name: str, actual: str | None, wanted: str | None) -> None:
     if actual != wanted:
-        raise DataError(f"{name}: the data here are others than the trials were planned with: {actual}, not {wanted}")
+        raise DataError(f"{name}: the data differ from those that the trials were planned with: {actual}, not {wanted}")

@@ -19,11 +19,11 @@ SPLIT_SEED = 20190710
 def stratified_order(targets: Tensor, seed: int = SPLIT_SEED) -> Tensor:
     """Return a random permutation in which the classes are spread evenly.
 
-    Every stretch of it holds each class in proportion, to within two samples, so subsets are cut from it as slices.
+    Every stretch of it contains each class in proportion, within two samples, so subsets are cut from it as slices.
 
     Args:
         targets: class indices, int64, (N,).
-        seed: of the permutation.
+        seed: seed of the permutation.
 
     Returns:
         Sample indices, int64, (N,).
@@ -32,7 +32,7 @@ def stratified_order(targets: Tensor, seed: int = SPLIT_SEED) -> Tensor:
     shuffled = torch.randperm(len(targets), generator=generator)
     position = torch.empty(len(targets), dtype=torch.float64)
     for label in torch.unique(targets):
-        # The k-th of a class's n samples stands at (k + 1/2) / n of the way; classes meet there in random order.
+        # The k-th of a class's n samples is at (k + 1/2) / n of the way; ties between classes are in random order.
         members = (targets[shuffled] == label).nonzero().flatten()
         position[members] = (torch.arange(len(members), dtype=torch.float64) + 0.5) / len(members)
     return shuffled[position.argsort(stable=True)]
@@ -42,7 +42,7 @@ def check_sizes(train_size: int | None, image_size: int | None, validation_size:
     """Refuse sizes that no dataset can have.
 
     Raises:
-        ArgumentError: one is too small.
+        ArgumentError: a size is too small.
     """
     if train_size is not None and train_size < 1:
         raise ArgumentError(f"must be at least 1, got {train_size}", "train_size")
@@ -53,11 +53,11 @@ def check_sizes(train_size: int | None, image_size: int | None, validation_size:
 
 
 def hold_out_validation(targets: Tensor, validation_size: int) -> tuple[Tensor, Tensor]:
-    """Return stratified indices of the training and the validation samples.
+    """Return stratified indices of the training and validation samples.
 
     Args:
         targets: class indices of the published training set, int64, (N,).
-        validation_size: how many to hold out; 0 to train on all.
+        validation_size: number of samples to hold out; 0 to train on all.
 
     Raises:
         ArgumentError: nothing would be left to train on.
@@ -73,11 +73,11 @@ def take_first(order: Tensor, size: int | None, argument: str = "train_size") ->
 
     Args:
         order: indices, 1-dim.
-        size: how many.
-        argument: the name under which the user gave it.
+        size: number of indices.
+        argument: the user's name for the size.
 
     Raises:
-        ArgumentError: there are not so many.
+        ArgumentError: there are too few indices.
     """
     if size is not None and size > len(order):
         raise ArgumentError(f"must be at most {len(order)}, got {size}", argument)
@@ -93,18 +93,18 @@ def prepare_published(
     image_size: int | None,
     validation_size: int,
 ) -> Splits:
-    """Hold the validation samples out of the published training set, take a subset of the rest, and `prepare` them.
+    """Hold validation samples out of the published training set, take a subset of the rest, and `prepare` them.
 
     Args:
         name: the registered name.
         train: the published training set, images (N, C, H, W) of any real type and class indices (N,).
         test: the published test set, likewise.
         train_size: size of the stratified subset to train on; None for all.
-        image_size: side of the resized images; None to leave them.
-        validation_size: how many samples to hold out; 0 to train on all.
+        image_size: side of the resized images; None to keep their size.
+        validation_size: number of samples to hold out; 0 to train on all.
 
     Raises:
-        ArgumentError: there are not so many samples.
+        ArgumentError: there are too few samples.
         DataError: a channel of the training images is constant.
     """
     images, targets = train
@@ -134,7 +134,7 @@ def prepare(
         train: images (N, C, H, W) of any real type, and class indices (N,).
         validation: likewise.
         test: likewise.
-        image_size: side of the images after antialiased bilinear resizing; None to leave them.
+        image_size: side of the images after antialiased bilinear resizing; None to keep their size.
 
     Raises:
         DataError: a channel of the training images is constant.
@@ -156,7 +156,7 @@ def _resize(images: Tensor, size: int | None) -> Tensor:
 
 
 def images(shape: tuple[int, int, int], classes: int, content: str | None = None) -> Describe:
-    """Return the `describe` of a dataset of images with the arguments that `check_sizes` knows."""
+    """Return the `describe` function of an image dataset with the arguments of `check_sizes`."""
 
     def describe(*, train_size: int | None, image_size: int | None, validation_size: int = 0) -> Description:
         check_sizes(train_size, image_size, validation_size)

@@ -1,4 +1,4 @@
-"""Files that were published with a checksum: downloaded where they are missing, and checked when they are read."""
+"""Published files with a checksum: downloaded if they are missing, and checked when they are read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from filelock import FileLock
 
 from initbench.errors import DataError
 
-# Seconds without a byte before a connection is given up.
+# A connection is abandoned after this many seconds without a byte.
 TIMEOUT = 15.0
 
 
 class ChecksumError(DataError):
-    """A file is there, but it is not the published one."""
+    """A file exists, but it is not the published one."""
 
     def __init__(self, dataset: str, file: str, found: str, published: str) -> None:
         super().__init__(dataset, file, found, published)
@@ -53,14 +53,15 @@ def read_published(dataset: str, path: Path | Traversable, published: str, *, de
 
 
 def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable[[], None], instructions: str) -> None:
-    """Fetch a dataset's files unless they are there.
+    """Fetch a dataset's files unless they exist.
 
     Args:
         name: the dataset's registered name.
-        root: the data root; made where it does not exist.
-        present: says whether the files are there; asked again under the lock, as another process may have fetched them.
+        root: the data root; created if it does not exist.
+        present: returns whether the files exist; called again under the lock, because another process may have fetched
+            them.
         fetch: downloads them into the root.
-        instructions: what to put where by hand, for the error.
+        instructions: which files to put where by hand, for the error message.
     """
     if present():
         return
@@ -72,12 +73,12 @@ def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable
     except (OSError, NotImplementedError) as error:
         raise DataError(
             f"{name}: the data root {root} cannot be written ({_reason(error)}): "
-            f"set INITBENCH_DATA to a folder that can be, or {instructions}"
+            f"set INITBENCH_DATA to a writable folder, or {instructions}"
         ) from error
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT)
     try:
-        # torchvision prints each attempt and draws a progress bar, which would run through our own display.
+        # torchvision prints each attempt and draws a progress bar, which would disturb our own display.
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             if not present():
                 fetch()
@@ -86,7 +87,7 @@ def download(name: str, root: Path, present: Callable[[], bool], fetch: Callable
     finally:
         socket.setdefaulttimeout(before)
         lock.release()
-        # A request that failed leaves nothing behind. Who waited for the lock asks `present` again all the same.
+        # A failed request leaves nothing behind. Processes that waited for the lock call `present` again anyway.
         Path(lock.lock_file).unlink(missing_ok=True)
         if made:
             with suppress(OSError):  # it holds the data

@@ -1,4 +1,4 @@
-"""The source of Python's standard library: real text that is on every machine."""
+"""The source of Python's standard library: real text that exists on every machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from initbench.data.text import BYTES, byte_tokens, check_blocks, join, pack, re
 from initbench.inputs import Inputs
 from initbench.registry import Description, register_dataset
 
-# Files that Python 3.11 to 3.14 all have, without tests and tables: some 6 MB. The split of each was drawn at random
-# once.
+# Files that Python 3.11 to 3.14 all have, without tests and tables: some 6 MB. Their splits were drawn at random once.
 _TRAIN = """
 _collections_abc.py _markupbase.py _pyio.py _threading_local.py _weakrefset.py argparse.py ast.py asyncio/base_events.py
 asyncio/base_subprocess.py asyncio/events.py asyncio/futures.py asyncio/locks.py asyncio/proactor_events.py
@@ -56,7 +55,6 @@ FILES = tuple(tuple(text.split()) for text in (_TRAIN, _VALIDATION, _TEST))
 
 
 def library() -> Path:
-    """Return the folder of the running Python's standard library."""
     return Path(sysconfig.get_path("stdlib"))
 
 
@@ -80,13 +78,13 @@ def python_library(
 ) -> Splits:
     """The source of the running Python's standard library, 6 MB, as blocks of bytes; no download.
 
-    A fixed list of files that Python 3.11 to 3.14 have, some 85 % of the bytes to train on, 5 % for validation and 10 %
-    for test. The files of a split are joined in the order of their names, with the byte 0 between them. Each release of
-    Python has other text, so that it is another dataset.
+    A fixed list of files that Python 3.11 to 3.14 have: about 85 % of the bytes for training, 5 % for validation and 10
+    % for test. The files of a split are joined in the order of their names, separated by the byte 0. The text, and
+    therefore the dataset, differs between releases of Python.
 
     Args:
-        context: tokens of a block, which are bytes.
-        train_size: how many training blocks to take, chosen at random; null for all.
+        context: tokens per block; a token is a byte.
+        train_size: number of training blocks, chosen at random; null for all.
         validation_size: likewise for validation; 0 for none.
         test_size: likewise for test.
 

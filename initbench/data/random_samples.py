@@ -50,7 +50,6 @@ def gaussian(
 
 
 def _check(sizes: dict[str, int]) -> None:
-    """Raise an ArgumentError where a size is impossible."""
     for name, value in sizes.items():
         least = 0 if name == "validation_size" else 1
         if value < least:
@@ -78,13 +77,13 @@ def random(
 ) -> Splits:
     """The task's random batches as samples, the same for every trial: there is nothing to learn.
 
-    It is what a smoke run trains on, in the place of the suite's data.
+    A smoke run trains on them instead of the suite's data.
 
     Args:
-        task: what a sample is.
-        shape: of one sample's inputs.
-        vocabulary: how many different tokens there are; null where inputs are numbers.
-        outputs: how many outputs a model must have: classes, or tokens of a vocabulary.
+        task: the task that defines the samples.
+        shape: shape of one sample's inputs.
+        vocabulary: number of different tokens; null if inputs are numbers.
+        outputs: number of outputs that a model needs: classes, or tokens of a vocabulary.
         train_size: training samples.
         validation_size: validation samples; may be 0.
         test_size: test samples.

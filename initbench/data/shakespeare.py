@@ -37,19 +37,20 @@ def shakespeare(
     validation_size: int | None = None,
     test_size: int | None = None,
 ) -> Splits:
-    """Parts of Shakespeare's plays, 1.1 MB, as blocks of bytes: its first 90 % to train on, 5 % for each of the others.
+    """Parts of Shakespeare's plays, 1.1 MB, as blocks of bytes: the first 90 % for training, then 5 % each.
 
-    The file is read from the data root, and downloaded into it on first use.
+    Validation comes before test. The file is read from the data root, and downloaded into it on first use.
 
     Args:
-        context: tokens of a block, which are bytes.
-        train_size: how many training blocks to take, chosen at random; null for all.
+        context: tokens per block; a token is a byte.
+        train_size: number of training blocks, chosen at random; null for all.
         validation_size: likewise for validation; 0 for none.
         test_size: likewise for test.
 
     Raises:
         ArgumentError: a size is impossible.
-        DataError: the file is missing or unreadable, or is not the published one; or a split is shorter than a block.
+        DataError: the file is missing, unreadable or different from the published one, or a split is shorter than a
+            block.
     """
     sizes = {"train_size": train_size, "validation_size": validation_size, "test_size": test_size}
     check_blocks(context, **sizes)
@@ -68,7 +69,7 @@ def shakespeare(
 
 
 def _fetch(path: Path, root: Path) -> None:
-    """Download the file, and move it to its place when it is complete and the published one."""
+    """Download the file; it appears only when it is complete and matches the published one."""
     from torch.hub import download_url_to_file
 
     with tempfile.TemporaryDirectory(dir=root) as temporary:

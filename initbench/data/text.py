@@ -13,16 +13,16 @@ from initbench.data.dataset import Split, Splits
 from initbench.data.prepare import SPLIT_SEED, take_first
 from initbench.errors import ArgumentError, DataError
 
-# Between the files of a split: the byte 0, which text does not have. It is predicted and counted like any other.
+# The byte 0, which text does not contain, separates the files of a split. It is predicted and counted like any other.
 SEPARATOR = b"\0"
 
 SIZES = ("train_size", "validation_size", "test_size")
 BYTES = 256
-"""The vocabulary of text whose tokens are its bytes."""
+"""Vocabulary size if the tokens are bytes."""
 
 
 def read_text(dataset: str, path: Path) -> bytes:
-    """Return the bytes of a file of text, as they are, if it is UTF-8."""
+    """Return the bytes of a text file unchanged, if they are UTF-8."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -32,20 +32,19 @@ def read_text(dataset: str, path: Path) -> bytes:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{dataset}: {path} is not UTF-8 at byte {error.start} (0x{content[error.start]:02x}): "
-            "convert it, such as by iconv"
+            "convert it, for example with iconv"
         ) from error
     return content
 
 
 def join(texts: Iterable[bytes]) -> bytes:
-    """Return several files as one text, with `SEPARATOR` between them."""
     return SEPARATOR.join(texts)
 
 
 def cut(text: bytes, validation_share: float, test_share: float) -> tuple[bytes, bytes, bytes]:
-    """Return the beginning of a text to train on, what follows for validation, and its end for test.
+    """Return the beginning of a text for training, the following part for validation, and the end for test.
 
-    No character is cut in two: its whole is in the later part. Shares are of the bytes, rounded down.
+    No character is cut in two; it goes to the later part. Shares are of the bytes, rounded down.
     """
     test = _character(text, len(text) - int(len(text) * test_share))
     validation = _character(text, test - int(len(text) * validation_share))
@@ -53,7 +52,6 @@ def cut(text: bytes, validation_share: float, test_share: float) -> tuple[bytes,
 
 
 def check_shares(validation_share: float, test_share: float) -> None:
-    """Refuse shares that leave nothing to train on, or nothing to test on."""
     if validation_share < 0:
         raise ArgumentError(f"must be at least 0, got {validation_share:g}", "validation_share")
     if not 0 < test_share < 1:
@@ -88,7 +86,7 @@ def blocks(tokens: Tensor, context: int) -> Split:
     """Return a text, tokens x, as blocks: inputs and targets, int64 (N, T), N = (len(x) - 1) // T, views of x.
 
     With T = `context`, block i has the inputs x[i·T : (i + 1)·T] and the targets x[i·T + 1 : (i + 1)·T + 1]. So every
-    token but the first is a target exactly once, up to the rest that fills no block.
+    token except the first is a target exactly once, up to the rest that does not fill a block.
     """
     count = max(0, len(tokens) - 1) // context
     inputs, targets = (tokens[first : first + count * context].view(count, context) for first in (0, 1))
@@ -103,21 +101,22 @@ def pack(
     sizes: Mapping[str, int | None] = MappingProxyType({}),
     token_bytes: Tensor | None = None,
 ) -> Splits:
-    """Return texts as splits of blocks; no token of one is in a block of another.
+    """Return texts as splits of blocks; no token of one text is in a block of another.
 
     Args:
-        name: the dataset's registered name, for the error.
-        texts: the tokens of the training, validation and test text, int64, 1-dim; that for validation may be empty.
-        context: tokens of a block.
-        sizes: how many blocks to take, as ``train_size``, ``validation_size`` and ``test_size``: chosen at random, the
-            same for every trial, and of smaller sizes a part of those of larger ones; they stay in the order of the
-            text. None, and what is not given, for all.
-        token_bytes: the bytes that each token stands for, see `Splits`.
+        name: the dataset's registered name, for the error message.
+        texts: the tokens of the training, validation and test text, int64, 1-dim; the validation text may be empty.
+        context: tokens per block.
+        sizes: number of blocks to take, as ``train_size``, ``validation_size`` and ``test_size``: chosen at random, the
+            same for every trial, in the order of the text; smaller subsets are parts of larger ones. All blocks if None
+            or missing.
+        token_bytes: the bytes in each token, see `Splits`.
     """
     for split, tokens in zip(("training", "validation", "test"), texts, strict=True):
         if len(tokens) <= context and not (split == "validation" and len(tokens) == 0):
             raise DataError(
-                f"{name}: the {split} text has {len(tokens)} tokens, a block of context {context} takes {context + 1}: "
+                f"{name}: the {split} text has {len(tokens)} tokens, but a block of context {context} needs "
+                f"{context + 1}: "
                 "give more text, or a smaller context"
             )
     train, validation, test = (

@@ -1,4 +1,4 @@
-"""Any text that lies in files."""
+"""Any text in files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from initbench.registry import Description, register_dataset
 
 _SPLITS = ("train", "validation", "test")
 _MAGIC = frozenset("*?[")
-# What a user may write: a path or a pattern, or several; of a Path a trial's id does not depend.
+# A path or pattern, or several of them; a trial's id does not depend on a Path.
 Paths = Path | tuple[str, ...] | None
 
 
@@ -49,30 +49,31 @@ def text_file(
 ) -> Splits:
     """UTF-8 files as blocks of tokens: a list of files for each split, or files that are cut into splits.
 
-    A path or a pattern such as ``books/*.txt`` (``**`` for any folders) is relative to the data root ($INITBENCH_DATA,
-    else ./data), so that it is found on every node; or it is absolute. What a pattern finds is sorted by path. The
-    files of a split are joined with the byte 0 between them. The text is known by its bytes and their order, whatever
-    the paths.
+    A path or a pattern such as ``books/*.txt`` (``**`` for any folders) is absolute, or relative to the data root
+    ($INITBENCH_DATA, or ./data) so that it is found on every node. Files that match a pattern are sorted by path. The
+    files of a split are joined with the byte 0 between them. The identity of the text depends on its bytes and their
+    order, not on the paths.
 
     Args:
-        train: a path or pattern, or several in a list: the text to train on.
+        train: the text to train on: a path or pattern, or a list of them.
         validation: likewise, the text for validation; null for none.
         test: likewise, the text for test.
-        files: likewise, in the place of these three: all the text, whose beginning is to train on and whose end is the
-            test.
-        validation_share: of the bytes of files, what is before the test; 0 for none.
-        test_share: of the bytes of files.
-        tokenizer: bytes, each a token; or bpe, byte pairs merged as they are frequent in the training text alone.
-        vocabulary: how many tokens of bpe, at least 257; null for bytes.
-        context: tokens of a block.
-        train_size: how many training blocks to take, chosen at random; null for all. A tokenizer reads all the text.
+        files: likewise, all the text, instead of these three: the beginning is for training, the end for test.
+        validation_share: share of the bytes of files for validation, just before the test part; 0 for none.
+        test_share: share of the bytes of files for test.
+        tokenizer: bytes, or bpe, which merges the most frequent pairs in the training text.
+        vocabulary: number of tokens for bpe, at least 257; null for bytes.
+        context: tokens per block.
+        train_size: number of training blocks, chosen at random; null for all. A tokenizer reads the whole training
+            text.
         validation_size: likewise for validation; 0 for none.
         test_size: likewise for test.
 
     Raises:
-        ArgumentError: a size or a share is impossible, it is not said what each split is, a file is in two splits, or
-            the training text does not give so many tokens.
-        DataError: a file is missing, unreadable or not UTF-8, a pattern finds none, or a split is shorter than a block.
+        ArgumentError: a size or share is impossible, a required split is missing, a file is in two splits, or the
+            training text has too few pairs for the vocabulary.
+        DataError: a file is missing, unreadable or not UTF-8, a pattern matches no file, or a split is shorter than a
+            block.
     """
     arguments = {
         "train": train,
@@ -106,12 +107,12 @@ def text_file(
 
 
 def _check(arguments: Mapping[str, Any]) -> int:
-    """Refuse what no files could mend; return the size of the vocabulary."""
+    """Refuse arguments that are wrong whatever the files contain; return the size of the vocabulary."""
     check_blocks(arguments["context"], **{name: arguments[name] for name in SIZES})
     given = [split for split in _SPLITS if arguments[split] is not None]
     if arguments["files"] is not None:
         if given:
-            raise ArgumentError("cannot be given beside files, which are cut into all splits", given[0])
+            raise ArgumentError("cannot be combined with files, which are cut into all splits", given[0])
         check_shares(arguments["validation_share"], arguments["test_share"])
     elif missing := [split for split in ("train", "test") if split not in given]:
         raise ArgumentError("is required: train and test, or files that are cut into splits", missing[0])
@@ -123,7 +124,6 @@ def _check(arguments: Mapping[str, Any]) -> int:
 
 
 def _found(arguments: Mapping[str, Any]) -> dict[str, list[Path]]:
-    """Return the files of each split, or of ``files``."""
     roles: dict[Path, str] = {}
     paths: dict[str, list[Path]] = {}
     for role in (*_SPLITS, "files"):
@@ -134,9 +134,9 @@ def _found(arguments: Mapping[str, Any]) -> dict[str, list[Path]]:
             raise ArgumentError("must not be empty", role)
         paths[role] = list(dict.fromkeys(path for pattern in patterns for path in _matches(role, pattern)))
         for path in paths[role]:
-            other = roles.setdefault(path.resolve(), role)  # however it is written, or linked to
+            other = roles.setdefault(path.resolve(), role)  # resolves links and different spellings
             if other != role:
-                raise ArgumentError(f"has {path}, which is in {other} too: no text may be in two splits", role)
+                raise ArgumentError(f"has {path}, which is also in {other}: no text may be in two splits", role)
     return paths
 
 
@@ -144,11 +144,11 @@ def _matches(role: str, pattern: str) -> list[Path]:
     """Return the files that a path or a pattern stands for."""
     root = data_root()
     path = root / Path(pattern).expanduser()
-    if _MAGIC.isdisjoint(pattern) or path.exists():  # a file may have such characters in its name
+    if _MAGIC.isdisjoint(pattern) or path.exists():  # a file name may contain such characters
         return [path]
     if path.parts[:2] == (path.anchor, "**"):
         raise ArgumentError(f"must name a folder before **, which would search the whole machine, got {pattern}", role)
-    # `Path.glob` takes no absolute pattern.
+    # `Path.glob` does not accept absolute patterns.
     names = glob.glob(str(Path(pattern).expanduser()), root_dir=root, recursive=True)  # noqa: PTH207
     files = sorted({root / name for name in names if (root / name).is_file()}, key=lambda file: file.as_posix())
     if not files:

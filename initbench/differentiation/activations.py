@@ -1,4 +1,4 @@
-"""Activations with derivatives in closed form, which take fewer passes over memory, or that PyTorch lacks."""
+"""Activations with derivatives in closed form, which take fewer passes over memory or are missing in PyTorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from initbench.architectures.blocks import beta_swish, tanh_gelu
 
 
 def beta_swish_in_closed_form(x: Tensor, beta: Tensor) -> Tensor:
-    """Return x·sigmoid(βx); values and derivatives are those of `beta_swish` up to rounding.
+    """Return x·sigmoid(βx); values and derivatives equal `beta_swish`'s up to rounding.
 
     With s = sigmoid(βx), s′ = s(1 − s) and s″ = s′(1 − 2s), the derivatives are s + βx·s′ for x and x²·s′ for β.
 
@@ -74,7 +74,7 @@ _backward = torch.ops.aten.gelu_backward
 
 
 def gelu_in_closed_form(x: Tensor) -> Tensor:
-    """Return GELU's tanh form; values and derivatives are those of `tanh_gelu` up to rounding.
+    """Return GELU's tanh form; values and derivatives equal `tanh_gelu`'s up to rounding.
 
     With f(x) = x/2 · (1 + t), t = tanh(k(x + ax³)), k = √(2/π) and a = 0.044715, the second derivative is
     f″ = (1 − t²)(k(1 + 6ax²) − x·t·k²(1 + 3ax²)²).
@@ -114,7 +114,7 @@ class _GeluGradient(Function):
         graph = torch.is_grad_enabled()
         add, mul = (Tensor.add, Tensor.mul) if graph else (Tensor.add_, Tensor.mul_)
         square = x * x
-        slope = add(square * (_K * 3 * _A), _K)  # of the tanh's argument
+        slope = add(square * (_K * 3 * _A), _K)  # derivative of the tanh's argument
         t = torch.tanh(x * add(square * (_K * _A), _K))
         bend = add(mul(square, _K * 6 * _A), _K)
         bend = torch.addcmul(bend, x * t, mul(slope, slope), value=-1)
@@ -124,7 +124,7 @@ class _GeluGradient(Function):
 
 
 def _hard_sigmoid(input: Tensor, inplace: bool = False) -> Tensor:  # noqa: A002 - the name that callers may use
-    # PyTorch has one derivative of it, and all of ReLU6: they are 0 from the second on. Needed while
+    # PyTorch has only its first derivative, but all of ReLU6's, which are 0 from the second on. Needed while
     # `test_what_pytorch_gets_wrong_or_lacks` passes for ``hardsigmoid``.
     result = F.relu6(input + 3) / 6
     return input.copy_(result) if inplace else result

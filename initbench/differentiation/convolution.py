@@ -1,8 +1,8 @@
-"""Convolutions whose second derivatives are computed by the kernels of their first.
+"""Convolutions whose second derivatives are computed by the kernels of the first derivatives.
 
-PyTorch computes the second derivative of a convolution by transposed and grouped convolutions, some of which are slower
-than the kernels of its backward pass, which compute the same sums. Values and derivatives of any order are those of
-PyTorch up to rounding. Padding given by name and inputs without a batch dimension are left to PyTorch.
+PyTorch computes the second derivative of a convolution with transposed and grouped convolutions. Some are slower than
+the kernels of its backward pass, although these compute the same sums. Values and derivatives of any order equal
+PyTorch's up to rounding. Padding given by name and inputs without a batch dimension are left to PyTorch.
 
 Needed while `test_pytorch_differentiates_convolutions_twice_by_other_convolutions` passes.
 """
@@ -22,7 +22,7 @@ _backward = torch.ops.aten.convolution_backward
 
 
 class _Geometry(NamedTuple):
-    """Stride, padding, dilation (one for each dimension) and groups of a convolution."""
+    """Stride, padding, dilation (one value per dimension) and groups of a convolution."""
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
@@ -35,7 +35,7 @@ class _Geometry(NamedTuple):
         )
 
     def gradients(self, g: Tensor, x: Tensor, weight: Tensor, *, of_x: bool, of_weight: bool) -> tuple[Tensor, Tensor]:
-        """Return the gradients for `x` and `weight`, each where asked for, given that of the output."""
+        """Return the requested gradients for `x` and `weight`, given the output's gradient."""
         found: tuple[Tensor, Tensor, Tensor] = _backward(
             g,
             x,

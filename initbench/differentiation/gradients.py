@@ -1,4 +1,4 @@
-"""Gradients of a loss and products of its Hessian, over the parameters of a model."""
+"""Gradients of a loss and products with its Hessian, over the parameters of a model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from initbench.models.calls import explained
 
 
 def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[Tensor], Tensor]]:
-    """Return a function from tensors to the model's forward pass with these in place of parameters.
+    """Return a function from tensors to the model's forward pass with these tensors instead of parameters.
 
-    The tensors are given by the parameters' names, of tied ones by the first, whose tensor stands for all; a parameter
-    that is not among them is the model's own. The model is the same before and after a pass, and its parameters must
-    keep their places meanwhile.
+    The tensors are given by the parameters' names; the first name of a tied parameter stands for all. Missing
+    parameters are the model's own. A pass leaves the model unchanged, and its parameters must stay in their modules.
     """
     first = {id(parameter): name for name, parameter in model.named_parameters()}
-    # `functional_call` knows ties too, but what it leaves in a module that a model has under two names is the tensors.
+    # `functional_call` also handles ties, but leaves the tensors in a module that the model has under two names.
     places = {
         f"{prefix}.{name}".removeprefix("."): first[id(parameter)]
         for prefix, module in model.named_modules()
@@ -36,7 +35,7 @@ def functional(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Callable[[T
 
 
 def forward_at(model: nn.Module, parameters: Sequence[Tensor], values: Sequence[Tensor]) -> Callable[[Tensor], Tensor]:
-    """Return the model's forward pass with `values` in the place of `parameters`, which must be the model's."""
+    """Return the model's forward pass with `values` instead of `parameters`, which must belong to the model."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     if any(id(parameter) not in names for parameter in parameters):
         raise ArgumentError("must belong to the model for method finite_difference", "parameters")
@@ -57,7 +56,7 @@ def check_parameters(parameters: Sequence[Tensor]) -> None:
     for tensor in parameters:
         if not tensor.requires_grad:
             raise ArgumentError(
-                f"must all require a gradient, one of shape {tuple(tensor.shape)} does not", "parameters"
+                f"must all require a gradient, but one of shape {tuple(tensor.shape)} does not", "parameters"
             )
         if tensor.dtype not in _DTYPES:
             raise ArgumentError(f"must be float32 or float64, got {tensor.dtype}", "parameters")
@@ -71,25 +70,25 @@ def differentiable_parameters(model: nn.Module, who: str) -> dict[str, nn.Parame
     for name, parameter in named.items():
         if parameter.dtype not in _DTYPES:
             dtype = str(parameter.dtype).removeprefix("torch.")
-            raise InitializationError(f"{who}: {name} is {dtype}, and must be float32 or float64: see model.float()")
+            raise InitializationError(f"{who}: {name} is {dtype}, but must be float32 or float64: see model.float()")
     return named
 
 
 def backward(loss: Tensor, *, retain_graph: bool = False) -> None:
-    """Differentiate a loss for all that it depends on and that requires a gradient, as hooks on tensors need it."""
+    """Differentiate a loss for everything that it depends on and that requires a gradient, which tensor hooks need."""
     with explained("the model or loss_fn cannot be differentiated"):
         loss.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
 
 
 def loss_gradients(loss: Tensor, parameters: Sequence[Tensor], *, create_graph: bool = True) -> list[Tensor | None]:
-    """Return the gradient for each parameter, None for those that the loss does not use."""
+    """Return the gradient for each parameter, None for parameters that the loss does not use."""
     return _differentiate([loss], parameters, None, create_graph=create_graph)
 
 
 def hessian_products(
     gradients: Sequence[Tensor | None], parameters: Sequence[Tensor], *, create_graph: bool = True
 ) -> list[Tensor | None]:
-    """Return Hg for each parameter, None where it is zero because no gradient depends on the parameter.
+    """Return Hg for each parameter, None if it is zero because no gradient depends on the parameter.
 
     g must be made with `create_graph`. With `create_graph` here the result is differentiable, through both H and g.
     """
@@ -103,25 +102,25 @@ def vector_products(
     *,
     create_graph: bool = False,
 ) -> list[Tensor | None]:
-    """Return the derivative of Σ ⟨tensor, vector⟩ for each parameter, None where none of the tensors depends on it.
+    """Return the derivative of Σ ⟨tensor, vector⟩ for each parameter, None if no tensor depends on it.
 
-    Of gradients, which must be made with `create_graph`, it is Hv; H is symmetric. None among tensors and vectors
-    counts as zeros.
+    For gradients, which must be made with `create_graph`, it is Hv because H is symmetric. None among tensors and
+    vectors counts as zeros.
     """
-    # A gradient that is constant (where the loss is linear in a parameter) has no graph and adds nothing.
+    # A constant gradient (if the loss is linear in a parameter) has no graph and adds nothing.
     pairs = zip(tensors, vectors, strict=True)
     kept = [(t, v) for t, v in pairs if t is not None and v is not None and t.requires_grad]
     return _differentiate([t for t, _ in kept], parameters, [v for _, v in kept], create_graph=create_graph)
 
 
 def flatten(tensors: Sequence[Tensor | None], parameters: Sequence[Tensor]) -> Tensor:
-    """Return tensors as one vector, zeros standing for None."""
+    """Return tensors as one vector, with zeros for None."""
     pairs = zip(tensors, parameters, strict=True)
     return torch.cat([(torch.zeros_like(p) if t is None else t).flatten() for t, p in pairs])
 
 
 def unflatten(vector: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-    """Return the parts of a vector in the shapes of the parameters: what `flatten` has joined."""
+    """Return the parts of a vector in the shapes of the parameters, the inverse of `flatten`."""
     parts = torch.split(vector, [p.numel() for p in parameters])
     return [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
 
@@ -131,20 +130,20 @@ def _differentiate(
 ) -> list[Tensor | None]:
     if not any(output.requires_grad for output in outputs):
         return [None] * len(parameters)
-    with explained("the model or loss_fn cannot be differentiated as often as is needed"):
+    with explained("the model or loss_fn cannot be differentiated as often as needed"):
         return list(torch.autograd.grad(outputs, parameters, weights, create_graph=create_graph, allow_unused=True))
 
 
 def accumulated(parts: Iterable[Sequence[Tensor | None]]) -> list[Tensor | None]:
-    """Return the sum of lists of tensors, entry by entry, None where all are.
+    """Return the sum of lists of tensors, entry by entry; None if all are None.
 
-    If `parts` is a generator, it makes the next list, with its graph, when the last one has been added.
+    A generator `parts` makes the next list, with its graph, only after the previous list was added.
     """
     total: list[Tensor | None] = []
     for part in parts:
         if not total:
             total = [None] * len(part)
         pairs = zip(total, part, strict=True)
-        # Not in place: a derivative may share its memory with another.
+        # Not in place, because derivatives may share memory.
         total = [new if old is None else old if new is None else old + new for old, new in pairs]
     return total

@@ -17,10 +17,10 @@ from initbench.models.calls import mean_loss
 
 
 def math_kernel() -> AbstractContextManager[None]:
-    """Return a context within which attention is computed by the kernel "math", which has derivatives of all orders.
+    """Return a context in which attention uses the kernel "math", which has derivatives of all orders.
 
-    PyTorch's fused kernels have a first derivative and no second one. This is PyTorch's own switch:
-    `torch.nn.MultiheadAttention` calls attention from within a function of PyTorch, where nothing can be replaced.
+    PyTorch's fused kernels have only a first derivative. This is PyTorch's own switch: `torch.nn.MultiheadAttention`
+    calls attention inside a PyTorch function, where nothing can be replaced.
 
     Needed while `test_pytorch_differentiates_fused_attention_once` passes.
     """
@@ -31,8 +31,8 @@ def math_kernel() -> AbstractContextManager[None]:
 class Replaced(TorchFunctionMode):
     """Within this context some functions are computed by others.
 
-    It sees each function of PyTorch that the model calls, of whatever layer, also where the model is not ours, and our
-    own functions that say so by `torch.overrides.handle_torch_function`. What a replacement calls is not replaced.
+    It sees each PyTorch function that any layer of any model calls, and our own functions that use
+    `torch.overrides.handle_torch_function`. Functions called by a replacement are not replaced.
     """
 
     def __init__(self, replacements: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
@@ -57,15 +57,15 @@ def differentiable_loss(
     batch_norm: bool = False,
     third: bool = False,
 ) -> Tensor:
-    """Return the loss of one batch, 0-dim, ready to be differentiated twice or three times, also under `torch.no_grad`.
+    """Return the loss of one batch, 0-dim, ready to be differentiated two or three times, also under `torch.no_grad`.
 
-    It is the model's loss in the mode that the model is in, up to rounding. Its derivatives are taken outside, by
-    `loss_gradients` and `hessian_products`; they need no context. The forward pass is not for the transforms of
-    `torch.func`, which do not take the derivatives that are written here. Exceptions are those of `mean_loss`.
+    It is the model's loss in its current mode, up to rounding. Derivatives are taken outside, by `loss_gradients` and
+    `hessian_products`, which need no context. The forward pass does not work under the transforms of `torch.func`,
+    which ignore the derivatives defined here. It raises the exceptions of `mean_loss`.
 
-    With `batch_norm`, BatchNorm on the statistics of the batch can be differentiated three times, too: it then leaves
-    running statistics as they are. With `third`, the third derivatives of LayerNorm and InstanceNorm are right, too,
-    and take longer. All three then differ from PyTorch's by rounding.
+    With `batch_norm`, BatchNorm with batch statistics can also be differentiated three times; it then leaves running
+    statistics unchanged. With `third`, the third derivatives of LayerNorm and InstanceNorm are also right, but slower.
+    All three then differ from PyTorch's by rounding.
     """
     replacements = _ALWAYS | (norms.BATCH_NORM if batch_norm else {}) | (norms.LAYER_AND_INSTANCE_NORM if third else {})
     with torch.enable_grad(), math_kernel(), Replaced(replacements):

@@ -1,8 +1,8 @@
-"""A batch in micro-batches, one after another in memory, whose losses add up to that of the batch.
+"""A batch as micro-batches, one at a time in memory, whose losses add up to the batch's loss.
 
-A loss that is a mean over samples, each by itself, is the sum over micro-batches of share × mean loss, and so are its
-derivatives: L = Σ wᵢ Lᵢ. The share wᵢ is that of the targets that the mean is over. Where a sample's output depends on
-the others of its batch, or on random numbers, there is no such sum, and the batch is refused.
+A loss that is a mean over independent samples is the sum over micro-batches of share × mean loss, and so are its
+derivatives: L = Σ wᵢ Lᵢ. The share wᵢ is the micro-batch's fraction of the targets that the mean is over. If a sample's
+output depends on other samples of its batch, or on random numbers, there is no such sum, and the batch is refused.
 """
 
 from __future__ import annotations
@@ -23,18 +23,16 @@ from initbench.models.calls import mean_loss, running_on, tensor_of
 from initbench.models.state import batch_norms, forgetful, uses_batch_statistics
 
 LossOf = Callable[[Callable[[Tensor], Any]], Tensor]
-"""Returns the loss of a batch, or the share of it that is a micro-batch's, for a model's forward pass."""
+"""Returns the loss of a batch, or a micro-batch's share of it, for a model's forward pass."""
 
 _ARGUMENT = "micro_batch_size"
 _INSTEAD = "take the batch whole, or the model in eval mode"
 _IGNORED = -100
-"""The target that PyTorch's losses leave out of their mean, where nothing else is said (``ignore_index``)."""
+"""The target that PyTorch's losses leave out of their mean by default (``ignore_index``)."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A part of a batch."""
-
     inputs: Tensor
     targets: Tensor
     share: float
@@ -53,9 +51,9 @@ def losses_of(
     batch_norm: bool = False,
     third: bool = False,
 ) -> list[LossOf]:
-    """Return functions that sum to the mean loss of a batch: one of the whole batch, or one of each micro-batch.
+    """Return functions that sum to the mean loss of a batch: one for the whole batch, or one for each micro-batch.
 
-    `batch_norm` and `third` are those of `differentiable_loss`; see `micro_batches` for what is refused.
+    See `differentiable_loss` for `batch_norm` and `third`, and `micro_batches` for refusals.
     """
     loss_of = partial(differentiable_loss, loss_fn=loss_fn, batch_norm=batch_norm, third=third)
     whole = MicroBatch(*batch, share=1.0)
@@ -71,15 +69,15 @@ def _share_of_loss(forward: Callable[[Tensor], Any], *, part: MicroBatch, loss_o
 
 
 def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: int) -> list[MicroBatch]:
-    """Return the micro-batches of a batch, in its order; the last one may have fewer samples, and a small batch is one.
+    """Return the micro-batches of a batch, in order; the last may have fewer samples, and a small batch is not split.
 
-    A share is a micro-batch's part of the targets of the batch: of the entries that are not -100 where targets are
-    integers, which PyTorch's losses leave out, else of the samples. A micro-batch without any is left out. That the
-    loss is the sum, and that a sample's output is its own, is checked on the first and the last micro-batch, which
-    costs a forward pass of both.
+    A share is a micro-batch's fraction of the batch's targets: for integer targets, of the entries that are not -100,
+    which PyTorch's losses ignore, otherwise of the samples. A micro-batch without targets is left out. One forward pass
+    of the first and last micro-batches checks that the loss is the sum and that samples are independent.
 
-    The loss is no such sum, and that is an ArgumentError, because of a norm that takes its statistics over the batch,
-    as BatchNorm in training mode, because of dropout in training mode, or because `loss_fn` is not this mean.
+    Raises:
+        ArgumentError: the loss is no such sum, because a norm takes statistics over the batch, as BatchNorm in training
+            mode does, because of dropout in training mode, or because `loss_fn` is not this mean.
     """
     check_count(_ARGUMENT, size)
     inputs, targets = batch
@@ -87,7 +85,7 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
         return [MicroBatch(inputs, targets, 1.0)]
     if targets.dim() == 0 or len(targets) != len(inputs):
         raise ArgumentError(
-            f"takes {len(inputs)} samples apart, and needs targets for each, got shape {tuple(targets.shape)}",
+            f"splits {len(inputs)} samples and needs targets for each, got shape {tuple(targets.shape)}",
             _ARGUMENT,
         )
     layer = next(filter(uses_batch_statistics, batch_norms(model)), None)
@@ -100,7 +98,7 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
         )
     pieces = list(zip(torch.split(inputs, size), torch.split(targets, size), strict=True))
     counts = torch.stack([_count(part) for _, part in pieces]).tolist()
-    if sum(counts) == 0:  # the loss is that of the whole batch, which is no number either
+    if sum(counts) == 0:  # the loss is NaN, as for the whole batch
         counts = [len(part) for _, part in pieces]
     total = sum(counts)
     parts = [MicroBatch(x, y, count / total) for (x, y), count in zip(pieces, counts, strict=True) if count]
@@ -110,7 +108,7 @@ def micro_batches(model: nn.Module, batch: Batch, loss_fn: LossFunction, size: i
 
 
 def _count(targets: Tensor) -> Tensor:
-    """Return over how many targets the mean loss is, 0-dim."""
+    """Return the number of targets that the mean loss is over, 0-dim."""
     if targets.is_floating_point() or targets.is_complex():
         return torch.tensor(len(targets), device=targets.device)
     return (targets != _IGNORED).sum()
@@ -118,21 +116,21 @@ def _count(targets: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _check_sum(model: nn.Module, first: MicroBatch, last: MicroBatch, loss_fn: LossFunction) -> None:
-    """Raise an ArgumentError where the loss of two micro-batches is not the sum of their shares."""
+    """Raise an ArgumentError if the loss of two micro-batches is not the sum of their shares."""
     before = _random_states(first.inputs)
     with forgetful(model):
         outputs = [_outputs(model, part.inputs) for part in (first, last)]
         mixed = _outputs(model, torch.cat([first.inputs[-1:], last.inputs[:1]]))
     if not all(map(torch.equal, before, _random_states(first.inputs))):
         raise ArgumentError(
-            "cannot be met: the model draws random numbers, as dropout in training mode, which are others for "
+            "cannot be met: the model draws random numbers, as dropout in training mode does, which differ for "
             f"micro-batches; {_INSTEAD}",
             _ARGUMENT,
         )
     if not _near(mixed, torch.cat([outputs[0][-1:], outputs[1][:1]]), 1 / 4):
         raise ArgumentError(
-            "cannot be met: the output for a sample depends on the other samples of its batch, as by a norm on the "
-            f"statistics of the batch; {_INSTEAD}",
+            "cannot be met: the output for a sample depends on the other samples of its batch, as with a norm on batch "
+            f"statistics; {_INSTEAD}",
             _ARGUMENT,
         )
     if not _near(*_derivatives(outputs, (first, last), loss_fn), 2 / 3):
@@ -148,7 +146,7 @@ def _outputs(model: nn.Module, inputs: Tensor) -> Tensor:
         outputs = tensor_of(model(inputs))
     if not torch.is_tensor(outputs) or outputs.dim() == 0 or len(outputs) != len(inputs):
         got = f"shape {tuple(outputs.shape)}" if torch.is_tensor(outputs) else type(outputs).__name__
-        raise ArgumentError(f"needs a model with outputs for each of {len(inputs)} samples, got {got}", _ARGUMENT)
+        raise ArgumentError(f"needs a model with one output for each of {len(inputs)} samples, got {got}", _ARGUMENT)
     return outputs
 
 
@@ -156,7 +154,7 @@ def _outputs(model: nn.Module, inputs: Tensor) -> Tensor:
 def _derivatives(
     outputs: list[Tensor], parts: tuple[MicroBatch, MicroBatch], loss_fn: LossFunction
 ) -> tuple[Tensor, Tensor]:
-    """Return the derivatives of two micro-batches' loss for their outputs: of both at once, and of their shares."""
+    """Return the derivatives of two micro-batches' loss for their outputs: taken jointly, and as the sum of shares."""
     leaves = [output.detach().requires_grad_() for output in outputs]
     both = mean_loss(lambda _: torch.cat(leaves), _joined(*parts), loss_fn)
     whole = sum(part.share for part in parts)
@@ -179,16 +177,16 @@ def _joined(first: MicroBatch, second: MicroBatch) -> Batch:
 
 
 def _near(first: Tensor, second: Tensor, power: float) -> bool:
-    """Return whether two tensors differ by rounding alone, also if they hold what is not finite.
+    """Return whether two tensors differ only by rounding, even if they contain non-finite values.
 
-    A difference of the machine epsilon to the `power` times the largest entry is rounding. A deep network magnifies
-    rounding, and what a batch's statistics change is large; a loss function does not.
+    Rounding is a difference of at most the machine epsilon to the `power` times the largest entry. A deep network
+    magnifies rounding, and batch statistics make a large difference; a loss function does not magnify it.
     """
     bound = torch.finfo(first.dtype).eps ** power * second.abs().max()
     return not bool(((first - second).abs() > bound).any())
 
 
 def _random_states(like: Tensor) -> list[Tensor]:
-    """Return the states of the global generators that a model may draw from on the device of a tensor."""
+    """Return the states of the global generators that a model may use on a tensor's device."""
     states = [torch.get_rng_state()]
     return [*states, torch.cuda.get_rng_state(like.device)] if like.is_cuda else states

@@ -1,7 +1,7 @@
-"""Normalizations, computed by operations whose derivatives exist and are right.
+"""Normalizations made of operations whose derivatives exist and are right.
 
-MetaInit's derivative of the gradient quotient is a third derivative of the loss. Running statistics are left as they
-are; normalization by running statistics is PyTorch's, which has all derivatives.
+MetaInit's derivative of the gradient quotient is a third derivative of the loss. Running statistics are left unchanged;
+normalization with running statistics is left to PyTorch, which has all derivatives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """BatchNorm by the statistics of the batch: PyTorch's has two derivatives.
+    """BatchNorm with batch statistics, because PyTorch's has only two derivatives.
 
     Needed while `test_pytorch_differentiates_batch_norm_twice` passes.
     """
@@ -57,7 +57,7 @@ def _instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """InstanceNorm by the statistics of each image: PyTorch computes it as a BatchNorm, and has two derivatives.
+    """InstanceNorm with the statistics of each image; PyTorch computes it as BatchNorm, with only two derivatives.
 
     Needed while `test_what_pytorch_gets_wrong_or_lacks` passes for ``instance_norm``.
     """
@@ -84,7 +84,7 @@ def _layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """LayerNorm: PyTorch's third derivative for the input is wrong, by a tenth or so and without a word.
+    """LayerNorm, because PyTorch's third derivative for the input is silently wrong, by about a tenth.
 
     Needed while `test_what_pytorch_gets_wrong_or_lacks` passes for ``layer_norm``.
     """
@@ -100,16 +100,16 @@ def _of_our_own(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> T
 
 
 _of_pytorch = torch._weight_norm  # noqa: SLF001 - the function that PyTorch's parametrization calls
-_interface = torch.ops.aten._weight_norm_interface  # noqa: SLF001 - what it computes it by
-_interface_backward = torch.ops.aten._weight_norm_interface_backward  # noqa: SLF001 - as well
+_interface = torch.ops.aten._weight_norm_interface  # noqa: SLF001 - and its implementation
+_interface_backward = torch.ops.aten._weight_norm_interface_backward  # noqa: SLF001 - likewise
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """Weight normalization (Salimans & Kingma, NeurIPS 2016, equations (2) and (3)), value and gradient PyTorch's.
+    """Weight normalization (Salimans & Kingma, NeurIPS 2016, equations (2) and (3)), with PyTorch's value and gradient.
 
-    PyTorch's first derivative is made of the norms of v, which its second one takes for constants: for v it is wrong,
-    by as much as its own size, and without a word. Here they depend on v. Where the norms are not taken over the first
-    or the last dimension, PyTorch's derivatives are right, and used.
+    PyTorch's first derivative contains the norms of v, which its second derivative takes for constants: for v it is
+    silently wrong, by as much as its own size. Here the norms depend on v. If the norms are not taken over the first or
+    last dimension, PyTorch's derivatives are right, and used.
 
     Needed while `test_what_pytorch_gets_wrong_or_lacks` passes for ``weight_norm``.
     """

@@ -1,1 +1,1 @@
-"""Initializers: what sets the values of a model's parameters before training."""
+"""Initializers: they set the values of a model's parameters before training."""

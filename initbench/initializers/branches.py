@@ -1,4 +1,4 @@
-"""The residual branches of a model, their stages, and transformer blocks, as initializers need them."""
+"""Residual branches, their stages, and transformer blocks, as initializers need them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from initbench.structure.residual import ResidualBranch, scalar_gate
 
 
 def known_branches(context: InitializationContext) -> tuple[ResidualBranch, ...]:
-    """Return the model's residual branches, of which there may be none, and record how many they are.
+    """Return the model's residual branches, possibly none, and record their number.
 
-    It is an InitializationError if they cannot be told, or the model does not run on its inputs.
+    Raises:
+        InitializationError: the branches cannot be determined, or the model does not run on its inputs.
     """
     structure = context.structure
     if "branches" in structure.unknown:
         reason = structure.unknown["branches"]
-        raise InitializationError(f"{context.record.initializer}: the residual branches cannot be told: {reason}")
+        raise InitializationError(f"{context.record.initializer}: the residual branches cannot be determined: {reason}")
     context.record.conditions["residual_branches"] = len(structure.branches)
     return structure.branches
 
@@ -52,7 +53,7 @@ def required_gates(model: nn.Module, branches: Iterable[ResidualBranch], scheme:
 
 
 def weights_of(model: nn.Module, structure: Structure, layers: Iterable[str]) -> Iterator[nn.Parameter]:
-    """Yield the weights of layers given by their names; of a parametrized one the largest parameter it is made from."""
+    """Yield the weights of the named layers; for a parametrized weight, the largest parameter that it is made from."""
     names = set(layers)
     for layer in structure.layers:
         if layer.name in names:
@@ -60,11 +61,11 @@ def weights_of(model: nn.Module, structure: Structure, layers: Iterable[str]) ->
 
 
 def stages(model: nn.Module, branches: Sequence[ResidualBranch]) -> list[list[ResidualBranch]]:
-    """Return the branches by stages, in the order in which they are added.
+    """Group the branches into stages, in the order in which they are added.
 
-    A stage is a row of branches whose outputs have one shape: the next one starts where the number of channels changes,
-    or with a branch that makes its input smaller. In which modules the blocks stand is of no account: the network of
-    Arpit, Campos & Bengio (2019) has all blocks of its three stages in one.
+    The branches of a stage follow one another and have outputs of one shape: a new stage begins when the number of
+    channels changes or a branch makes its input smaller. Modules are ignored, because the network of Arpit, Campos &
+    Bengio (2019) keeps the blocks of all three stages in one.
     """
     rows: list[list[ResidualBranch]] = []
     channels: int | None = None
@@ -79,9 +80,10 @@ def stages(model: nn.Module, branches: Sequence[ResidualBranch]) -> list[list[Re
 
 
 def modules_of(model: nn.Module, layers: Iterable[str]) -> list[nn.Module]:
-    """Return the modules of layers given by their names; one that has its name from its weight alone is no module.
+    """Return the named layers that are modules.
 
-    Such are the weights of a mixture of experts in transformers, which stand beside one another in one module.
+    Some are named after a bare weight instead, such as the experts of a mixture in transformers, whose weights share
+    one module.
     """
     found = []
     for name in layers:
@@ -95,7 +97,7 @@ def _layers(branch: ResidualBranch) -> tuple[str, ...]:
 
 
 def _channels(layer: nn.Module) -> int | None:
-    """Return the number of outputs of a branch's last layer, None where it is none that has a weight of its own."""
+    """Return the number of outputs of a branch's last layer, or None if it has no weight of its own."""
     return next((weight.blocks * weight.outputs for weight in weight_layers(layer)), None)
 
 
@@ -106,10 +108,10 @@ def _shrinks(layer: Any) -> bool:
 
 
 _NO_BLOCK = (
-    "no transformer block found, which is an attention and a feed-forward part that follows it, a residual branch of "
-    "two layers or more"
+    "found no transformer block, that is, an attention followed by a feed-forward part, a residual branch of at least "
+    "two layers"
 )
-_RULE = "how many feed-forward parts that makes is not known"
+_RULE = "it is unknown how many feed-forward parts that makes"
 
 
 @dataclass
@@ -117,9 +119,8 @@ class TransformerBlocks:
     """The transformer blocks of a model.
 
     Attributes:
-        number: of blocks, that is of feed-forward parts with an attention before them.
-        projections: the last layer of each attention and feed-forward part of a block, by their names, in the order
-            of the blocks.
+        number: number of blocks, counted by feed-forward parts that follow an attention.
+        projections: names of the last layers of the attentions and feed-forward parts, in the order of the blocks.
     """
 
     number: int = 0
@@ -129,24 +130,24 @@ class TransformerBlocks:
 def transformer_blocks(model: nn.Module, context: InitializationContext) -> TransformerBlocks:
     """Return the transformer blocks of a model.
 
-    A feed-forward part is a residual branch without an attention, of two layers or more that map each position for
-    itself: linear layers, or convolutions of size 1, with depthwise convolutions between them. With the attentions that
-    its input comes from, back to the feed-forward part before, it is a block. An attention may be a residual branch or
-    have no shortcut, as in LeViT's halving of the image and in a pooling by attention. A branch that adds an attention
-    and a feed-forward part in one sum, as in GPT-J, is a block too, and one of k attentions at once, with k
-    feed-forward parts, is k blocks. A layer that runs several times counts once.
+    A feed-forward part is a residual branch without attention and with at least two layers, all of which act on each
+    position separately: linear layers or convolutions of size 1, possibly with depthwise convolutions between them. A
+    block is a feed-forward part together with the attentions that lead to it since the previous feed-forward part. An
+    attention may be a residual branch or lack a shortcut, as in LeViT's downsampling and in attention pooling. A branch
+    that adds an attention and a feed-forward part in one sum, as in GPT-J, is also a block; one that adds k attentions
+    at once, followed by k feed-forward parts, is k blocks. A layer that runs several times counts once.
 
-    Branches that end in a convolution and follow no attention are none: stages of convolutions before the transformer
+    Branches that end in a convolution and follow no attention are ignored: convolutional stages before the transformer
     blocks, and inverted bottlenecks between them.
 
     Raises:
-        InitializationError: there is no block; a feed-forward part of linear layers follows no attention; a branch is
-            one linear layer, or adds other numbers of layers; or branches or attentions cannot be told.
+        InitializationError: there is no block; a feed-forward part of linear layers follows no attention; a branch is a
+            single linear layer, or adds some other number of layers; or branches or attentions cannot be determined.
     """
     name, structure = context.record.initializer, context.structure
     for what, words in (("branches", "the residual branches"), ("attention", "the attentions")):
         if what in structure.unknown:
-            raise InitializationError(f"{name}: {words} cannot be told: {structure.unknown[what]}")
+            raise InitializationError(f"{name}: {words} cannot be determined: {structure.unknown[what]}")
     finder = _Finder(model, structure)
     try:
         return finder.blocks()
@@ -159,7 +160,7 @@ class _Finder:
         self._modules = dict(model.named_modules())
         self._kinds = {layer.name: layer.kind for layer in structure.layers}
         self._attending = {layer for attention in structure.attention for layer in attention.output}
-        # Of a branch that is added several times the first one counts.
+        # A branch that is added several times counts once, where it is first added.
         self._branches = list({branch.ends: branch for branch in reversed(structure.branches)}.values())[::-1]
         self._of_end = {end: branch for branch in reversed(self._branches) for end in branch.ends}
 
@@ -173,10 +174,10 @@ class _Finder:
                 number, attentions = len(branch.ends), self._attentions_before(branch)
             else:
                 if branch.depth == 1 and self._is_of_linear_layers(branch) and not self._attends(branch):
-                    alone.append(f"{branch.ends[0]}.weight is a residual branch of its own: {_RULE}")
+                    alone.append(f"{branch.ends[0]}.weight is a residual branch by itself: {_RULE}")
                 continue
             if attentions:
-                # Of one feed-forward part the attentions may be any number, as in a decoder with a cross-attention.
+                # One feed-forward part may follow any number of attentions, as in a decoder with cross-attention.
                 if number not in {1, len(attentions[0])} or (within and number != len(within)):
                     raise ValueError(f"{branch.ends[0]}.weight is one of {len(branch.ends)} ends of a branch: {_RULE}")
                 blocks.number += number
@@ -185,7 +186,7 @@ class _Finder:
                 ]
                 blocks.projections += branch.ends
             elif self._is_of_linear_layers(branch) or self._is_behind_attention(branch):
-                alone.append(f"{branch.ends[0]}.weight ends a feed-forward part that no attention was found for")
+                alone.append(f"{branch.ends[0]}.weight ends a feed-forward part without an attention")
         if not blocks.number:
             raise ValueError(_NO_BLOCK)
         for problem in alone:
@@ -194,7 +195,7 @@ class _Finder:
         return blocks
 
     def _attentions_beside_others(self, branch: ResidualBranch) -> tuple[str, ...]:
-        """Return the attentions' ends of a branch that adds feed-forward parts too, as in GPT-J; else none."""
+        """Return the attentions' ends of a branch that also adds feed-forward parts, as in GPT-J; otherwise nothing."""
         attending = tuple(end for end in branch.ends if end in self._attending)
         others = [end for end in branch.ends if end not in self._attending]
         return attending if others and all(map(self._maps_positions, others)) else ()
@@ -209,7 +210,7 @@ class _Finder:
         return all(self._kinds[end] == "linear" for end in branch.ends)
 
     def _is_behind_attention(self, branch: ResidualBranch) -> bool:
-        """Return whether a branch of layers that all map each position for itself runs after an attention."""
+        """Return whether a branch whose layers all act on each position separately runs after an attention."""
         ran = itertools.takewhile(lambda layer: layer not in branch.ends, self._kinds)
         return not self._attending.isdisjoint(ran) and all(map(self._maps_positions, branch.inner))
 
@@ -217,10 +218,10 @@ class _Finder:
         return not self._attending.isdisjoint([*branch.inner, *branch.ends])
 
     def _attentions_before(self, branch: ResidualBranch) -> list[tuple[str, ...]]:
-        """Return the ends of the attentions that a branch's input comes from, the last one first.
+        """Return the ends of the attentions that a branch's input comes from, the last first.
 
-        The looking for them ends at a feed-forward part; branches that are neither, such as a depthwise convolution
-        between the two, are passed.
+        The search stops at a feed-forward part and passes through other branches, such as a depthwise convolution in
+        between.
         """
         found: dict[tuple[str, ...], None] = {}
         seen: set[str] = set()
@@ -243,7 +244,6 @@ class _Finder:
         return list(found)
 
     def _maps_positions(self, layer: str) -> bool:
-        """Return whether a layer maps each position for itself."""
         taps = [size for weight in self._convolution(layer) for size in weight.kernel]
         return self._kinds[layer] == "linear" or (bool(taps) and max(taps) == 1)
 
@@ -251,6 +251,6 @@ class _Finder:
         return any(weight.inputs == 1 for weight in self._convolution(layer))
 
     def _convolution(self, layer: str) -> list[WeightLayer]:
-        """Return the weight of a convolution; none of another layer, or of one that is no module."""
+        """Return the weight of a convolution that is a module; otherwise nothing."""
         is_module = self._kinds[layer] == "convolution" and layer in self._modules
         return list(weight_layers(self._modules[layer])) if is_module else []

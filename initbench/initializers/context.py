@@ -1,4 +1,4 @@
-"""What an initializer is given, and what it changes without saying so."""
+"""The context that an initializer works with, and a check of its changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from initbench.tasks import Task, find_task
 
 
 class Stage:
-    """One initializer at work on a model: what it changed, and whether it said so."""
+    """One initializer at work on a model: detects the parameters that it changed without recording it."""
 
     def __init__(self, name: str, model: nn.Module, record: InitializationRecord) -> None:
         self.name, self._model, self._record = name, model, record
@@ -30,12 +30,12 @@ class Stage:
         self.begin()
 
     def begin(self) -> None:
-        """Take what is there now as what it starts from, by its digests: a copy would be as large as the model."""
+        """Remember the current values by their digests: a copy would be as large as the model."""
         self._before = {name: _digest(parameter) for name, parameter in self._model.named_parameters()}
         self._said = {name: len(events) for name, events in self._record.tensors.items()}
 
     def settle(self) -> None:
-        """Record what was changed since without a word; a parameter that was added, removed or replaced is an error."""
+        """Record unrecorded changes; raise an error if a parameter was added, removed or replaced."""
         if _identities(self._model) != self._identities:
             raise InitializationError(
                 f"{self.name} added, removed or replaced a parameter; an initializer only sets values"
@@ -56,7 +56,7 @@ def _identities(model: nn.Module) -> dict[str, int]:
 
 
 RealBatches = Iterable[Batch] | Callable[[int], Iterable[Batch]]
-"""Batches of the training split, or a function from the number of samples of a batch to them."""
+"""Batches of the training split, or a function that returns them for a given batch size."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +74,20 @@ class Optimizer:
 
 @dataclass
 class InitializationContext:
-    """What an initializer may use.
+    """The model, data and settings that an initializer may use.
 
     Attributes:
-        model: the model that is initialized; batches come on its device and in its dtype.
-        record: what the initializer did goes here.
+        model: the model to initialize; batches are moved to its device and dtype.
+        record: collects what the initializer did.
         seed: the trial's seed.
-        task: what is learned.
-        inputs: one sample of the model's inputs; None where that is not known.
-        example: a batch of inputs, of which `structure` takes the first sample; None for zeros.
-        outputs: how many outputs the model has: classes, or tokens of a vocabulary; None where that is not known.
-        loss_fn: mean loss of a batch from (outputs, targets); by default the task's.
-        may_read_optimizer: whether the initializer, or one that it starts from, has declared that it reads `optimizer`.
-        given_batches: the user's batches, which replace generated and real ones.
-        real_batches: batches of the training split, or a function that returns them for a number of samples.
+        task: the task to be learned.
+        inputs: describes one sample of the model's inputs; None if unknown.
+        example: a batch of inputs, whose first sample `structure` uses; None for zeros.
+        outputs: number of outputs of the model (classes, or tokens of a vocabulary); None if unknown.
+        loss_fn: mean loss of a batch from (outputs, targets); None for the task's loss.
+        may_read_optimizer: whether the initializer, or its base, declares that it reads `optimizer`.
+        given_batches: the user's batches, which replace both random and real ones.
+        real_batches: batches of the training split, or a function that returns them for a given batch size.
     """
 
     model: nn.Module
@@ -106,26 +106,27 @@ class InitializationContext:
 
     @property
     def optimizer(self) -> Optimizer:
-        """What the model will be trained with.
+        """The optimizer that the model will be trained with.
 
         Raises:
-            InitializationError: neither the initializer nor what it starts from has declared that it reads it, so
-                trials with other optimizers would share the network that it makes.
+            InitializationError: neither the initializer nor its base declares that it reads the optimizer, so trials
+                that differ only in the optimizer would share one initialized network.
         """
         if not self.may_read_optimizer:
             names = [stage.name for stage in reversed(self._stages)]
             undeclared = next(name for name in names if not INITIALIZERS.get(name).traits.reads_optimizer)
             raise InitializationError(
-                f"{undeclared} reads the optimizer and has not declared it: register it with reads_optimizer=True"
+                f"{undeclared} reads the optimizer without declaring it: register it with reads_optimizer=True"
             )
         return self._training_optimizer
 
     @cached_property
     def structure(self) -> Structure:
-        """What is known of the model from one run with one sample; looked for when it is first asked for.
+        """The structure of the model, found on first use by running one sample.
 
         Raises:
-            InitializationError: the model fails on its inputs, or these are not known and cannot be told from it.
+            InitializationError: the model fails on its inputs, or they are unknown and cannot be inferred from the
+                model.
         """
         if self.example is None and self.inputs is None:
             return find_structure(self.model)
@@ -139,33 +140,33 @@ class InitializationContext:
         """Return a CPU generator at the start of the stream (seed, ``weights``, key).
 
         Args:
-            key: the parameter's name, so that a parameter that is added shifts no other draw.
+            key: the parameter's name, so that adding a parameter leaves the draws of all others unchanged.
         """
         return randomness.generator(self.seed, "weights", key)
 
     def apply(self, initializer: Initializer | None, model: nn.Module) -> None:
-        """Run another initializer on the model: what an initializer starts from. None takes the model as it is.
+        """Run the base of an initializer on the model; None leaves the model as it is.
 
         Raises:
-            InitializationError: it cannot do its work on this model.
+            InitializationError: the base cannot be applied to this model.
         """
         if initializer is not None:
             self.run(initializer.name, initializer.build(), model)
 
     def run(self, name: str, apply: Apply, model: nn.Module) -> None:
-        """Run what an initializer's factory has returned, and record what it changed without saying so.
+        """Run the function that an initializer's factory returned, and record any changes that it did not record.
 
         Args:
-            name: the initializer's, for the record.
+            name: the initializer's name in the record.
             apply: sets values in place.
             model: the model.
 
         Raises:
-            InitializationError: it added, removed or replaced a parameter, or cannot do its work on this model.
+            InitializationError: it added, removed or replaced a parameter, or cannot be applied to this model.
         """
         outer = self._stages[-1] if self._stages else None
         if outer is not None:
-            outer.settle()  # what it has changed so far is its own, what this one changes is not
+            outer.settle()  # separates its changes so far from those that this initializer makes
         stage = Stage(name, model, self.record)
         self._stages.append(stage)
         try:
@@ -189,15 +190,15 @@ class InitializationContext:
         return self.task.loss(outputs, targets)
 
     def batches(self, data: DataKind, batch_size: int, random_inputs: Inputs | None = None) -> Iterator[Batch]:
-        """Yield batches (inputs, targets) without end, from the first, and record where they come from.
+        """Yield batches (inputs, targets) without end, starting with the first, and record their source.
 
         Args:
-            data: ``random`` noise (see `Task.random_batch`) or ``real`` data; the user's own replace both.
-            batch_size: samples in each; the user's own have the size that they have.
-            random_inputs: one sample of random data, in the place of the model's inputs; None for these.
+            data: ``random`` noise (see `Task.random_batch`) or ``real`` data; the user's own batches replace both.
+            batch_size: samples per batch; the user's own batches keep their size.
+            random_inputs: describes one sample of random data, if it differs from the model's inputs.
 
         Raises:
-            InitializationError: there are none of this kind, they end, or one is not a pair of tensors.
+            InitializationError: there are no batches of this kind, they run out, or one is not a pair of tensors.
         """
         source, batches = self._source(data, batch_size, random_inputs)
         self.record.conditions["data"] = source
@@ -205,7 +206,7 @@ class InitializationContext:
         step = 0
         for step, batch in enumerate(batches, start=1):
             if not (isinstance(batch, tuple | list) and len(batch) == 2 and all(map(torch.is_tensor, batch))):
-                raise InitializationError(f"batches must give (inputs, targets), two tensors; batch {step} is not that")
+                raise InitializationError(f"batches must give (inputs, targets), two tensors; batch {step} is neither")
             yield move((batch[0], batch[1]), reference)
         raise InitializationError(f"batches ended early: step {step + 1} needs one, {step} were given")
 
@@ -226,4 +227,4 @@ class InitializationContext:
 
 
 Apply = Callable[[nn.Module, InitializationContext], None]
-"""What an initializer's factory returns. It sets values in place and never adds, removes or replaces a parameter."""
+"""Returned by an initializer's factory: sets values in place; never adds, removes or replaces a parameter."""

@@ -1,4 +1,4 @@
-"""Which weights an initialization has set, and which it has passed over."""
+"""Which weights an initialization set, and which it passed over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEGACY = {
     "weight_v": "legacy weight normalization, which torch.nn.utils.parametrizations.weight_norm replaces",
     "weight_orig": "legacy spectral normalization, which torch.nn.utils.parametrizations.spectral_norm replaces",
 }
-# What a tuner says of a weight that is a layer's and that it does not know how to change.
+# A tuner's reasons for leaving the weight of a layer that it cannot handle.
 _PASSED_OVER = {"not_called", "not_proportional"}
 _GAINS = ("parametrizations.weight.original0", "weight_g")
 _OTHER_KINDS = (nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.RNNBase, nn.RNNCellBase)
@@ -26,18 +26,18 @@ _NAMED = 3
 
 
 def count_coverage(context: InitializationContext, *, as_built: bool) -> Coverage:
-    """Return which weights were set, and warn of those that were passed over.
+    """Return which weights were set, and warn about those that were passed over.
 
-    Which parameters are weights of layers is asked of the model's structure where a matrix was not set that may be none
-    (positions, tables of biases): a run with one sample. Where the model cannot be run, the modules' kinds tell.
+    If a matrix that may not be a layer's weight (positions, tables of biases) was not set, the model's structure
+    decides, which takes one run with one sample. If the model does not run, the types of its modules decide.
 
     Args:
-        context: whose record says what was done.
-        as_built: whether the initializer takes the weights as the model was built with them, and adjusts what it
-            likes: then only what it says of a weight itself counts.
+        context: its record says what was done.
+        as_built: whether the initializer adjusts the weights that the model was built with; then a weight counts as
+            passed over only if the initializer says so.
 
     Raises:
-        InitializationError: there are weights, none was set, and the initializer has not said why.
+        InitializationError: there are weights, none was set, and the initializer gave no reason.
     """
     record, matrices = context.record, _matrices(context.model)
     reasons = {name: _why_not(record, context.model, name, as_built=as_built) for name in matrices}
@@ -58,7 +58,7 @@ def count_coverage(context: InitializationContext, *, as_built: bool) -> Coverag
 
 
 def _matrices(model: nn.Module) -> list[str]:
-    """Return the trainable parameters that may be weights of layers: those with two sizes above 1, and layers' own."""
+    """Return the trainable parameters that may be weights of layers: two sizes above 1, or in a layer."""
     found = []
     for name, parameter in model.named_parameters():
         wide = sum(size > 1 for size in parameter.shape) >= 2
@@ -76,11 +76,11 @@ def _is_of_layer(model: nn.Module, name: str) -> bool:
 
 
 def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_built: bool) -> str | None:
-    """Return why a weight was not set, or was left out by a tuner; None where it was set, or was not to be."""
+    """Return why a weight was not set or was left out by a tuner; None if it was set or was not meant to be."""
     events = record.tensors[name]
     reason = events[-1].get("reason") if events[-1]["event"] == "left" else None
     changed = as_built or _is_set(record, name)
-    if reason is not None:  # it is said: of what the initializer does not know how to do, or of what is not to be set
+    if reason is not None:  # either the initializer cannot handle the weight, or it is not meant to be set
         unknown = reason in _PASSED_OVER or (reason == "no_layer_weight" and not changed)
         return describe(events[-1]) if unknown else None
     if changed:
@@ -96,20 +96,19 @@ def _why_not(record: InitializationRecord, model: nn.Module, name: str, *, as_bu
 
 
 def _of_layers(context: InitializationContext, matrices: list[str]) -> list[str]:
-    """Return those parameters that are the weight of a layer."""
     try:
         structure = context.structure
     except InitializationError:
         structure = None
     if structure is None or "layers" in structure.unknown:
         return [name for name in matrices if _is_of_layer(context.model, name)]
-    # One that did not run is none either, and the loss does not depend on it.
+    # A layer that did not run is left out, too: the loss does not depend on it.
     weights = {layer.weight for layer in structure.layers}
     return [name for name in matrices if name in weights]
 
 
 def _is_set(record: InitializationRecord, name: str) -> bool:
-    """Return whether a weight was set; that of v alone or of its gain g is enough."""
+    """Return whether a weight was set; under weight normalization, v or its gain g is enough."""
     names = [name, f"{name.removesuffix('1')}0"] if name.endswith("weight.original1") else [name]
     return any(changes(event) for own in names for event in record.tensors.get(own, []))
 

@@ -1,4 +1,4 @@
-"""Weight-normalized layers whose outputs on one batch have mean 0 and variance 1, channel by channel."""
+"""Weight-normalized layers whose outputs have mean 0 and variance 1 per channel on one batch."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ def data_dependent_weight_norm(
 ) -> Apply:
     """Set gains to g = 1/σ and biases to b = -μ/σ, so that each channel has mean 0 and variance 1 before activation.
 
-    μ and σ are those of the channel's outputs v·x/‖v‖ on one batch (equations (5) and (6)), over samples and positions;
-    layers are set in the order in which they run, each on what the layers before it now put out. The directions v are
-    the base's. A layer without a bias gets its gain alone; one that runs twice is set for the first time. Other layers,
-    such as a classifier without weight normalization, are not touched. The model is in eval mode meanwhile. It costs
-    one forward pass. The base and the size of the batch are this library's choice.
+    μ and σ are the mean and standard deviation of the channel's outputs v·x/‖v‖ on one batch (equations (5) and (6)),
+    over samples and positions. Layers are set in the order in which they run, each on the outputs of the layers that
+    were set before it. The directions v are drawn by the base. A layer without a bias gets only its gain; a layer that
+    runs twice is set for its first run. Other layers, such as a classifier without weight normalization, are left
+    alone. The model is in eval mode meanwhile. It costs one forward pass. The base and the batch size are this
+    library's choice.
 
     Args:
-        base: what draws the directions; null takes the model as it is.
+        base: initializer that draws the directions; null keeps the model as it is.
         data: ``real`` or ``random`` inputs.
-        batch_size: samples of the one batch.
+        batch_size: samples in the one batch.
 
     Raises:
         ArgumentError: batch_size is below 1.
@@ -86,7 +87,7 @@ def _gain_and_bias(layer: Any) -> tuple[nn.Parameter, nn.Parameter | None]:
 
 
 def _check(layers: dict[str, nn.Module], deviations: dict[str, Tensor]) -> None:
-    """Raise an InitializationError where nothing was set, or no gain gives a channel the variance 1."""
+    """Raise an InitializationError if nothing was set, or if no gain gives a channel variance 1."""
     ran = [layers[name] for name in deviations]
     if not any(p is not None and p.requires_grad for layer in ran for p in _gain_and_bias(layer)):
         raise InitializationError("data_dependent_weight_norm: no layer with a gain or bias to set has run")

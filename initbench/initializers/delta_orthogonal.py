@@ -17,16 +17,16 @@ from initbench.registry import register_initializer
 
 @register_initializer("delta_orthogonal", reference="Xiao et al., ICML 2018, section 3.1, algorithm 1")
 def delta_orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
-    """Convolutions that are zero but for the kernel's centre tap, which is gain times a random orthogonal matrix.
+    """Convolutions that are zero except at the kernel's centre tap, which is gain times a random orthogonal matrix.
 
-    A convolution of stride 1 with no more inputs than outputs then multiplies the norm of every input by gain,
-    whatever the padding; with a stride of s, that of the pixels it visits, 1 / s of all on average. With more inputs
-    than outputs, which TensorFlow and JAX refuse, the matrix has orthonormal rows: a random input keeps
-    √(outputs / inputs) of its norm on average; one warning names the first such convolution. The centre of an even
-    kernel k is tap k // 2. Each group of a convolution has a matrix of its own. Linear layers are orthogonal.
+    A convolution of stride 1 with no more inputs than outputs then multiplies the norm of every input by gain, whatever
+    the padding; one of stride s keeps the norm of the pixels it visits, on average 1 / s of the whole. TensorFlow and
+    JAX refuse more inputs than outputs; here the matrix then has orthonormal rows, so a random input keeps on average
+    √(outputs / inputs) of its norm, and one warning names the first such convolution. The centre of an even kernel k is
+    tap k // 2. Each group of a convolution has its own matrix. Linear layers are orthogonal.
 
     Args:
-        gain: multiplies the matrix; 1, as in MetaInit's experiments, for linear layers, √2 where ReLUs follow.
+        gain: multiplies the matrix; 1 for linear layers, as in MetaInit's experiments, √2 if ReLUs follow.
         embedding_std: standard deviation of embeddings.
 
     Raises:

@@ -1,12 +1,12 @@
-"""What the distributions share: which weights are drawn, their fans, and how they are drawn.
+"""What the distributions share: which weights they draw, and how.
 
-Drawn are the weights of Linear, of every convolution and transposed convolution (grouped or not), and of the
-projections of MultiheadAttention. Their biases are zeroed. Norm layers get weight 1 and bias 0. Embeddings, for which
-these laws are not made, are drawn from N(0, `embedding_std`²), and so is a layer that shares its weight with one; a row
-that is padding is 0. Everything else (scalars, gates) keeps the value that the model was built with.
+They draw the weights of Linear, of all convolutions and transposed convolutions (grouped or not), and of the
+projections of MultiheadAttention, and set their biases to 0. Norm layers get weight 1 and bias 0. Embeddings, for which
+these laws are not meant, are drawn from N(0, `embedding_std`²), as are layers that share their weight with one; padding
+rows are 0. Everything else (scalars, gates) keeps the value that the model was built with.
 
-A weight under weight normalization, w = g·v/‖v‖, is drawn as it would be without: v = w and g = ‖w‖. One under another
-parametrization, such as spectral normalization, keeps its parameters.
+A weight under weight normalization, w = g·v/‖v‖, is drawn as if it were a plain weight: v = w and g = ‖w‖. A weight
+under another parametrization, such as spectral normalization, keeps its parameters.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class WeightLayer:
     """A weight that maps inputs to outputs, seen as one or more independent blocks of (outputs, inputs, *kernel).
 
     Attributes:
-        weight: the parameter; its blocks lie one after another along its first dimension. Under weight normalization
-            v, which `ParameterWriter` takes for the weight.
+        weight: the parameter; its blocks follow one another along its first dimension. Under weight normalization this
+            is v, which `ParameterWriter` treats as the weight.
         bias: the layer's bias, if it has one.
-        blocks: groups of a convolution; 3 for the stacked query, key and value projections of attention; else 1.
+        blocks: groups of a convolution; 3 for the stacked query, key and value projections of attention; otherwise 1.
         outputs: output channels of one block.
         inputs: input channels of one block.
         kernel: kernel size per spatial dimension; empty for a linear layer.
@@ -55,22 +55,22 @@ class WeightLayer:
 
     @property
     def fan_in(self) -> int:
-        """Inputs of one output: input channels × kernel taps, of one group."""
+        """Inputs per output: input channels × kernel taps of one group."""
         return self.inputs * math.prod(self.kernel)
 
     @property
     def fan_out(self) -> int:
-        """Outputs that one input reaches: output channels × kernel taps, of one group (`nn.init` counts all groups)."""
+        """Outputs that one input reaches: output channels × kernel taps of one group (`nn.init` counts all groups)."""
         return self.outputs * math.prod(self.kernel)
 
     @property
     def dtype(self) -> torch.dtype:
-        """What is drawn in: float64 for float64 weights, float32 for all others."""
+        """The type to draw in: float64 for float64 weights, float32 for all others."""
         return torch.float64 if self.weight.dtype == torch.float64 else torch.float32
 
     @property
     def centre(self) -> list[int] | None:
-        """The centre tap k // 2 of a kernel in which there are several to choose from; None where all k are odd."""
+        """The centre tap k // 2 per dimension if a size is even, so that the choice matters; None if all are odd."""
         return [size // 2 for size in self.kernel] if any(size % 2 == 0 for size in self.kernel) else None
 
     def assemble(self, blocks: Tensor) -> Tensor:
@@ -79,10 +79,10 @@ class WeightLayer:
         return stored.reshape(self.weight.shape)
 
     def in_centre_taps(self, matrices: Iterable[Tensor]) -> Tensor:
-        """Return the weight whose kernels are zero but for the centre tap k // 2 of each dimension.
+        """Return a weight that is zero except at the centre tap k // 2 of each dimension.
 
         Args:
-            matrices: (outputs, inputs) of each block.
+            matrices: one (outputs, inputs) matrix per block.
         """
         blocks = torch.zeros(self.blocks, self.outputs, self.inputs, *self.kernel, dtype=torch.float64)
         taps = blocks
@@ -93,7 +93,7 @@ class WeightLayer:
 
 
 Draw = Callable[[WeightLayer, torch.Generator], "tuple[Tensor, Law]"]
-"""Returns a weight's values on the CPU, and the law that they follow."""
+"""Returns a weight's values on the CPU, and their law."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class Distribution:
     """An initializer that draws every `WeightLayer` from one law.
 
     Attributes:
-        draw: the law.
-        embedding_std: standard deviation of embeddings, for which the law is not made.
+        draw: draws a weight.
+        embedding_std: standard deviation of embeddings, for which the law is not meant.
 
     Raises:
         ArgumentError: embedding_std is not a finite number above 0.
@@ -127,7 +127,7 @@ class Distribution:
 
 
 def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
-    """Yield the weights of one module (not of its children) that the distributions draw."""
+    """Yield the weights of one module (without its children) that the distributions draw."""
     weight, bias = own_parameter(module, "weight"), own_parameter(module, "bias")
     if isinstance(module, _ConvNd) and weight is not None:
         groups = module.groups
@@ -149,7 +149,7 @@ def weight_layers(module: nn.Module) -> Iterator[WeightLayer]:
 def sample(layer: WeightLayer, std: float, family: Family, generator: torch.Generator) -> tuple[Tensor, Law]:
     """Return independent entries of mean 0 for a layer's weight, and their law.
 
-    `std` is the standard deviation of the uniform law too: its bound is √3 std.
+    `std` is also the standard deviation of the uniform law: its bound is √3 std.
     """
     values = torch.empty(layer.weight.shape, dtype=layer.dtype)
     if family == "normal":

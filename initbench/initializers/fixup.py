@@ -1,4 +1,4 @@
-"""Fixup: residual networks without normalization, by the depth of the network and zeros."""
+"""Fixup: residual networks without normalization, scaled by depth."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ def fixup(
     scalar_learning_rate: float = 0.1,
     embedding_std: float = 0.02,
 ) -> Apply:
-    """Kaiming's law, times L^(-1/(2m-2)) within residual branches, and 0 for the last layer of each and the classifier.
+    """Kaiming's law, times L^(-1/(2m-2)) within residual branches; 0 for the last layer of each and the classifier.
 
-    L is the number of residual branches and m the number of layers one after another in the branch. Scalar multipliers
-    start at 1, scalar and other biases at 0. These are rules 1 to 3 of the paper; all layers that give an output are
-    classifiers, and one that shares its weight with an embedding is refused. `initbench.rewrite(model, "fixup")` puts
-    multipliers and biases into any residual network; gates of more than a scalar, such as LayerScale's, are 1.
+    L is the number of residual branches and m the number of consecutive layers in the branch. Scalar multipliers start
+    at 1, scalar and other biases at 0. These are rules 1 to 3 of the paper. Every layer that produces an output is a
+    classifier; a classifier that shares its weight with an embedding is refused. `initbench.rewrite(model, "fixup")`
+    adds multipliers and biases to any residual network; gates with more than one number, such as LayerScale's, are set
+    to 1.
 
-    Where the paper and the authors' code differ, the weights follow the paper: their code leaves PyTorch's default in
-    the first convolution. The learning rate of biases and multipliers follows the code: a tenth of that of the weights.
+    Where the paper and the authors' code differ, the weights follow the paper: the code keeps PyTorch's default in the
+    first convolution. The learning rate of biases and multipliers follows the code: a tenth of the weights' rate.
 
     Args:
-        mode: Kaiming's fan; the authors' code has fan_out, that is output channels × kernel taps.
-        nonzero: draw by Kaiming's law what else is 0: a start for methods that scale weights, such as metainit, whose
-            paper (Dauphin & Schoenholz, 2019, Figure 3) has a Fixup without zeros and does not say which.
-        scalar_learning_rate: of biases and multipliers, as a fraction of the learning rate.
+        mode: Kaiming's fan; the authors' code uses fan_out, that is output channels × kernel taps.
+        nonzero: draw the otherwise zero layers by Kaiming's law: a start for methods that scale weights, such as
+            metainit, whose paper (Dauphin & Schoenholz, 2019, Figure 3) uses a Fixup without zeros but does not specify
+            it.
+        scalar_learning_rate: learning rate of biases and multipliers, as a fraction of the weights' rate.
         embedding_std: standard deviation of embeddings.
 
     Raises:
@@ -87,13 +89,15 @@ def fixup(
 
 
 def _factors(model: nn.Module, structure: Structure, nonzero: bool) -> dict[int, float]:
-    """Return by what Kaiming's law is multiplied for the weights of branches and heads, by the weights' ids."""
+    """Return the factors of Kaiming's law for the weights of branches and heads, by the weights' ids."""
     if "heads" in structure.unknown:
-        raise InitializationError(f"fixup: the classifier cannot be told: {structure.unknown['heads']}")
+        raise InitializationError(f"fixup: the classifier cannot be determined: {structure.unknown['heads']}")
     embedded = {id(weight) for weight, _ in embeddings(model)}
     for head in structure.heads if not nonzero else ():
         if any(id(weight) in embedded for weight in weights_of(model, structure, [head])):
-            raise InitializationError(f"fixup: {head}, which would be 0, has the weight of an embedding; untie the two")
+            raise InitializationError(
+                f"fixup: {head}, which would be 0, shares its weight with an embedding; untie the two"
+            )
     branches = structure.branches
     factors: dict[int, float] = {}
     for branch in branches:

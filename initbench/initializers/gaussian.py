@@ -16,7 +16,7 @@ def gaussian(std: float = 0.01, embedding_std: float = 0.02) -> Distribution:
     """Entries of N(0, std²) whatever the layer's size: the deliberately bad start of the MetaInit paper (Figure 3).
 
     Args:
-        std: standard deviation; 0.01 is AlexNet's.
+        std: standard deviation; 0.01 as in AlexNet.
         embedding_std: standard deviation of embeddings.
 
     Raises:

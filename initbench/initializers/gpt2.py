@@ -29,22 +29,21 @@ from initbench.structure.kinds import NORM_LAYERS
 def gpt2(std: float = 0.02, residual: Literal["scaled", "unscaled", "zero"] = "scaled") -> Apply:
     """Entries ~ N(0, std²), divided by √(2N) in the last weights of the residual branches of N transformer blocks.
 
-    A block adds twice to its input: so divided, what N blocks add does not grow with N. Drawn are the weights of linear
-    layers, convolutions and attention, embeddings (a padding row is 0), and parameters that are added to the stream as
-    embeddings of positions (`Structure.positions`). Biases are 0, norm layers 1 and 0. All else, such as class tokens
-    and the gates of LayerScale, stays as the model was built and is untouched in the record. This is what Megatron-LM
-    and Hugging Face's GPT-2 do; OpenAI's own code scales nothing, and has 0.01 for positions.
+    Each block adds to its input twice, so with this factor the sum over N blocks does not grow with N. Drawn are the
+    weights of linear layers, convolutions and attention, embeddings (padding rows are 0), and parameters that are added
+    to the stream as position embeddings (`Structure.positions`). Biases are 0; norm layers get weight 1 and bias 0.
+    Everything else, such as class tokens and LayerScale gates, stays as built and is recorded as untouched. Megatron-LM
+    and Hugging Face's GPT-2 do the same; OpenAI's code scales nothing and draws positions with 0.01.
 
-    Blocks are found by what one run of the model shows, see `transformer_blocks`, and the record has N and the weights
-    that were taken for residual projections. A pooling by attention with a feed-forward part is a block. A feed-forward
-    part without an attention, such as in a block of convolutions, is refused: the rule does not say how it counts.
-
-    The projection of a cross-attention is one more in its block and does not change N, as in Megatron-LM. A block that
-    the model runs several times counts once, and the stacks of an encoder and a decoder count together.
+    Blocks are found by running the model once, see `transformer_blocks`; the record contains N and the weights that
+    were taken for residual projections. Attention pooling with a feed-forward part is a block. A feed-forward part
+    without attention, for example in a block of convolutions, is refused because the rule does not cover it. The
+    projection of a cross-attention belongs to its block and leaves N unchanged, as in Megatron-LM. A block that runs
+    several times counts once, and the stacks of an encoder and a decoder count together.
 
     Args:
-        std: standard deviation of the entries; 0.02 is GPT-2's.
-        residual: ``scaled`` as above; ``unscaled`` draws the residual projections as all other weights, as OpenAI's own
+        std: standard deviation of the entries; 0.02 as in GPT-2.
+        residual: ``scaled`` as above; ``unscaled`` draws the residual projections like all other weights, as OpenAI's
             code does; ``zero`` sets them to 0, so that every branch adds nothing.
 
     Raises:
@@ -88,6 +87,6 @@ def _weights(model: nn.Module, layers: list[str]) -> set[int]:
     for layer in layers:
         weights = [weight.weight for weight in weight_layers(modules[layer])] if layer in modules else []
         if len(weights) != 1:
-            raise InitializationError(f"gpt2: {layer} ends a residual branch, and its weight is none of those drawn")
+            raise InitializationError(f"gpt2: {layer} ends a residual branch, but gpt2 does not draw its weight")
         found.add(id(weights[0]))
     return found

@@ -31,11 +31,11 @@ GRADIENT, LOSS = "gradient norm", "loss"
 
 
 class Scales:
-    """The scale of each tensor and its Adam.
+    """The scale of each tensor, and their Adam optimizer.
 
     All scales are one vector on the model's device, so that no step waits for the device tensor by tensor. A scale that
-    has reached 0 stays there, as in the authors' code, which passes over every tensor whose norm is 0: what it scaled
-    has no direction left. Tensors of zeros are left out; `floor` is the least scale of a weight, that of a bias is 0.
+    reaches 0 stays there because its tensor has lost its direction; the authors' code likewise passes over tensors of
+    norm 0. Tensors of zeros are left out. `floor` is the least scale of a weight; for biases it is 0.
     """
 
     def __init__(self, trainable: dict[str, nn.Parameter], tau: float, floor: float, clip: float) -> None:
@@ -61,7 +61,7 @@ class Scales:
         self._count = {GRADIENT: 0, LOSS: 0}
 
     def slope(self, slopes: Sequence[Tensor | None]) -> Tensor:
-        """Return the derivative for each scale, given those for all trainable tensors, None for zero."""
+        """Return the derivative for each scale from the derivatives for all trainable tensors (None for zero)."""
         zero = self._scale.new_zeros(())
         pairs = zip(self._start, (slopes[place] for place in self._places), strict=True)
         return torch.stack([zero if g is None else (w * g).sum() for w, g in pairs])
@@ -73,7 +73,7 @@ class Scales:
         self._count[branch] += 1
         first = self._first[branch].lerp_(slope, 1 - BETAS[0])
         self._second.mul_(BETAS[1]).addcmul_(slope, slope, value=1 - BETAS[1])
-        # The second moment has seen the derivatives of both objectives, and is corrected for as many.
+        # The second moment averages the derivatives of both objectives, so its correction counts both.
         mean = first / (1 - BETAS[0] ** self._count[branch])
         square = self._second / (1 - BETAS[1] ** sum(self._count.values()))
         self._before = self._scale
@@ -99,7 +99,7 @@ _NO_STEP = "is the learning rate of the training, which is 0: give gradinit an e
 
 
 def _refuses(arguments: Mapping[str, Any], optimizer: str, lr: float) -> str | None:
-    """Return why the scales cannot be learned for a training: there is no step to look ahead to at a rate of 0."""
+    """Return why the scales cannot be learned: at a learning rate of 0 there is no step to look ahead to."""
     return f"eta {_NO_STEP}" if arguments["eta"] is None and lr == 0 else None
 
 
@@ -127,45 +127,45 @@ def gradinit(
     batch_size: int = 64,
     micro_batch_size: int | None = None,
 ) -> Apply:
-    """Learn one scale for each parameter tensor with which one step of the training to come lowers the loss most.
+    """Learn one scale per parameter tensor so that one step of the training to come lowers the loss most.
 
-    Each iteration draws two half-batches A and B and takes the gradient g of the loss on S = A ∪ B. Where ‖g‖ > γ
-    the scales descend ‖g‖; else they descend L(S̃; θ − η·step(g)) / η, the loss after one step on a second batch S̃.
-    For SGD the norm is L2 and the step is g / ‖g‖₂, as every launch script of the authors has it; for Adam they are L1
-    and sign(g). The scales follow Adam, with their derivatives clipped one by one, one first moment for each of the two
-    objectives and one second moment for both. Tensors of zeros keep their values, and a scale that reaches 0, as that
-    of a bias may, stays there. The model is in eval mode meanwhile,
-    but for BatchNorm, which uses the statistics of the batch.
+    Each iteration draws two half-batches A and B and takes the gradient g of the loss on S = A ∪ B. If ‖g‖ > γ, the
+    scales descend ‖g‖; otherwise they descend L(S̃; θ − η·step(g)) / η, the loss after one step on a second batch S̃.
+    For SGD the norm is L2 and the step is g / ‖g‖₂, as in all launch scripts of the authors; for Adam they are L1 and
+    sign(g). The scales follow Adam with derivatives clipped one by one, a first moment per objective and a shared
+    second moment. Tensors of zeros keep their values; a scale that reaches 0, which can happen to a bias, stays there.
+    The model is in eval mode meanwhile, except that BatchNorm uses batch statistics.
 
-    This follows the authors' code: the step is a constant in the derivative of the loss after it (`second_order`), and
-    that loss is divided by η, which the paper's is not. An iteration costs two backward passes, and one forward pass
-    where ‖g‖ is descended, two where the loss is; where ‖g‖ comes from below γ / 2 to above γ, one more of each. The
-    defaults are those of the authors for VGG-19 without BatchNorm on CIFAR-10 (appendix A.1): an epoch of batches of
-    128, each of two half-batches. The base is theirs, Kaiming's with fan_out.
+    This follows the authors' code: the derivative of the loss after the step treats the step as a constant (see
+    `second_order`), and that loss is divided by η, unlike in the paper. An iteration costs two backward passes, plus
+    one forward pass if ‖g‖ is descended or two if the loss is; when ‖g‖ rises from below γ / 2 to above γ, one more of
+    each. The defaults are the authors' for VGG-19 without BatchNorm on CIFAR-10 (appendix A.1): an epoch of batches of
+    128, each made of two half-batches. The base is theirs, too: Kaiming with fan_out.
 
     Args:
-        base: what draws the weights; null takes the model as it is.
-        iterations: of two half-batches, and a third where the loss is descended.
-        tau: learning rate of the scales; the paper's lie between 3e-3 and 1e-1, by architecture.
-        gamma: largest gradient norm of the start of training; null for 1 with sgd and 1000 with adam, as in the paper,
-            which has 3 on ImageNet; ``.inf`` for no bound, so that it is always the loss after a step that descends.
-        eta: size of the step that is looked ahead; null for the recipe's learning rate, as the authors have it for SGD.
-        optimizer: that of the training to come, sgd or adam; null for the recipe's, where signsgd counts as adam,
-            whose first step is sign(g) too.
-        second_order: differentiate through the step as well.
+        base: initializer that draws the weights; null keeps the model as it is.
+        iterations: number of iterations, each with two half-batches, and a third if the loss is descended.
+        tau: learning rate of the scales; the paper uses 3e-3 to 1e-1, depending on the architecture.
+        gamma: upper bound on the gradient norm at the start of training; null for 1 with sgd and 1000 with adam, as in
+            the paper, which uses 3 on ImageNet; ``.inf`` for no bound, so that the scales always descend the loss after
+            a step.
+        eta: size of the step ahead; null for the recipe's learning rate, as the authors do for SGD.
+        optimizer: optimizer of the training to come, sgd or adam; null for the recipe's, where signsgd counts as adam
+            because its first step is also sign(g).
+        second_order: whether to differentiate through the step as well.
         overlap: fraction of S̃ that is in S: 0.5, the authors' choice (appendix B), for A and a new half-batch, 0 for
             two new ones, 1 for S itself.
-        floor: least scale of a weight, 0.01 in appendix A.1; that of a bias is 0, as in the authors' code.
-        clip: of each scale's derivative; 1 in the authors' code for CIFAR-10.
+        floor: least scale of a weight, 0.01 in appendix A.1; for biases it is 0, as in the authors' code.
+        clip: bound on each scale's derivative; 1 in the authors' code for CIFAR-10.
         data: ``real`` or ``random`` half-batches.
         batch_size: samples of a half-batch.
-        micro_batch_size: samples that are in memory at a time, for two half-batches that are larger than memory; null
-            for all. ‖g‖, the loss and their derivatives are those of the whole batches, up to rounding; an iteration
-            costs two forward passes, and three backward passes where ‖g‖ is descended, two where the loss is. With
-            `second_order` the loss takes three and four. A model with BatchNorm is refused.
+        micro_batch_size: samples in memory at a time, for two half-batches that do not fit; null for all. ‖g‖, the loss
+            and their derivatives are the same up to rounding; an iteration costs two forward passes, and three backward
+            passes if ‖g‖ is descended or two if the loss is. With `second_order` the loss takes three and four. A model
+            with BatchNorm is refused.
 
     Raises:
-        ArgumentError: an argument is out of its range.
+        ArgumentError: an argument is out of range.
     """
     check_count("iterations", iterations)
     check_count("batch_size", batch_size)
@@ -188,7 +188,7 @@ def gradinit(
         for iteration in range(iterations):
             a, b = next(draw), next(draw)
             both, second = _join(a, b), None
-            # A gradient that can be differentiated costs more, and where ‖g‖ was far below γ it is hardly needed.
+            # A differentiable gradient costs more and is hardly ever needed if ‖g‖ was far below γ.
             guessed = objective.costs_more and (largest == math.inf or size < largest / 2) and not second_order
             g, norm = objective.gradient(both, differentiable=not guessed)
             size = norm.item()
@@ -199,7 +199,7 @@ def gradinit(
             if size > largest:
                 branch, value, slopes = GRADIENT, norm.detach(), objective.of_gradient_norm(norm)
             else:
-                if not second_order:  # the step is a constant, and its graph is freed before the next is built
+                if not second_order:  # the step is a constant; its graph is freed before the next is built
                     g, norm = {name: part.detach() for name, part in g.items()}, norm.detach()
                 branch = LOSS
                 second = _second_batch(overlap, a, b, draw)
@@ -245,7 +245,7 @@ def _check(positive: dict[str, float | None], floor: float, overlap: float) -> N
 
 
 def _step_size(eta: float | None, context: InitializationContext) -> float:
-    """Return the size of the step that is looked ahead; it is an ArgumentError if the training's is 0."""
+    """Return the size of the step ahead; raise an ArgumentError if it is 0 because the training's rate is."""
     step_size = context.optimizer.lr if eta is None else eta
     if step_size == 0:
         raise ArgumentError(_NO_STEP, "eta")
@@ -264,7 +264,7 @@ def _objective(
 
 
 def _set_modes(model: nn.Module) -> str | None:
-    """Switch dropout off and let BatchNorm use the batch; return which statistics it uses, None without."""
+    """Switch dropout off and let BatchNorm use the batch; return the statistics in use, None without BatchNorm."""
     model.eval()
     layers = batch_norms(model)
     for layer in layers:

@@ -1,14 +1,14 @@
-"""The two objectives of GradInit, on whole batches and on batches that are in memory one micro-batch at a time.
+"""The two objectives of GradInit, on whole batches and with one micro-batch in memory at a time.
 
-The loss is a sum over micro-batches, L = Σ Lᵢ, each with its share in it, and so are its derivatives: g = Σ gᵢ, and a
-Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any v that is held constant. Each sum is a *pass* over the micro-batches, which
-holds the graph of one of them at a time. With s(g) the step:
+The loss is a sum over micro-batches, L = Σ Lᵢ, where each is weighted by its share, and so are its derivatives: g = Σ
+gᵢ, and a Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any constant v. Each sum is one *pass* over the micro-batches, which
+holds one graph at a time. With s(g) the step:
 
-- the gradient norm: ∇‖g‖ = Hu with u = ∂‖g‖/∂g, which is g / ‖g‖₂ or sign(g). One pass for g, one for Hu: in forward
-  and backward passes over the batch 1 + 1 and 1 + 2.
-- the loss after a step: with θ' = θ − η·s(g) and r = ∇L(S̃; θ') / η, where s is a constant, ∇ = r: 1 + 1 for g and
-  1 + 1 for r. Where it is not, ∇ = r − η·H(∂s/∂g)ᵀr, for 1 + 2 more; (∂s/∂g)ᵀr is (r − s⟨s, r⟩) / ‖g‖₂ of
-  s = g / ‖g‖₂, and 0 of sign(g).
+- the gradient norm: ∇‖g‖ = Hu with u = ∂‖g‖/∂g, which is g / ‖g‖₂ or sign(g). One pass for g (1 forward and 1 backward
+  pass over the batch), one for Hu (1 + 2).
+- the loss after a step: with θ' = θ − η·s(g) and r = ∇L(S̃; θ') / η, if s is a constant, ∇ = r: 1 + 1 for g and 1 + 1
+  for r. Otherwise ∇ = r − η·H(∂s/∂g)ᵀr, for 1 + 2 more; (∂s/∂g)ᵀr is (r − s⟨s, r⟩) / ‖g‖₂ for s = g / ‖g‖₂, and 0 for
+  sign(g).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from initbench.models.calls import mean_loss
 
 
 class Objective:
-    """The two objectives and their derivatives with respect to the parameters, at the parameters' values.
+    """The two objectives and their derivatives with respect to the parameters, at their current values.
 
-    `costs_more` says whether a gradient that can be differentiated costs more than one that cannot. Forward and
-    backward passes are counted, over a batch.
+    `costs_more` says whether a differentiable gradient costs more than a constant one. Forward and backward passes over
+    a batch are counted.
     """
 
     costs_more = True
@@ -89,9 +89,9 @@ class Objective:
 
 
 class MicroBatchedObjective(Objective):
-    """The two objectives of whole batches and their derivatives, with one micro-batch in memory."""
+    """The two objectives and their derivatives, with one micro-batch in memory at a time."""
 
-    costs_more = False  # second derivatives are taken in a pass of their own, where they are asked for
+    costs_more = False  # second derivatives take a separate pass, and only if needed
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class MicroBatchedObjective(Objective):
     def gradient(self, batch: Batch, *, differentiable: bool) -> tuple[dict[str, Tensor], Tensor]:
         """Return the gradient by name, without the parameters that the loss does not use, and its norm, 0-dim.
 
-        Both are constants; what the two objectives ask of the gradient is that of the last call.
+        Both are constants; the two objectives use the gradient of the latest call.
         """
         self._parts = micro_batches(self._model, batch, self._loss_fn, self._size)
         self._count(1, 1)
@@ -145,7 +145,7 @@ class MicroBatchedObjective(Objective):
         return value, slopes
 
     def _hessian_product(self, vector: Tensor) -> list[Tensor | None]:
-        """Return H of the batch of g times a vector, for each parameter."""
+        """Return H times a vector for each parameter, with H from the batch of g."""
         self._count(1, 2)
         vectors = unflatten(vector, self._parameters)
 

@@ -1,4 +1,4 @@
-"""Initializing a model with a registered initializer."""
+"""Initialize a model with a registered initializer."""
 
 from __future__ import annotations
 
@@ -36,31 +36,33 @@ def initialize(
     training_optimizer: tuple[str, float] = ("sgd", 0.1),
     **arguments: Any,
 ) -> InitializationRecord:
-    """Set a model's parameters in place and return the record of what was done.
+    """Set a model's parameters in place and return a record of what was done.
 
-    Some initializers draw them; others start from such a one, their argument `base`, and adjust what it drew with
-    batches. Modes, buffers, `requires_grad`, gradients and the global random state are afterwards as they were; after
-    an exception, so are all parameters. The result is a function of the model and the arguments alone.
+    Some initializers draw the parameters; others start from a drawing initializer, their argument `base`, and adjust
+    its weights with batches. Modes, buffers, `requires_grad`, gradients and the global random state are restored
+    afterwards; after an exception, so are all parameters. The result depends only on the model and the arguments.
 
     Args:
-        model: any module; its output is a tensor, or has one as ``.logits``. Frozen parameters stay as they are.
+        model: any module whose output is a tensor or has one as ``.logits``. Frozen parameters stay as they are.
         name: a registered initializer, such as ``metainit``.
-        inputs: an example batch, (batch, ...), whose shape and type random batches get; integers are tokens. Or what
-            one sample is.
-        input_shape: of a batch, in its place: (batch, channels, height, width) for images.
-        num_classes: how many outputs the model has: classes, or tokens of a vocabulary.
-        task: what is learned: the loss, and what random batches are.
+        inputs: an example batch, (batch, ...), whose shape and type random batches get (integers are tokens), or a
+            description of one sample.
+        input_shape: shape of a batch, instead of `inputs`: (batch, channels, height, width) for images.
+        num_classes: number of outputs of the model: classes, or tokens of a vocabulary.
+        task: determines the loss and the random batches.
         seed: all random numbers derive from it.
-        batches: (inputs, targets), in place of generated ones: one per step, from the first, none spent on measuring.
-        real_batches: what an initializer that asks for real data gets: batches, or a function from a batch size.
-        loss_fn: mean loss of a batch from (outputs, targets), in place of the task's.
+        batches: (inputs, targets), instead of generated ones: one per step, starting with the first; none is spent on
+            measuring.
+        real_batches: used if the initializer needs real data: batches, or a function that returns them for a given
+            batch size.
+        loss_fn: mean loss of a batch from (outputs, targets), instead of the task's.
         training_optimizer: name and learning rate of the training to come, for initializers that need them.
-        arguments: the initializer's own. A ``batch_size`` that is not given is that of `inputs` or `input_shape`.
+        arguments: the initializer's own. ``batch_size`` defaults to the batch size of `inputs` or `input_shape`.
 
     Raises:
         UnknownNameError: no initializer or task has this name.
         ArgumentError: an argument is unknown, of the wrong type or refused.
-        InitializationError: the initializer cannot do its work on this model, or with these batches.
+        InitializationError: the initializer cannot be applied to this model or with these batches.
     """
     start = time.perf_counter()
     component = INITIALIZERS.get(name)
@@ -96,7 +98,7 @@ def initialize(
         real_batches=real_batches,
     )
     with (
-        torch.inference_mode(False),  # a caller's own, or its no_grad, must not take a tuner's gradients away
+        torch.inference_mode(False),  # a tuner needs gradients even if the caller has switched them off
         torch.enable_grad(),
         preserved(model),
         forked_rng(model, seed, "initializer"),
@@ -119,7 +121,7 @@ def _check_model(model: nn.Module) -> None:
 
 def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
     if inputs is not None and input_shape is not None:
-        raise ArgumentError("cannot be given beside inputs", "input_shape")
+        raise ArgumentError("cannot be given together with inputs", "input_shape")
     shape, argument = (input_shape, "input_shape") if inputs is None else (tuple(inputs.shape), "inputs")
     if shape is not None and (len(shape) < 2 or min(shape) < 1):
         raise ArgumentError(f"must be (batch, ...), each at least 1, got {tuple(shape)}", argument)
@@ -128,7 +130,7 @@ def _batch_shape(inputs: Tensor | None, input_shape: tuple[int, ...] | None) -> 
 
 @contextmanager
 def _parameters_restored_on_error(model: nn.Module) -> Iterator[None]:
-    """Give every module back its own parameters with the values they had, if an exception passes."""
+    """Restore every module's own parameters and their values if an exception passes."""
     owned = [(module, _own_parameters(module)) for module in model.modules()]
     values: dict[int, Tensor] = {id(p): p.detach().clone() for p in model.parameters()}
     try:

@@ -28,17 +28,17 @@ def kaiming(
 ) -> Apply:
     """Entries of standard deviation gain / √fan, which keeps the variance through ReLU layers.
 
-    Equations (10) (fan_in, activations) and (14) (fan_out, gradients) of the paper; the defaults are those of (10),
-    which assumes that ReLUs follow. Fixup's and GradInit's authors have fan_out in their code. A group of a convolution
-    counts by itself.
+    Equations (10) (fan_in, activations) and (14) (fan_out, gradients) of the paper; the defaults follow (10), which
+    assumes that ReLUs follow. The authors of Fixup and GradInit use fan_out in their code. Each group of a convolution
+    counts separately.
 
     Args:
         mode: whether to keep the variance of activations or of gradients.
-        distribution: normal, or uniform of the same variance.
+        distribution: normal, or uniform with the same variance.
         gain: √2 for ReLU; 1 for linear layers.
         embedding_std: standard deviation of embeddings.
-        classifier_std: standard deviation of the weights of all layers that give an output, drawn from a normal law;
-            null for the law of the other layers. Biases are 0 in both. GradInit's authors have 0.01 for VGG
+        classifier_std: standard deviation of the normal law for the weights of all layers that produce an output; null
+            for the law of the other layers. Biases are 0 in both cases. GradInit's authors use 0.01 for VGG
             (``models/vgg.py`` of zhuchen03/gradinit@777c407, as in torchvision), where √(2 / 10 classes) would be 0.45.
 
     Raises:
@@ -61,7 +61,7 @@ def kaiming(
 
 
 def _with_classifier(draw: Draw, classifiers: set[int], std: float) -> Draw:
-    """Return a law that is N(0, std²) for the weights with these ids, and `draw` for the others."""
+    """Return a law that is N(0, std²) for the weights with these ids, and `draw` for all others."""
 
     def drawn(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
         if id(layer.weight) not in classifiers:
@@ -73,10 +73,9 @@ def _with_classifier(draw: Draw, classifiers: set[int], std: float) -> Draw:
 
 
 def _classifiers(model: nn.Module, context: InitializationContext) -> set[int]:
-    """Return the ids of the weights that give the output."""
     structure = context.structure
     if "heads" in structure.unknown:
-        raise InitializationError(f"kaiming: the classifier cannot be told: {structure.unknown['heads']}")
+        raise InitializationError(f"kaiming: the classifier cannot be determined: {structure.unknown['heads']}")
     drawn = {id(layer.weight) for module in model.modules() for layer in weight_layers(module)}
     drawn -= {id(weight) for weight, _ in embeddings(model)}
     found: set[int] = set()
@@ -84,7 +83,7 @@ def _classifiers(model: nn.Module, context: InitializationContext) -> set[int]:
         weights = {id(weight) for weight in weights_of(model, structure, [head])}
         if not weights <= drawn:
             raise InitializationError(
-                f"kaiming: classifier_std does not reach the weight of {head}, which is that of an embedding or is "
+                f"kaiming: classifier_std does not reach the weight of {head}, which is tied to an embedding or "
                 "computed by a parametrization"
             )
         found |= weights

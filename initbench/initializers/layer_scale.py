@@ -23,21 +23,21 @@ _LARGEST_STD = 2000.0
     "layer_scale", 2, reference="Touvron et al., Going deeper with Image Transformers, ICCV 2021 (LayerScale)"
 )
 def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: float = 0.02) -> Apply:
-    """One value for all gates of residual branches, and truncated normal weights with zero biases for the rest.
+    """One value for all gates of residual branches; truncated normal weights and zero biases for the rest.
 
-    Gates are what multiplies a branch behind its last weight layer: the LayerScale of timm's and torchvision's models,
-    such as `timm/convnext_atto` or `timm/cait_xxs24_224`, one number per channel, and the scalar gates of scheme
-    skipinit. At 0 it is ReZero (Bachlechner et al., ReZero is all you need, 2021).
+    A gate multiplies a branch after its last weight layer: the LayerScale of timm's and torchvision's models, such as
+    `timm/convnext_atto` or `timm/cait_xxs24_224`, with one number per channel, and the scalar gates of scheme skipinit.
+    With value 0 this is ReZero (Bachlechner et al., ReZero is all you need, 2021).
 
     Args:
-        value: of the gates; null for 0.1 up to 18 blocks, 1e-5 up to 24 and 1e-6 above, as in the LayerScale paper,
-            where blocks of class attention (timm's CaiT and XCiT) do not count.
-        std: standard deviation of the normal law of the weights, which is cut off at ±2 whatever the deviation is, as
-            in the authors' code: weights of its 0.02 have all their tails.
+        value: value of the gates; null for 0.1 up to 18 blocks, 1e-5 up to 24 and 1e-6 above, as in the LayerScale
+            paper, where class-attention blocks (timm's CaiT and XCiT) do not count.
+        std: standard deviation of the normal law of the weights, truncated at ±2 whatever the deviation, as in the
+            authors' code: with their 0.02 the tails are practically complete.
         embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: value is not finite, or std or embedding_std not a finite number above 0, or std above 2000.
+        ArgumentError: value is not finite, std or embedding_std is not a finite number above 0, or std is above 2000.
     """
     if value is not None and not math.isfinite(value):
         raise ArgumentError(f"must be finite, got {value}", "value")
@@ -55,7 +55,7 @@ def layer_scale(value: float | None = None, std: float = 0.02, embedding_std: fl
                 "layer_scale: no residual branch ends in a gate; initbench.rewrite(model, 'skipinit') puts gates there"
             )
         blocks = {branch.block for branch in branches}
-        # What attends from the class token alone, behind the other blocks, the rule's depth does not count.
+        # The rule's depth leaves out class-attention blocks, which follow the other blocks.
         counted = [name for name in blocks if not is_class_attention(model.get_submodule(name))]
         chosen = _by_depth(len(counted)) if value is None else value
         writer = ParameterWriter(model, context)

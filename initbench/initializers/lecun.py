@@ -16,10 +16,10 @@ from initbench.registry import register_initializer
 def lecun(distribution: Family = "normal", embedding_std: float = 0.02) -> Distribution:
     """Entries of standard deviation 1 / √fan_in, equation (16) of the paper: linear layers keep the variance.
 
-    A group of a convolution counts by itself. SELU networks are initialized so.
+    Each group of a convolution counts separately. This is the usual initialization of SELU networks.
 
     Args:
-        distribution: normal, this library's choice, or uniform of the same variance.
+        distribution: normal, this library's choice, or uniform with the same variance.
         embedding_std: standard deviation of embeddings.
 
     Raises:

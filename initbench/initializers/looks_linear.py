@@ -25,17 +25,17 @@ from initbench.structure.kinds import NORM_LAYERS
 def looks_linear(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
     """Orthogonal weights W, mirrored: W over -W first, [W, -W; -W, W] between, and [W, -W] last.
 
-    A ReLU then gets x and -x in its two halves, and since x = ReLU(x) - ReLU(-x) the next layer puts them together
-    again: a network of ReLUs computes a linear function, and its gradients do not shatter. The first and the last
-    weight, in the order in which the model registers them, take and give what is not mirrored; embeddings, and layers
-    that share their weight with one, do not count. Convolutions have W in the kernel's centre tap and zeros around it.
-    It needs two weights at least, even widths between them and no groups.
-    The function is exactly linear where nothing but ReLU, pooling by the mean, reshaping within a channel and additions
-    of mirrored values lies between the layers; norm layers and frozen weights, which the record names, keep it from
-    being so.
+    A ReLU then receives x and -x in its two halves, and because x = ReLU(x) - ReLU(-x) the next layer recombines them:
+    a network of ReLUs computes a linear function, and its gradients do not shatter. The first weight, in the order in
+    which the model registers them, takes unmirrored inputs, and the last gives unmirrored outputs; embeddings, and
+    layers that share their weight with one, do not count. Convolutions have W in the kernel's centre tap and zeros
+    around it. The model needs at least two weights, even widths between them, and no groups.
+
+    The function is exactly linear if only ReLU, average pooling, reshaping within a channel and additions of mirrored
+    values lie between the layers. Norm layers and frozen weights break this; the record names them.
 
     Args:
-        gain: multiplies each W; 1 keeps norms where W is square.
+        gain: multiplies each W; 1 keeps norms if W is square.
         embedding_std: standard deviation of embeddings.
 
     Raises:
@@ -51,7 +51,7 @@ def looks_linear(gain: float = 1.0, embedding_std: float = 0.02) -> Apply:
         layers = {names[id(layer.weight)]: layer for layer in everywhere if id(layer.weight) not in embedded}
         order = list(layers)
         if len(order) < 2:
-            raise InitializationError("looks_linear: the model needs two weights at least, to mirror and to join")
+            raise InitializationError("looks_linear: the model needs at least two weights, to mirror and to join")
         writer = ParameterWriter(model, context)
         writer.draw_embeddings(model, embedding_std)
         for tied in [layer for layer in everywhere if id(layer.weight) in embedded]:
@@ -81,7 +81,7 @@ def _check_halves(name: str, layer: WeightLayer, inputs: bool, outputs: bool) ->
 def _mirrored(
     layer: WeightLayer, inputs: bool, outputs: bool, gain: float, generator: torch.Generator
 ) -> tuple[Tensor, Law]:
-    """Return a weight whose inputs come in mirrored halves, and whose outputs go out so, and what it is."""
+    """Return a weight, with inputs and outputs in mirrored halves where asked for, and its law."""
     w = gain * haar_orthogonal(layer.outputs // (1 + outputs), layer.inputs // (1 + inputs), generator)
     wide = torch.cat([w, -w], 1) if inputs else w
     matrix = torch.cat([wide, -wide]) if outputs else wide

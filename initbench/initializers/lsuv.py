@@ -1,4 +1,4 @@
-"""LSUV: every layer's outputs get one standard deviation, in the order in which the layers run.
+"""LSUV: scale layers in the order in which they run until their outputs have a given standard deviation.
 
 Mishkin & Matas, "All you need is a good init", ICLR 2016, Algorithm 1.
 """
@@ -40,35 +40,37 @@ def lsuv(
 ) -> Apply:
     """Scale the weight of each convolution and linear layer so that its outputs have one standard deviation.
 
-    The deviation is that of all outputs of a layer on one batch, before the activation. The paper divides a weight by
-    it and measures again until it is near 1; here the scale s with Var(s·Wx + b) = std² is solved for, a quadratic
-    equation, while the batch flows through the layer, so that one forward pass sets them all. A second one measures
-    what was reached: it costs two forward passes. Without biases both are one division; with biases the paper's
-    iteration, where it converges, converges to the same s.
+    The deviation is taken over all outputs of a layer on one batch, before the activation. The paper divides a weight
+    by it and measures again until it is close to 1. Here the scale s with Var(s·Wx + b) = std² is solved for, a
+    quadratic equation, while the batch flows through the layer, so that one forward pass sets all layers. A second pass
+    measures the result: LSUV costs two forward passes. Without biases both methods are one division; with biases the
+    paper's iteration, if it converges, converges to the same s.
 
-    Layers are visited in the order in which they run, the first one included, and the mean is left alone, as in the
-    paper; the widely used LSUV-pytorch leaves the first layer out and always removes the mean. A layer with a forward
-    pass of its own that does not follow the scale of its weight, because it standardizes it, is left as it is and
-    warned of. So is, without a warning, one whose weight is that of an embedding, such as the tied head of a language
-    model: to scale it would change the inputs of all layers before it; and a weight that a function gets, without a
-    call of its layer, as in the attention of BEiT or torchvision's Swin. The model is in eval mode meanwhile: BatchNorm
-    uses its running statistics.
+    Layers are visited in the order in which they run, including the first, and the mean is left alone, as in the paper;
+    the widely used LSUV-pytorch skips the first layer and always removes the mean. The model is in eval mode meanwhile:
+    BatchNorm uses its running statistics.
 
-    A deviation of 1 and the orthogonal base are the paper's. The authors' Caffe code takes up to 20 passes per layer,
-    until the variance is within .02 of 1, and recommends large batches and inputs of variance 1; the batch of 128 and
-    the tolerance, which stops nothing here, are this library's.
+    Some weights are left alone. A layer whose own forward pass does not follow the scale of its weight, because it
+    standardizes it, is reported in a warning. Two kinds of weights are skipped without one: a weight shared with an
+    embedding, such as the tied head of a language model, because scaling it would change the inputs of all previous
+    layers; and a weight that is passed to a function without calling its layer, as in the attention of BEiT or
+    torchvision's Swin.
+
+    The deviation of 1 and the orthogonal base are the paper's. The authors' Caffe code takes up to 20 passes per layer,
+    until the variance is within .02 of 1, and recommends large batches and inputs of variance 1. The batch of 128 and
+    the tolerance, which only triggers a warning here, are this library's choice.
 
     Args:
-        base: what draws the weights; null takes the model as it is.
-        std: of each layer's outputs.
-        tolerance: a layer whose deviation is farther than this from `std` at the end, relatively, is warned of.
+        base: initializer that draws the weights; null keeps the model as it is.
+        std: standard deviation of each layer's outputs.
+        tolerance: warn if a layer's final deviation differs from `std` by more than this fraction.
         data: ``real`` or ``random`` inputs.
-        remove_mean: also shift the bias of each layer that has one so that the mean of all its outputs is 0, as
+        remove_mean: also shift each layer's bias, if it has one, so that the mean of all its outputs is 0, as
             LSUV-pytorch does.
-        batch_size: samples of the one batch.
+        batch_size: samples in the one batch.
 
     Raises:
-        ArgumentError: an argument is out of its range.
+        ArgumentError: an argument is out of range.
     """
     check_positive("std", std)
     check_positive("tolerance", tolerance)
@@ -106,8 +108,8 @@ def lsuv(
         if missed:
             warnings.warn(
                 f"lsuv: {', '.join(missed)}: the standard deviation is not within {tolerance:g} of {std:g} at the end "
-                "(a layer that runs more than once or whose outputs are not proportional to its weight, a weight that "
-                "several share, a type too coarse such as bfloat16, or a model that is not deterministic)",
+                "(the layer runs more than once, its outputs are not proportional to its weight, it shares its weight, "
+                "the type is too coarse, such as bfloat16, or the model is not deterministic)",
                 stacklevel=3,
             )
 
@@ -119,34 +121,34 @@ def _is_layer(module: nn.Module) -> bool:
 
 
 def _scalable(module: nn.Module) -> nn.Parameter | None:
-    """Return the parameter to which a layer's weight is proportional; None where there is none that may change."""
+    """Return the parameter that a layer's weight is proportional to; None if there is none or it must not change."""
     normalized = weight_normalized(module, "weight")
     weight = own_parameter(module, "weight") if normalized is None else normalized.gain
     return weight if weight is not None and weight.requires_grad else None
 
 
 def _is_proportional(module: nn.Module) -> bool:
-    """Return whether the outputs but for the bias are certainly proportional to the weight.
+    """Return whether the outputs without the bias are certainly proportional to the weight.
 
-    Those of PyTorch's own layers are, and of Hugging Face's `Conv1D`. One with a forward pass of its own may do as it
-    likes, such as standardize its weight.
+    This holds for PyTorch's own layers and Hugging Face's `Conv1D`. A custom forward pass may do otherwise, for example
+    standardize the weight.
     """
     defined_in = next(c for c in type(module).__mro__ if "forward" in vars(c))
     return defined_in.__module__.startswith("torch.nn.modules.") or stores_inputs_first(defined_in)
 
 
 class _Visitor:
-    """Scales each layer's weight, and its outputs, as they come."""
+    """Scales each layer's weight and outputs when the layer runs."""
 
     def __init__(self, std: float, tolerance: float, remove_mean: bool, left: set[int]) -> None:
         self._std, self._tolerance, self._remove_mean = std, tolerance, remove_mean
         self._seen = set(left)
-        # By layer, on the device: nothing waits for it. Scale, variance of Wx and variance of b; what b is lowered by.
+        # By layer, on the device so that nothing waits: scale, variances of Wx and b; and what b is lowered by.
         self._solutions: dict[str, Tensor] = {}
         self._lowered: dict[str, Tensor] = {}
 
     def __call__(self, name: str, module: nn.Module, inputs: tuple[Any, ...], outputs: Tensor) -> Tensor:
-        """Scale the weight of a layer that has just run for the first time; return its new outputs."""
+        """Scale the weight of a layer on its first run; return its new outputs."""
         weight = _scalable(module)
         if weight is None or id(weight) in self._seen:
             return outputs
@@ -160,8 +162,8 @@ class _Visitor:
         wide = outputs.double()
         variance, means = wide.var(correction=0), wide.mean(others)
         b = wide.new_zeros(1) if bias is None else bias.double()
-        # Var(s·y + b) = s² Var(y) + 2 s Cov(y, b) + Var(b), b being constant within a channel. Of two roots the larger
-        # is the one that the paper's iteration s ← s / std goes to: there the deviation grows with s.
+        # Var(s·y + b) = s² Var(y) + 2 s Cov(y, b) + Var(b), because b is constant within a channel. The paper's
+        # iteration s ← s / std converges to the larger root, where the deviation grows with s.
         covariance = ((means - means.mean()) * (b - b.mean())).mean()
         rest = b.var(correction=0) - self._std**2
         scale = (-covariance + (covariance**2 - variance * rest).sqrt()) / variance
@@ -179,7 +181,7 @@ class _Visitor:
     def _scaled_and_run_again(
         self, name: str, module: nn.Module, inputs: tuple[Any, ...], weight: nn.Parameter, solution: Tensor
     ) -> Tensor:
-        """Return the outputs of a layer with a forward pass of its own, which is left alone where it does not obey."""
+        """Return the outputs of a layer with a custom forward pass; restore its weight if scaling it had no effect."""
         before = weight.clone()
         weight.mul_(solution[0].to(weight.dtype))
         outputs: Tensor = module.forward(*inputs)
@@ -192,7 +194,7 @@ class _Visitor:
 
     def scales(self) -> dict[str, float]:
         if not self._solutions:
-            raise InitializationError("lsuv: no convolution or linear layer with a weight to scale has run")
+            raise InitializationError("lsuv: no convolution or linear layer with a scalable weight has run")
         numbers = torch.stack(list(self._solutions.values())).tolist()
         for name, (scale, variance, bias_variance) in zip(self._solutions, numbers, strict=True):
             if not 0 < scale < float("inf"):
@@ -208,11 +210,11 @@ def _why(variance: float, bias_variance: float, std: float) -> str:
         return "the outputs do not depend on it (a weight of zeros, or an input of zeros)"
     if not variance < float("inf"):
         return "the outputs are not finite"
-    return f"no scale gives outputs of standard deviation {std:g}: that of the biases alone is {bias_variance**0.5:.4g}"
+    return f"no scale gives outputs of standard deviation {std:g}: the biases alone have {bias_variance**0.5:.4g}"
 
 
 def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, nn.Module]) -> dict[str, list[float]]:
-    """Return the standard deviation of each layer's outputs, one for each time that it runs, in order of running."""
+    """Return the standard deviations of each layer's outputs, one for each run, in the order of the runs."""
     measured: list[tuple[str, Tensor]] = []
 
     def visit(name: str, _module: nn.Module, _inputs: tuple[Any, ...], outputs: Tensor) -> None:
@@ -226,7 +228,7 @@ def _measure(model: nn.Module, inputs: Tensor, layers: dict[str, nn.Module]) -> 
 
 
 def _given_to_functions(model: nn.Module, inputs: Tensor) -> dict[str, str]:
-    """Return the weights of layers that a function is given, as in some attentions, each with its layer."""
+    """Return the weights that are passed to a function, as in some attentions, each with the name of its layer."""
     layers = find_structure(model, inputs[:1]).layers
     return {layer.weight: layer.name for layer in layers if not layer.called or layer.kind == "attention"}
 
@@ -247,7 +249,7 @@ def _write_record(
     for layer, module in layers.items():
         normalized = weight_normalized(module, "weight")
         if normalized is not None:
-            unexplained.discard(names.get(id(normalized.direction), ""))  # v, in whose place g is scaled
+            unexplained.discard(names.get(id(normalized.direction), ""))  # v: g is scaled instead
         weight = _scalable(module)
         if weight is None:
             continue

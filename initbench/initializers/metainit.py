@@ -1,4 +1,4 @@
-"""MetaInit: tuning the norms of the weights so that the gradient quotient falls.
+"""MetaInit: tune the norms of the weights so that the gradient quotient falls.
 
 Dauphin & Schoenholz, "MetaInit: Initializing learning by learning to initialize", NeurIPS 2019, listing of Figure 2.
 """
@@ -52,12 +52,12 @@ def check_input_size(size: int | None, data: DataKind) -> None:
 
 
 def random_inputs(model: nn.Module, context: InitializationContext, size: int) -> Inputs:
-    """Return one sample of random data of another size than the model's inputs."""
+    """Return the description of one random sample of another size than the model's inputs."""
     if context.given_batches is not None:
-        raise InitializationError("metainit: input_size is for random data, and batches are given")
+        raise InitializationError("metainit: input_size is for random data, but batches are given")
     if context.inputs is None or not context.inputs.is_image:
-        what = "not known" if context.inputs is None else context.inputs
-        raise InitializationError(f"metainit: input_size is for images, the inputs are {what}")
+        what = "unknown" if context.inputs is None else context.inputs
+        raise InitializationError(f"metainit: input_size is for images, but the inputs are {what}")
     inputs = Inputs((context.inputs.shape[0], size, size))
     model.eval()
     try:
@@ -82,7 +82,6 @@ def check_plateau(window: int | None, tolerance: float) -> None:
 def check_first_step(
     gq: Tensor, slopes: Sequence[Tensor | None], tuned: dict[str, nn.Parameter], finite: list[Tensor]
 ) -> None:
-    """Raise an InitializationError where there is nothing to start from."""
     if all(slope is None for slope in slopes):
         raise InitializationError(
             f"metainit: the gradient quotient does not depend on {', '.join(tuned)}: the loss is linear in the "
@@ -96,16 +95,15 @@ def check_first_step(
 
 
 def check_batch(finite: list[Tensor], step: int) -> None:
-    """Raise an InitializationError where the batch of a step, if there was one, is the reason that it failed."""
     if step < len(finite) and not finite[step]:
         raise InitializationError(f"metainit: the batch of step {step} {NOT_FINITE}")
 
 
 _LOOK_EVERY = 50
-# GQ rose where it reached 100 times the first, for good where the median of its last ten is 10 times the first.
+# GQ rose if it reached 100 times its first value, for good if the median of the last ten is 10 times the first.
 _RISEN, _LASTING, _LAST_STEPS = 100, 10, 10
-# Forward and backward passes of a step, the latter for g, for Hg or the gradient after the step, and for the derivative
-# of GQ; in micro-batches as `initbench.probes.micro_batched_quotient` has them.
+# Forward and backward passes of a step; the backward passes are for g, for Hg or the gradient after the step, and for
+# the derivative of GQ. See `initbench.probes.micro_batched_quotient` for micro-batches.
 _PASSES: dict[tuple[Method, bool], tuple[int, int]] = {
     ("exact", False): (1, 3),
     ("finite_difference", False): (2, 3),
@@ -143,65 +141,65 @@ def metainit(
 ) -> Apply:
     """Tune the norm of each weight so that the gradient quotient falls, by default by signSGD on random batches.
 
-    Each step draws one batch, takes GQ over all trainable parameters and moves the norm of every one with two or more
-    dimensions against its derivative. A step that takes a norm below zero flips the signs of the weight's entries, as
-    the paper's listing does; flips are counted. Biases, scalars and gates keep their values. The model is in eval mode
-    meanwhile, but for BatchNorm where `mode` is ``train``. A step costs one forward pass, two with finite differences,
-    and three backward passes.
+    Each step draws one batch, computes GQ over all trainable parameters and moves the norm of each parameter with two
+    or more dimensions against its derivative. A step that takes a norm below zero flips the signs of the weight's
+    entries, as in the paper's listing; flips are counted. Biases, scalars and gates keep their values. The model is in
+    eval mode meanwhile, except for BatchNorm if `mode` is ``train``. A step costs one forward pass (two with finite
+    differences) and three backward passes.
 
-    The defaults are those of the paper's listing, the only code of its authors, whose slip (``gg`` for ``gq``) is
-    mended. Base and batch size are those of its CIFAR-10 networks (section 4.2, where WideResnet 202-4 had 200 steps);
-    its linear networks had 1000 steps and momentum .5 (section 4.1).
+    The defaults follow the paper's listing, the only code of its authors, with its slip (``gg`` for ``gq``) corrected.
+    Base and batch size follow its CIFAR-10 networks (section 4.2, where WideResnet 202-4 takes 200 steps); its linear
+    networks use 1000 steps and momentum .5 (section 4.1).
 
-    GQ may rise instead of falling: a step of signSGD has the same length whatever the derivative, and momentum adds up
-    to 1 / (1 − `momentum`) of them. Where the largest finite GQ is 100 times the first or more, the record's condition
-    ``rise`` has the first GQ (``from``), the largest (``to``, ``at_step``) and the median of the last ten (``end``);
-    else it is null. A warning follows only where ``end`` is ten times ``from`` or more, and is of ten steps: a peak
-    alone is usual where the gradient has vanished at the start, GQ is 1 for that reason, and the tuning has to pass
-    through larger ones. The thresholds are ours. Of the 98 tunings of the papers' twins in ``docs/results/papers``,
-    20 peaked above 100 times the first GQ and ended below it, and 5 ended above 10⁶ times it; none ended between 1.4
-    and 10⁶ times it.
+    GQ may rise instead of falling: a step of signSGD has the same length whatever the derivative, and momentum
+    accumulates up to 1 / (1 − `momentum`) of them. If the largest finite GQ is at least 100 times the first, the
+    record's condition ``rise`` contains the first GQ (``from``), the largest (``to``, ``at_step``) and the median of
+    the last ten (``end``); otherwise it is null. A warning follows only if ``end`` is at least ten times ``from`` and
+    covers ten steps: a peak alone is common if the gradient has vanished at the start, which makes GQ 1, and the tuning
+    has to pass through larger values. The thresholds are ours. Of the 98 tunings of the papers' twin suites in
+    ``docs/results/papers``, 20 peaked above 100 times the first GQ and ended below it, and 5 ended above 10⁶ times it;
+    none ended between 1.4 and 10⁶ times it.
 
-    Real data and Adam are those of GradInit's authors (Zhu et al., NeurIPS 2021, Table 9). Their code, which is
-    zhuchen03/gradinit@777c407, is ``parametrization: scale`` with ``clip: 1``, ``optimizer: adam`` and ``data: real``:
-    it moves the ratio of a norm to that of the start, of 1-d weights and biases too. By default Adam moves the norm
-    itself, of the same tensors as signSGD, without a clip; as GQ's derivatives have a heavy tail, one large one then
-    slows a norm for hundreds of steps.
+    Real data and Adam come from GradInit's authors (Zhu et al., NeurIPS 2021, Table 9). To reproduce their code,
+    zhuchen03/gradinit@777c407, use ``parametrization: scale`` with ``clip: 1``, ``optimizer: adam`` and ``data: real``:
+    it moves the ratio of a norm to its initial value, for 1-d weights and biases too. By default Adam moves the norm
+    itself, for the same tensors as signSGD and without clipping; because GQ's derivatives are heavy-tailed, a single
+    large one then slows a norm for hundreds of steps.
 
     Args:
-        base: what draws the weights; null takes the model as it is.
+        base: initializer that draws the weights; null keeps the model as it is.
         steps: number of steps, one batch each.
-        lr: by which a norm moves in the first step, an absolute length; of ``sgd`` times the derivative of GQ.
-        momentum: of signSGD and SGD; Adam has betas of .9 and .999, and an epsilon of 1e-8.
+        lr: distance that a norm moves in the first step, an absolute length; for ``sgd`` times the derivative of GQ.
+        momentum: momentum of signSGD and SGD; Adam has betas of .9 and .999, and an epsilon of 1e-8.
         eps: ε0 of the gradient quotient.
-        plateau_window: steps in a window of the plateau stop, which is ours and not the paper's: it ends the tuning
-            where the median GQ of a window is not below (1 − `plateau_tolerance`) × that of the window before; null
-            for all `steps`.
-        plateau_tolerance: the least relative fall of the median GQ from window to window, in [0, 1).
+        plateau_window: steps per window of the plateau stop, which is ours and not the paper's: tuning ends if the
+            median GQ of a window is not below (1 − `plateau_tolerance`) × the median of the previous window; null for
+            all `steps`.
+        plateau_tolerance: least relative fall of the median GQ from window to window, in [0, 1).
         data: ``random`` noise, or ``real`` batches.
-        optimizer: of the norms: ``signsgd``, ``adam``, or ``sgd``, the plain gradient steps which a single large
+        optimizer: optimizer of the norms: ``signsgd``, ``adam``, or ``sgd``, plain gradient steps, which a single large
             gradient may derail (section 3).
-        norm: of GQ: ``l1`` as in equation (1), or ``l2`` as in Figure 4, where it falls more slowly.
-        method: of GQ: ``exact`` is the left side of equation (1); ``finite_difference`` its right side, with the
-            gradient after a step. They are equal for a quadratic loss.
-        mode: ``eval`` for BatchNorm with its running statistics, as in the listing, which leave a new network as if it
-            had none; ``train`` for BatchNorm with the batch's. Dropout is off in both.
-        batch_size: samples of the batch of each step.
-        zeros: what becomes of a weight that is all zeros, whose norm has no derivative: ``refuse`` the model, as the
+        norm: vector norm in GQ: ``l1`` as in equation (1), or ``l2`` as in Figure 4, where it falls more slowly.
+        method: how GQ is computed: ``exact`` is the left side of equation (1); ``finite_difference`` its right side,
+            with the gradient after a step. They are equal for a quadratic loss.
+        mode: ``eval`` for BatchNorm with running statistics, as in the listing, which leave a new network as if it had
+            no BatchNorm; ``train`` for BatchNorm with batch statistics. Dropout is off in both.
+        batch_size: samples per batch, one batch per step.
+        zeros: what to do with a weight of zeros, whose norm has no derivative: ``refuse`` the model, because the
             listing would divide by the norm, or ``keep`` the zeros and tune the other weights, which is ours and not
             the paper's. GQ is over all parameters in both.
-        micro_batch_size: samples that are in memory at a time, for a batch that is larger than memory; null for all.
-            GQ and its derivative are those of the whole batch, up to rounding; a step costs four forward passes and
-            eight backward passes, six with finite differences. BatchNorm in mode ``train`` is refused.
-        input_size: side of the squares of random data, in the place of that of the images that the network will be
-            trained on; null for these. The paper's ResNet-50 for ImageNet is tuned at 32 (section 4.2).
+        micro_batch_size: samples in memory at a time, for a batch that does not fit; null for all. GQ and its
+            derivative are the same up to rounding; a step costs four forward passes and eight backward passes (six with
+            finite differences). BatchNorm in mode ``train`` is refused.
+        input_size: height and width of random images, if they differ from the images that the network will be trained
+            on; null for the same size. The paper tunes its ResNet-50 for ImageNet at 32 (section 4.2).
         parametrization: what the optimizer moves: the ``norm`` of each tensor of two or more dimensions; or the
-            ``scale``, its ratio to the norm of the start, of every parameter that is not zero, as GradInit's authors
-            do. A scale stays at or above .01, that of a bias at or above 0, and none changes its sign.
-        clip: largest size of the derivative of GQ for one norm or scale; null for any. It has no effect on signs.
+            ``scale``, its ratio to the initial norm, of every nonzero parameter, as GradInit's authors do. A scale
+            stays at or above .01 (0 for biases), so its sign never changes.
+        clip: bound on the derivative of GQ for one norm or scale; null for none. It has no effect on signs.
 
     Raises:
-        ArgumentError: an argument is out of its range, or has no effect.
+        ArgumentError: an argument is out of range, or has no effect.
     """
     check_count("steps", steps)
     check_positive("lr", lr)
@@ -224,7 +222,7 @@ def metainit(
         norms = Norms(tuned, optimizer, lr, momentum, parametrization, clip)
         loss_fn = context.loss
         quotients: list[Tensor] = []
-        finite: list[Tensor] = []  # of each batch; read where a quotient is not
+        finite: list[Tensor] = []  # whether each batch is; read only if a quotient is not
         plateau_at, passes = None, [0, 0]
         for step, batch in zip(range(steps), context.batches(data, batch_size, sample), strict=False):
             finite.append(is_finite(batch))
@@ -265,7 +263,7 @@ def metainit(
 
 
 def _tuned(trainable: dict[str, nn.Parameter], parametrization: Parametrization) -> dict[str, nn.Parameter]:
-    """Return the tensors that are tuned: of two or more dimensions, of scales all that are not zero."""
+    """Return the tensors to tune: two or more dimensions; with ``scale`` also all that are not zero."""
     tuned = {name: p for name, p in trainable.items() if p.dim() >= 2}
     if not tuned:
         raise InitializationError("metainit: no parameter of two or more dimensions requires a gradient")
@@ -275,7 +273,6 @@ def _tuned(trainable: dict[str, nn.Parameter], parametrization: Parametrization)
 
 
 def _without_zeros(tuned: dict[str, nn.Parameter], record: InitializationRecord) -> dict[str, nn.Parameter]:
-    """Return the tensors that are not all zeros; record the others as left."""
     nonzero = {name: p for name, p in tuned.items() if torch.count_nonzero(p.detach())}
     for name in tuned:
         if name not in nonzero:
@@ -286,7 +283,7 @@ def _without_zeros(tuned: dict[str, nn.Parameter], record: InitializationRecord)
 
 
 def _set_modes(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
-    """Switch dropout off, let BatchNorm use the batch in mode train; return which statistics it uses, None without."""
+    """Switch dropout off; in mode train let BatchNorm use the batch. Return which statistics it uses, if any."""
     model.eval()
     layers = batch_norms(model)
     for layer in layers:
@@ -297,7 +294,7 @@ def _set_modes(model: nn.Module, mode: Literal["eval", "train"]) -> str | None:
 
 
 def _on_plateau(quotients: list[Tensor], window: int, tolerance: float) -> bool:
-    """Return whether a window has just ended whose median GQ has not fallen; waits for the device at a window's end."""
+    """Return whether a window just ended whose median GQ has not fallen; waits for the device at its end."""
     if len(quotients) % window or len(quotients) < 2 * window:
         return False
     before, last = torch.stack(quotients[-2 * window :]).view(2, window).quantile(0.5, dim=1).tolist()
@@ -305,7 +302,7 @@ def _on_plateau(quotients: list[Tensor], window: int, tolerance: float) -> bool:
 
 
 def _write_record(record: InitializationRecord, norms: Norms, quotients: list[Tensor]) -> None:
-    """Write what the steps did; warn where they stopped early, or where GQ rose and stayed high."""
+    """Record the steps; warn if they stopped early, or if GQ rose and stayed high."""
     values = torch.stack(quotients).tolist()
     stopped_at = None if norms.finite_steps == len(values) else norms.finite_steps
     shown = len(values) if stopped_at is None else stopped_at + 1
@@ -338,7 +335,7 @@ def _write_record(record: InitializationRecord, norms: Norms, quotients: list[Te
 
 
 def _rise(quotients: list[float]) -> dict[str, float] | None:
-    """Return from where to where GQ rose and where it ended; None where it did not rise by orders of magnitude."""
+    """Return the first and largest GQ, its step, and the final GQ; None if it did not rise by orders of magnitude."""
     finite = {step: value for step, value in enumerate(quotients) if math.isfinite(value)}
     peak = max(finite, key=finite.__getitem__)
     if peak == 0 or finite[peak] < _RISEN * finite[0]:

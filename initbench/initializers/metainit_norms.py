@@ -15,16 +15,15 @@ NormOptimizer = Literal["signsgd", "adam", "sgd"]
 Parametrization = Literal["norm", "scale"]
 BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
 FLOOR = 0.01
-"""Least scale of a weight, of GradInit's authors."""
+"""Least scale of a weight in the code of GradInit's authors."""
 
 
 class Norms:
     """The norms of the tuned tensors and the optimizer that moves them.
 
-    All norms are one vector on the model's device, and so is the optimizer's state, so that no step waits for the
-    device. A tensor is always its start times norm · direction / norm of the start. What the optimizer moves is the
-    norm, or the ``scale``, its ratio to the norm of the start, which stays at or above `FLOOR`, of a bias at or above
-    0.
+    The norms and the optimizer's state are vectors on the model's device, so that no step waits for it. A tensor is
+    always its initial value times norm · direction / initial norm. The optimizer moves the norm, or the ``scale``, its
+    ratio to the initial norm, which stays at or above `FLOOR` (0 for biases).
     """
 
     def __init__(
@@ -43,12 +42,12 @@ class Norms:
         for name, norm in zip(self._names, self._start_norm.tolist(), strict=True):
             if norm == 0:
                 raise InitializationError(
-                    f"metainit: {name} has norm 0: it has no direction to be scaled along; zeros: keep leaves it as it "
-                    "is"
+                    f"metainit: {name} has norm 0, so there is no direction to scale it along; zeros: keep leaves it "
+                    "as it is"
                 )
             if not math.isfinite(norm):
-                raise InitializationError(f"metainit: {name} has norm {norm:g}: it has no direction to be scaled along")
-        # What a move of 1 is in norm, and the least norm; None where a norm may fall below 0 and flip the sign.
+                raise InitializationError(f"metainit: {name} has norm {norm:g}: no direction to scale it along")
+        # The change of the norm for a move of 1, and the least norm; None if a norm may fall below 0 and flip the sign.
         self._unit = self._start_norm if parametrization == "scale" else torch.ones_like(self._start_norm)
         self._floor: Tensor | None = None
         if parametrization == "scale":
@@ -69,7 +68,7 @@ class Norms:
 
     @torch.no_grad()
     def step(self, gq: Tensor, slopes: Sequence[Tensor | None]) -> None:
-        """Move the norms once and write the tensors; from the first GQ or move that is not finite on, move nothing."""
+        """Move the norms once and write the tensors; once a GQ or move is not finite, move nothing."""
         zero = torch.zeros_like(gq)
         # d GQ / d norm = ⟨w, ∇GQ⟩ / ‖w‖ (Salimans & Kingma, 2016, equation (3)), here times ‖start‖.
         pairs = zip(self._start, slopes, strict=True)
@@ -79,7 +78,7 @@ class Norms:
         self._finite_steps += self._finite
         self._last_finite = torch.where(self._finite, self._direction * self._norm, self._last_finite)
         moved = torch.where(self._finite, self._norm + move, self._norm)
-        if self._floor is not None:  # a bias of norm 0 has no direction left and stays there
+        if self._floor is not None:  # a bias that reaches norm 0 has lost its direction and stays there
             moved = torch.where(self._norm == 0, self._norm, torch.maximum(moved, self._floor))
         self._flips += moved < 0
         self._direction = torch.where(moved < 0, -self._direction, self._direction)
@@ -87,11 +86,11 @@ class Norms:
         self._write(self._direction * self._norm)
 
     def stopped(self) -> bool:
-        """Return whether a GQ or a move was not finite; waits for the device."""
+        """Return whether some GQ or move was not finite; waits for the device."""
         return not bool(self._finite)
 
     def finish(self) -> None:
-        """Write the last tensors at which all was finite, if something was not."""
+        """If something was not finite, restore the tensors of the last step at which everything was."""
         if self.stopped():
             self._direction, self._norm = self._last_finite.sign(), self._last_finite.abs()
             self._write(self._last_finite)
@@ -102,12 +101,11 @@ class Norms:
 
     @property
     def sign_flips(self) -> dict[str, int]:
-        """How often each tensor changed its sign."""
         return {name: int(count) for name, count in zip(self._names, self._flips.tolist(), strict=True)}
 
     @property
     def start_and_end(self) -> dict[str, tuple[float, float]]:
-        """Norm at the start and now, negative now where the tensor points the other way."""
+        """Initial and current norm; the current one is negative if the tensor has changed its sign."""
         now = (self._direction * self._norm).tolist()
         return dict(zip(self._names, zip(self._start_norm.tolist(), now, strict=True), strict=True))
 
@@ -118,10 +116,10 @@ class Norms:
 
 
 class _SignSGD:
-    """signSGD with momentum, as in the paper's listing: a sign flip of a tensor leaves its velocity as it is.
+    """signSGD with momentum, as in the paper's listing; a sign flip of a tensor leaves its velocity unchanged.
 
-    Each optimizer is given what it moves as it is at the start: the norms, or scales of 1. Its method `move` takes the
-    derivatives for the norms, times the norms at the start, and returns by how much the norms, or scales, move.
+    Every optimizer is given the initial values of what it moves: the norms, or scales of 1. `move` takes the
+    derivatives for the norms, times the initial norms, and returns the change of the norms or scales.
     """
 
     def __init__(self, moved: Tensor, lr: float, momentum: float) -> None:
@@ -134,7 +132,7 @@ class _SignSGD:
 
 
 class _SGD:
-    """Gradient descent with momentum, v ← μv − lr·g; a sign flip of a tensor leaves its velocity as it is."""
+    """Gradient descent with momentum, v ← μv − lr·g; a sign flip of a tensor leaves its velocity unchanged."""
 
     def __init__(self, moved: Tensor, lr: float, momentum: float, clip: float | None) -> None:
         self._start, self._lr, self._momentum, self._clip = moved, lr, momentum, clip
@@ -146,9 +144,9 @@ class _SGD:
 
 
 class _Adam:
-    """Adam with bias correction; a sign flip of a tensor leaves its moments as they are.
+    """Adam with bias correction; a sign flip of a tensor leaves its moments unchanged.
 
-    The square root of the second moment is kept in its place: the squares of derivatives, which grow with GQ, would
+    It stores the square root of the second moment because the squares of the derivatives, which grow with GQ, would
     overflow float32.
     """
 

@@ -12,10 +12,10 @@ from initbench.registry import register_initializer
 
 
 def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-    """Return a random (rows, columns) float64 matrix with orthonormal columns, or rows where there are fewer rows.
+    """Return a random (rows, columns) float64 matrix with orthonormal columns, or orthonormal rows if it is wide.
 
-    It is uniform under the Haar measure: the QR decomposition of a Gaussian matrix with the signs of R's diagonal
-    made positive (Mezzadri, "How to generate random matrices from the classical compact groups", 2007, section 5).
+    It is uniform under the Haar measure: the QR decomposition of a Gaussian matrix with the signs of R's diagonal made
+    positive (Mezzadri, "How to generate random matrices from the classical compact groups", 2007, section 5).
     """
     tall = torch.randn(max(rows, columns), min(rows, columns), dtype=torch.float64, generator=generator)
     q: Tensor
@@ -28,11 +28,11 @@ def haar_orthogonal(rows: int, columns: int, generator: torch.Generator) -> Tens
 def orthogonal(gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     """Each weight, flattened to (outputs, inputs × kernel taps), is gain times a random orthogonal matrix.
 
-    Each group of a convolution has a matrix of its own. A convolution with a kernel above 1 does not keep norms this
+    Each group of a convolution has its own matrix. A convolution with a kernel larger than 1 does not keep norms this
     way, because of its borders; see delta_orthogonal.
 
     Args:
-        gain: multiplies the matrix; at 1 a linear layer with no more inputs than outputs keeps norms.
+        gain: multiplies the matrix; 1 keeps norms in a linear layer with no more inputs than outputs.
         embedding_std: standard deviation of embeddings.
 
     Raises:

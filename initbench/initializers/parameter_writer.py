@@ -1,7 +1,7 @@
-"""Writing values into the parameters of a model, and recording what they are.
+"""Writes values into the parameters of a model and records them.
 
 The weight of a layer under weight normalization is w = g·v/‖v‖ (Salimans & Kingma, Weight Normalization, NeurIPS 2016,
-equation (2)), as `torch.nn.utils.parametrizations.weight_norm` makes it.
+equation (2)), as computed by `torch.nn.utils.parametrizations.weight_norm`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from initbench.initializers.record import Law
 
 @dataclass(frozen=True)
 class WeightNormalized:
-    """A weight w = g·v/‖v‖ by its parameters.
+    """The parameters of a weight w = g·v/‖v‖.
 
     Attributes:
-        gain: g, of the weight's shape but for ones in all dimensions that a norm is taken over.
+        gain: g, of the weight's shape except for ones in all dimensions that a norm is taken over.
         direction: v, of the weight's shape; its length has no effect on w.
-        dim: the dimension of w that has a norm for each index, such as 0 for the outputs; -1 for one norm in all.
+        dim: the dimension of w with one norm per index, such as 0 for the outputs; -1 for a single norm.
     """
 
     gain: nn.Parameter
@@ -38,8 +38,8 @@ class WeightNormalized:
     def set_weight(self, w: Tensor) -> None:
         """Set v = w and g = ‖w‖, so that the weight is w up to rounding.
 
-        Where ‖w‖ is 0 there is no direction, and v = 0 would make the weight NaN: there g is 0 and v stays as it is,
-        or is 1 if it was 0.
+        If ‖w‖ is 0 there is no direction, and v = 0 would make the weight NaN; so g becomes 0 and v stays as it is, or
+        becomes 1 if it was 0.
         """
         w = w.to(self.direction)
         zero = self._norms(w) == 0
@@ -53,7 +53,7 @@ class WeightNormalized:
 
 
 def weight_normalized(module: nn.Module, name: str) -> WeightNormalized | None:
-    """Return a weight of a module by its parameters; None unless weight normalization, and it alone, makes it."""
+    """Return the parameters of a weight; None unless weight normalization is its only parametrization."""
     if not is_parametrized(module, name):
         return None
     stages: Any = module.get_submodule(f"parametrizations.{name}")
@@ -63,7 +63,7 @@ def weight_normalized(module: nn.Module, name: str) -> WeightNormalized | None:
 
 
 def weight_normalized_weights(model: nn.Module) -> Iterator[tuple[str, WeightNormalized]]:
-    """Yield the weight-normalized weights of a model, by the names that they would have as plain parameters."""
+    """Yield the weight-normalized weights of a model with the names that they would have as plain parameters."""
     for prefix, module in model.named_modules():
         parametrized: Any = module.parametrizations if is_parametrized(module) else ()
         for name in parametrized:
@@ -73,21 +73,21 @@ def weight_normalized_weights(model: nn.Module) -> Iterator[tuple[str, WeightNor
 
 
 Make = Callable[[torch.Generator], "tuple[Tensor, Law]"]
-"""Returns a parameter's values on the CPU, and the law that they follow."""
+"""Returns a parameter's values on the CPU, and their law."""
 
 
 class ParameterWriter:
-    """Writes values into parameters in place, each once (tied ones under their first name), frozen ones never.
+    """Writes values into parameters in place: tied ones once, under their first name; frozen ones never.
 
-    What is written into the direction v of a weight normalization is the weight w: v = w and g = ‖w‖ (see
-    `WeightNormalized.set_weight`), drawn from the stream of the name that the weight would have without it. Where v or
-    g is frozen neither is written.
+    Values written into the direction v of a weight normalization are taken as the weight w: v = w and g = ‖w‖ (see
+    `WeightNormalized.set_weight`), drawn from the stream of the name that w would have as a plain parameter. If v or g
+    is frozen, neither is written.
     """
 
     def __init__(self, model: nn.Module, context: InitializationContext) -> None:
         self._context, self._record = context, context.record
         self._waiting = {id(p): name for name, p in model.named_parameters() if p.requires_grad and p.numel()}
-        normalized = reversed(list(weight_normalized_weights(model)))  # so that of several names the first is kept
+        normalized = reversed(list(weight_normalized_weights(model)))  # so that the first of several names is kept
         self._normalized = {id(weight.direction): (name, weight) for name, weight in normalized}
 
     def draw(self, parameter: nn.Parameter, make: Make) -> None:
@@ -103,7 +103,7 @@ class ParameterWriter:
             self.draw_itself(parameter, make)
 
     def draw_itself(self, parameter: nn.Parameter, make: Make) -> None:
-        """Write as `draw` does, but into v itself, whatever g is, where the parameter is that of a weight."""
+        """Like `draw`, but if the parameter is the direction v of a weight, write v itself and leave g alone."""
         name = self._waiting.pop(id(parameter), None)
         if name is not None:
             values, law = make(self._context.generator(name))
@@ -112,15 +112,15 @@ class ParameterWriter:
             self._record.drawn(name, **law)
 
     def draw_embeddings(self, model: nn.Module, std: float) -> None:
-        """Draw embeddings from N(0, std²); a row that is padding is 0.
+        """Draw embeddings from N(0, std²) with padding rows of 0.
 
-        Call it before the layers are drawn: a layer that shares its weight with an embedding follows the embedding.
+        Call it before drawing the layers, because a layer that shares its weight with an embedding follows the
+        embedding.
         """
         for weight, padding in embeddings(model):
             self.draw(weight, partial(normal_embedding, weight, std, padding))
 
     def fill(self, parameter: nn.Parameter | None, value: float) -> None:
-        """Set all entries to one value."""
         if parameter is None:
             return
         if id(parameter) in self._normalized:
@@ -134,7 +134,7 @@ class ParameterWriter:
             self._record.filled(name, value)
 
     def set_to(self, parameter: nn.Parameter, values: Tensor, what: str) -> None:
-        """Write values that have a name, see `record.SET_TO`."""
+        """Write values that have a name in `record.SET_TO`."""
         name = self._waiting.pop(id(parameter), None)
         if name is not None:
             with torch.no_grad():
@@ -142,14 +142,13 @@ class ParameterWriter:
             self._record.set_to(name, what)
 
     def reset_norm(self, module: nn.Module) -> None:
-        """Set a norm layer's weight to 1 and its bias to 0."""
         self.fill(own_parameter(module, "weight"), 1.0)
         self.fill(own_parameter(module, "bias"), 0.0)
 
     def _set_normalized(
         self, direction: nn.Parameter, make: Callable[[str], tuple[Tensor, Callable[[str], None]]]
     ) -> None:
-        """Set g and v so that their weight is what `make` returns for its name, with what records it of v."""
+        """Set g and v so that their weight is what `make` returns for its name, with a function that records v."""
         name, weight = self._normalized[id(direction)]
         v, g = self._waiting.pop(id(direction), None), self._waiting.pop(id(weight.gain), None)
         if v is not None and g is not None:
@@ -169,7 +168,7 @@ class ParameterWriter:
 
 
 def embeddings(model: nn.Module) -> Iterator[tuple[nn.Parameter, int | None]]:
-    """Yield the weight of each embedding, and the row that is padding."""
+    """Yield the weight of each embedding and its padding row."""
     for module in model.modules():
         weight = own_parameter(module, "weight") if isinstance(module, nn.Embedding | nn.EmbeddingBag) else None
         if weight is not None:
@@ -177,7 +176,7 @@ def embeddings(model: nn.Module) -> Iterator[tuple[nn.Parameter, int | None]]:
 
 
 def normal(parameter: nn.Parameter, std: float, generator: torch.Generator) -> tuple[Tensor, Law]:
-    """Return entries of N(0, std²) for a parameter, in float64 for float64 and in float32 for all other types."""
+    """Return entries of N(0, std²) for a parameter, drawn in float64 for float64 and in float32 for all other types."""
     dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
     values = torch.empty(parameter.shape, dtype=dtype).normal_(0.0, std, generator=generator)
     return values, {"law": "normal", "std": std}
@@ -186,7 +185,7 @@ def normal(parameter: nn.Parameter, std: float, generator: torch.Generator) -> t
 def normal_embedding(
     weight: nn.Parameter, std: float, padding: int | None, generator: torch.Generator
 ) -> tuple[Tensor, Law]:
-    """Return entries of N(0, std²) for the weight of an embedding, 0 in the row that is padding."""
+    """Return entries of N(0, std²) for the weight of an embedding, with 0 in the padding row."""
     values, law = normal(weight, std, generator)
     law = law | {"part": "embedding"}
     if padding is not None:
@@ -196,9 +195,9 @@ def normal_embedding(
 
 
 def own_parameter(module: nn.Module, name: str) -> nn.Parameter | None:
-    """Return the parameter that a module's weight or bias is written into, see `ParameterWriter`.
+    """Return the parameter to write a module's weight or bias into, see `ParameterWriter`.
 
-    That is the module's own, v where it is weight-normalized, and None where there is none or another parametrization
+    It is the module's own parameter, v if it is weight-normalized, and None if there is none or another parametrization
     computes it.
     """
     weight = weight_normalized(module, name)

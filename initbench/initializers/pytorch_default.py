@@ -1,4 +1,4 @@
-"""What PyTorch's own layers draw when they are built."""
+"""PyTorch's default initialization."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def pytorch_default() -> Apply:
     """The laws of PyTorch's `reset_parameters`: uniform weights and biases with bound 1 / √fan_in.
 
     For linear and convolutional layers that is ``kaiming_uniform_(a=√5)``, a standard deviation of 1 / √(3 fan_in).
-    PyTorch takes the fan of a transposed convolution from its stored layout, that is, from its output channels;
-    so does this. Embeddings are N(0, 1), norm layers 1 and 0, recurrent layers uniform with bound 1 / √hidden_size,
-    the stacked projections of attention Xavier uniform with zero biases. Every draw is keyed by the parameter's name.
+    Like PyTorch, this takes the fan of a transposed convolution from its stored layout, that is, from its output
+    channels. Embeddings are N(0, 1); norm layers get weight 1 and bias 0; recurrent layers are uniform with bound
+    1 / √hidden_size; the stacked projections of attention are Xavier uniform with zero biases. Every draw is keyed by
+    the parameter's name.
     """
 
     def apply(model: nn.Module, context: InitializationContext) -> None:

@@ -1,12 +1,12 @@
-"""What an initializer did to each parameter: events as plain data, the record of them, and both in words.
+"""What an initializer did to each parameter: events as plain data, their record, and both in words.
 
-An event is a mapping with the key ``event`` and fields of its own; a record and its JSON hold the same:
+An event is a mapping with the key ``event`` and fields of its own; a record and its JSON have the same fields:
 
 - ``drawn``: ``law``, and the law's numbers, such as ``std``, ``bound`` or ``gain``.
-- ``filled``: ``value``, that of all entries.
-- ``scaled``: ``factor``, and ``runs`` where it is for the first of several runs of a layer.
+- ``filled``: ``value``, the same for all entries.
+- ``scaled``: ``factor``, and ``runs`` if the layer runs several times, of which the factor is for the first.
 - ``shifted``: ``by``.
-- ``set_to``: ``to``, which values, see `SET_TO`.
+- ``set_to``: ``to``, the name of the values, see `SET_TO`.
 - ``set_by``: ``initializer``, which did not say what it did.
 - ``left``: ``reason``, None if there was nothing to do, see `REASONS`; and ``layer``, which the reason is about.
 - ``tied``: ``to``, the name under which the parameter was set.
@@ -25,7 +25,7 @@ from initbench.json_values import json_values
 
 Event = Mapping[str, Any]
 Law = dict[str, Any]
-"""What values were drawn from: its name as ``law``, and its numbers."""
+"""A probability law: its name under ``law``, and its numbers."""
 
 SET_TO = {
     "norms": "‖v‖",
@@ -45,7 +45,7 @@ REASONS = {
     "not_run": "untouched: {layer} puts out nothing in the forward pass",
     "shared": "not scaled for {layer}, which shares it",
 }
-"""Why a parameter was left as it is; an initializer may have a reason of its own, in words."""
+"""Why a parameter was left as it is; an initializer may also give a reason in its own words."""
 
 _LAW_NUMBERS = {
     "std": "std {:.4g}",
@@ -59,7 +59,6 @@ _LAW_NUMBERS = {
 
 
 def changes(event: Event) -> bool:
-    """Return whether an event says that the parameter's values were set."""
     return event["event"] not in {"left", "tied"}
 
 
@@ -90,7 +89,7 @@ def describe(event: Event) -> str:
 
 
 def _drawn(event: Event) -> str:
-    """Return the law and its numbers; those of a plug-in's law under their own names."""
+    """Describe the law and its numbers; numbers of a plug-in's law appear under their own names."""
     parts = [str(event["law"])]
     for name, value in event.items():
         if name == "keeps_norm":
@@ -109,12 +108,12 @@ def _as_direction(event: Event) -> str:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which of a model's weights were set. Counted are trainable weights of layers, each once; g·v/‖v‖ is one.
+    """Which of a model's weights were set. Trainable weights of layers count, each once; g·v/‖v‖ counts as one.
 
     Attributes:
         weights: how many there are.
         set: how many were drawn, filled, scaled or set in another way.
-        passed_over: those that were not, or that a tuner left out, by their parameters' names, with the reason.
+        passed_over: reasons for those that were not set, or that a tuner left out, by the parameters' names.
     """
 
     weights: int
@@ -128,19 +127,19 @@ class Coverage:
 
 @dataclass
 class InitializationRecord:
-    """What an initialization did; printed, it is a short table.
+    """What an initialization did; prints as a short table.
 
     Attributes:
         initializer: registered name.
         arguments: all its arguments, as plain data.
         seed: the trial's seed.
-        tensors: what was done to each parameter, in order, see `initbench.initializers.record`.
-        history: per step of a tuner, its objective and the like.
-        conditions: under which a tuner worked.
-        coverage: which of the model's weights were set; None until that is known.
+        tensors: the events of each parameter, in order, see `initbench.initializers.record`.
+        history: for each step of a tuner, its objective and similar values.
+        conditions: conditions under which a tuner worked.
+        coverage: which of the model's weights were set; None until known.
         cost: numbers of ``forward`` and ``backward`` passes over a batch.
         seconds: wall-clock time.
-        learning_rate_multipliers: by parameter name; 1 where there is none.
+        learning_rate_multipliers: by parameter name; 1 if missing.
     """
 
     initializer: str
@@ -156,60 +155,60 @@ class InitializationRecord:
     _parameters: dict[str, nn.Parameter] = field(default_factory=dict, repr=False, compare=False)
 
     def drawn(self, name: str, law: str, **numbers: Any) -> None:
-        """Say that a parameter's values were drawn.
+        """Record that a parameter's values were drawn.
 
         Args:
-            name: the parameter's.
-            law: from which law, such as ``normal``.
-            numbers: the law's, such as ``std``.
+            name: the parameter's name.
+            law: name of the law, such as ``normal``.
+            numbers: the law's numbers, such as ``std``.
         """
         self._add(name, "drawn", law=law, **numbers)
 
     def filled(self, name: str, value: float, **further: Any) -> None:
-        """Say that all entries of a parameter were set to one value."""
+        """Record that all entries of a parameter were set to one value."""
         self._add(name, "filled", value=value, **further)
 
     def scaled(self, name: str, factor: float, runs: int = 1) -> None:
-        """Say that a parameter was multiplied.
+        """Record that a parameter was multiplied.
 
         Args:
-            name: the parameter's.
-            factor: by which number.
-            runs: how often the layer runs that the factor is for; it is for the first time.
+            name: the parameter's name.
+            factor: what it was multiplied by.
+            runs: how often its layer runs; the factor is for the first run.
         """
         self._add(name, "scaled", factor=factor, **({"runs": runs} if runs > 1 else {}))
 
     def shifted(self, name: str, by: float) -> None:
-        """Say that a number was added to all entries of a parameter."""
+        """Record that a number was added to all entries of a parameter."""
         self._add(name, "shifted", by=by)
 
     def set_to(self, name: str, to: str, **further: Any) -> None:
-        """Say that a parameter was set to values that have a name, see `SET_TO`."""
+        """Record that a parameter was set to values with a name in `SET_TO`."""
         self._add(name, "set_to", to=to, **further)
 
     def set_by(self, name: str, initializer: str) -> None:
-        """Say that a parameter was set by an initializer that did not say how."""
+        """Record that a parameter was set by an initializer that did not say how."""
         self._add(name, "set_by", initializer=initializer)
 
     def left(self, name: str, reason: str | None = None, layer: str | None = None) -> None:
-        """Say that a parameter was left as it is.
+        """Record that a parameter was left as it is.
 
         Args:
-            name: the parameter's.
-            reason: one of `REASONS`, or words; None where there was nothing to do.
-            layer: which the reason is about.
+            name: the parameter's name.
+            reason: a key of `REASONS`, or other words; None if there was nothing to do.
+            layer: the layer that the reason is about.
         """
         self._add(name, "left", reason=reason, **({} if layer is None else {"layer": layer}))
 
     def tied(self, name: str, to: str) -> None:
-        """Say that a name is one more of a parameter that was set under another."""
+        """Record a further name of a parameter that was set under another name."""
         self._add(name, "tied", to=to)
 
     def _add(self, name: str, event: str, **fields: Any) -> None:
         self.tensors.setdefault(name, []).append({"event": event, **fields})
 
     def parameter_groups(self, lr: float) -> list[dict[str, Any]]:
-        """Return parameter groups for an optimizer, one per learning-rate multiplier, frozen parameters left out.
+        """Return parameter groups for an optimizer, one per learning-rate multiplier, without frozen parameters.
 
         Args:
             lr: the learning rate of parameters without a multiplier.
@@ -221,12 +220,12 @@ class InitializationRecord:
         return [{"params": parameters, "lr": lr * multiplier} for multiplier, parameters in groups.items()]
 
     def lines(self) -> list[str]:
-        """Return a line for each parameter: its name, and in words what was done to it."""
+        """Return a line for each parameter: its name and what was done to it."""
         width = max(map(len, self.tensors), default=0)
         return [f"{name:{width}}  {'; '.join(map(describe, events))}" for name, events in self.tensors.items()]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; non-finite numbers are None with a reason beside them (see `json_values`)."""
+        """Return a JSON object; non-finite numbers become None with a reason beside them (see `json_values`)."""
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         fields["coverage"] = None if self.coverage is None else vars(self.coverage)
         result: dict[str, Any] = json_values(fields)
@@ -241,15 +240,15 @@ _NAMED = 3
 
 
 def summary(record: InitializationRecord) -> str:
-    """Return a line for each thing that was done: what, to how many parameters, and by how much.
+    """Summarize a record: a line for each kind of event with the number of parameters and the amount.
 
-    A parameter that was drawn and then scaled is in both lines. The weights that the initializer passed over come last,
-    with the reason.
+    A parameter that was drawn and then scaled appears in both lines. Weights that the initializer passed over come
+    last, with the reason.
     """
     rows: dict[tuple[str, str], list[Event]] = {}
     for events in record.tensors.values():
         for event in events:
-            if not (event["event"] == "left" and len(events) > 1):  # what was drawn and then left is drawn
+            if not (event["event"] == "left" and len(events) > 1):  # if drawn and then left, it counts as drawn
                 rows.setdefault(_row(event), []).append(event)
     width = max((len(str(len(found))) for found in rows.values()), default=0)
     coverage = record.coverage

@@ -1,4 +1,4 @@
-"""SkipInit: residual networks without normalization, by a gate at the end of each branch."""
+"""SkipInit: residual networks without normalization, with a gate at the end of each branch."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ from initbench.structure.kinds import NORM_LAYERS
 def skipinit(alpha: float | Literal["1/sqrt(d)"] = 0.0, embedding_std: float = 0.02) -> Apply:
     """Kaiming's law (fan_in) for all weights, zero biases, and α for the gate at the end of each residual branch.
 
-    At α = 0 every residual block is its shortcut at first, and of a branch the gate alone has a gradient. With
-    α = 1/√d, d being the number of residual branches, the variance of the signal grows over all of them by a factor of
-    at most e: (1 + 1/d)^d. ReZero (Bachlechner et al., 2021) is α = 0. `initbench.rewrite(model, "skipinit")` puts the
-    gates into any residual network; gates of more than a scalar, such as LayerScale's, are 1.
+    At α = 0 every residual block starts as its shortcut, and the gate is the only parameter of a branch with a nonzero
+    gradient. At α = 1/√d, where d is the number of residual branches, the variance of the signal grows by at most a
+    factor of e over all of them: (1 + 1/d)^d. ReZero (Bachlechner et al., 2021) is α = 0. `initbench.rewrite(model,
+    "skipinit")` adds the gates to any residual network; gates with more than one number, such as LayerScale's, are set
+    to 1.
 
     Args:
-        alpha: the gates' value: 0 as in the paper, which also takes constants up to 1/√d: a number, or ``1/sqrt(d)``.
+        alpha: the gates' value: a number, or ``1/sqrt(d)``. The paper uses 0, and also constants up to 1/√d.
         embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: alpha is not finite, or embedding_std not a finite number above 0.
+        ArgumentError: alpha is not finite, or embedding_std is not a finite number above 0.
     """
     if not isinstance(alpha, str) and not math.isfinite(alpha):
         raise ArgumentError(f"must be finite, got {alpha}", "alpha")

@@ -13,25 +13,27 @@ from initbench.initializers.distribution import Distribution, WeightLayer
 from initbench.initializers.record import Law
 from initbench.registry import register_initializer
 
-# The law is nearly uniform there; below, the difference from 1 in the formula of σ loses too many digits.
+# The law is nearly uniform here; for smaller bounds the difference from 1 in the formula of σ loses too many digits.
 _LEAST_BOUND = 1e-3
 
 
 @register_initializer("truncated_normal", reference="Burkardt, The truncated normal distribution, 2014, section 3")
 def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float = 0.02) -> Distribution:
-    """Normal entries cut off at ±`bound` deviations of the normal law, whose standard deviation *is* `std`.
+    """Normal entries cut off at ±`bound` deviations of the normal law; `std` is the deviation *after* cutting.
 
-    What is cut off at 2 deviations σ keeps a standard deviation of 0.88 σ, so σ is `std` divided by that factor,
-    √(1 − 2bφ(b) / (2Φ(b) − 1)). `torch.nn.init.trunc_normal_` makes neither correction: its bounds are ±2 whatever the
-    deviation is, so that weights of 0.02 have all their tails. Vision transformers are initialized with 0.02.
+    A normal law of deviation σ cut off at 2σ has a standard deviation of only 0.88 σ, so σ is `std` divided by that
+    factor, √(1 − 2bφ(b) / (2Φ(b) − 1)). `torch.nn.init.trunc_normal_` makes neither correction: it cuts at ±2 whatever
+    the deviation, so that weights of 0.02 keep practically all of their tails. Vision transformers are initialized with
+    0.02.
 
     Args:
-        std: standard deviation of the entries.
-        bound: where the tails are cut off, in deviations of the normal law that is cut.
+        std: standard deviation of the entries, after cutting.
+        bound: the cut, in deviations of the normal law before cutting.
         embedding_std: standard deviation of embeddings.
 
     Raises:
-        ArgumentError: std or embedding_std is not a finite number above 0, or bound not one of at least 0.001.
+        ArgumentError: std or embedding_std is not a finite number above 0, or bound is not a finite number of at least
+            0.001.
     """
     check_positive("std", std)
     check_positive("bound", bound)
@@ -41,10 +43,10 @@ def truncated_normal(std: float = 0.02, bound: float = 2.0, embedding_std: float
     sigma = std / kept_deviation(bound)
 
     def draw(layer: WeightLayer, generator: torch.Generator) -> tuple[Tensor, Law]:
-        # In float64: float32 has no uniform numbers near enough to 1 for the tails of a wide bound.
+        # In float64: float32 has no uniform numbers close enough to 1 for the tails of a wide bound.
         uniform = torch.empty(layer.weight.shape, dtype=torch.float64).uniform_(-1, 1, generator=generator)
         values = math.sqrt(2) * sigma * torch.erfinv(inside * uniform)
-        # erfinv is infinite at ±1, which is where `inside` rounds to for bounds above 8.
+        # erfinv is infinite at ±1, and `inside` rounds to 1 for bounds above 8.
         values = values.clamp(-bound * sigma, bound * sigma)
         return values.to(layer.dtype), {"law": "truncated normal", "std": std, "bound": bound * sigma}
 

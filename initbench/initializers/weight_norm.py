@@ -39,25 +39,25 @@ def weight_norm(
 ) -> Apply:
     """Gains g that keep the norm of activations or of gradients from layer to layer; zero biases.
 
-    A layer's outputs all have one gain, g = √(κ · inputs / outputs) with ``forward``, which keeps the norm of the
-    activations, and √κ with ``backward``, which keeps that of the gradients; channels are counted, not kernel taps. κ
-    is 2 for the ReLU. In a network with residual branches it is 1 for the layers outside of them (stem and shortcuts),
-    2 within, and 1/B for the last layer of a branch, B being the number of branches of its stage (see `stages`), so
-    that a stage multiplies the energy of the signal by at most (1 + 1/B)^B < e. ``hanin`` has (0.9^b)² there for the
-    b-th branch of a stage, as the authors' code has for the rule of Hanin & Rolnick (2018), and is ``forward`` else.
-    ``pytorch`` is g = ‖v‖, which is what `torch.nn.utils.parametrizations.weight_norm` gives a layer that was drawn
-    before.
+    All outputs of a layer have the same gain: g = √(κ · inputs / outputs) with ``forward``, which keeps the norm of the
+    activations, and √κ with ``backward``, which keeps the norm of the gradients; channels are counted, not kernel taps.
+    κ is 2 because of the ReLU. In a network with residual branches κ is 1 for the layers outside of them (stem and
+    shortcuts), 2 within, and 1/B for the last layer of a branch, where B is the number of branches in its stage (see
+    `stages`), so that a stage multiplies the energy of the signal by at most (1 + 1/B)^B < e. ``hanin`` is ``forward``
+    with κ = (0.9^b)² instead of 1/B for the b-th branch of a stage, as the authors' code does for the rule of Hanin &
+    Rolnick (2018). ``pytorch`` is g = ‖v‖, which `torch.nn.utils.parametrizations.weight_norm` gives a layer that was
+    drawn before.
 
-    The paper leaves open which of the two its residual networks have; the authors' code has ``forward``. Layers without
-    weight normalization, such as the classifier, are orthogonal with zero biases.
+    The paper does not say which of the two its residual networks use; the authors' code uses ``forward``. Layers
+    without weight normalization, such as the classifier, are orthogonal with zero biases.
 
     Args:
-        gain: forward, the default of the authors' code too, backward, hanin or pytorch.
-        direction: v is orthogonal (rows or columns) as the paper proposes, or normal with standard deviation
-            1 / √fan_in, as the authors' code has for He's.
+        gain: forward (the default of the authors' code, too), backward, hanin or pytorch.
+        direction: v is orthogonal (rows or columns), as the paper proposes, or normal with standard deviation
+            1 / √fan_in, as in the authors' code for He's.
         embedding_std: standard deviation of embeddings.
-        stem: κ of layers outside of the blocks of a residual network: 1 in the authors' wide residual network, 2 in
-            their other one, which has the same stem.
+        stem: κ of layers outside the blocks of a residual network: 1 in the authors' wide residual network, 2 in their
+            other one, which has the same stem.
 
     Raises:
         ArgumentError: embedding_std or stem is not a finite number above 0.
@@ -89,7 +89,7 @@ def weight_norm(
             own = [id(parameter) for parameter in module.parameters(recurse=False)]
             for layer in weight_layers(module):
                 if id(layer.weight) not in own:
-                    continue  # under weight normalization: set above, or of a kind that has no gain per output
+                    continue  # weight-normalized: set above, or without a gain per output
                 writer.draw(layer.weight, partial(_direction, layer, "orthogonal"))
                 writer.fill(layer.bias, 0.0)
 
@@ -97,7 +97,7 @@ def weight_norm(
 
 
 def is_weight_normalized(module: nn.Module) -> bool:
-    """Return whether the module is a linear layer or convolution (not transposed) whose outputs have a gain each."""
+    """Return whether the module is a linear layer or convolution (not transposed) with one gain per output."""
     if not (is_linear(module) or isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d)):
         return False
     weight = weight_normalized(module, "weight")

@@ -17,12 +17,12 @@ from initbench.registry import register_initializer
 def xavier(distribution: Family = "uniform", gain: float = 1.0, embedding_std: float = 0.02) -> Distribution:
     """Entries of standard deviation gain · √(2 / (fan_in + fan_out)).
 
-    The compromise between forward and backward variance of equation (12) of the paper; equation (16) is its uniform
-    form, bound √(6 / (fan_in + fan_out)). A group of a convolution counts by itself.
+    The compromise between forward and backward variance in equation (12) of the paper; equation (16) is its uniform
+    form, with bound √(6 / (fan_in + fan_out)). Each group of a convolution counts separately.
 
     Args:
-        distribution: uniform, or normal of the same variance.
-        gain: 1 for linear layers and tanh near 0.
+        distribution: uniform, or normal with the same variance.
+        gain: 1 for linear layers and for tanh near 0.
         embedding_std: standard deviation of embeddings.
 
     Raises:

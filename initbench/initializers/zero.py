@@ -1,4 +1,4 @@
-"""ZerO: identities and Hadamard matrices in place of random numbers."""
+"""ZerO: identities and Hadamard matrices instead of random numbers."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from initbench.structure.find import Structure
 def zero(embedding_std: float = 0.02) -> Apply:
     """Weights of zeros and ones up to a factor: an identity, or a Hadamard matrix where the width grows.
 
-    A weight of m outputs and n inputs is the first m rows of the identity where m <= n: the first m inputs go on, the
-    others do not. Where m > n it is the first m rows and n columns of the Hadamard matrix of order p = 2^⌈log2 m⌉,
-    divided by √p. Its columns are orthonormal where m is a power of two; else its singular values are at most 1, such
-    as √(48/64) for m = 48, n = 16. Convolutions have this matrix in the kernel's centre tap k // 2, of even kernels
-    too, and zeros around it; one of stride s or with a kernel that is its stride, such as a patch embedding, therefore
-    sees one pixel of each s × s. Every group of a convolution, and each of the stacked projections of attention, has
-    the matrix of its own size: groups are equal to each other, and a depthwise convolution is the identity.
+    A weight with m outputs and n inputs is the first m rows of the identity if m <= n: the first m inputs pass, the
+    others are dropped. If m > n, it is the first m rows and n columns of the Hadamard matrix of order p = 2^⌈log2 m⌉,
+    divided by √p. Its columns are orthonormal if m is a power of two; otherwise its singular values are at most 1, such
+    as √(48/64) for m = 48, n = 16. Convolutions have this matrix in the kernel's centre tap k // 2, for even kernels
+    too, and zeros around it; a convolution of stride s, such as a patch embedding, therefore sees one pixel of each s ×
+    s. Every group of a convolution, and each of the stacked projections of attention, has the matrix of its own size:
+    groups are equal to each other, and a depthwise convolution is the identity.
 
-    No random number is used but for embeddings, of which the paper says nothing: elsewhere the seed changes nothing.
-    What the distributions leave as the model was built with, such as gates, is as random as the model made it.
+    Only embeddings, which the paper does not mention, use random numbers; the seed changes nothing else. Parameters
+    that the distributions leave as built, such as gates, are as random as the model made them.
 
-    The scale is that of the authors' notebook; algorithm 1 as printed has √2 times as much where m > n. In networks
-    with residual branches the last weight of every branch and the classifier are 0, as in the authors' residual
-    networks; the record says how many branches there are. Where a gate is 0 too, as in NF-ResNets and under scheme
-    skipinit, it is set to 1: of two factors that are both 0 neither has a gradient. Norm layers are set to 1 and 0,
-    biases to 0.
+    The scale follows the authors' notebook; algorithm 1 as printed has √2 times as much if m > n. In networks with
+    residual branches the last weight of every branch and the classifier are 0, as in the authors' residual networks;
+    the record contains the number of branches. A gate that is also 0, as in NF-ResNets and under scheme skipinit, is
+    set to 1, because neither of two factors that are both 0 has a gradient. Norm layers get weight 1 and bias 0, biases
+    are 0.
 
     Args:
         embedding_std: standard deviation of embeddings.
@@ -68,16 +68,17 @@ def zero(embedding_std: float = 0.02) -> Apply:
 
 
 def _ends(model: nn.Module, structure: Structure) -> set[int]:
-    """Return the ids of the last weights of each residual branch and, where there is one, those of the heads."""
+    """Return the ids of the last weights of each residual branch and, if there are branches, of the heads."""
     names = [end for branch in structure.branches for end in branch.ends]
     heads = structure.heads if structure.branches else ()
     return {id(weight) for weight in weights_of(model, structure, [*names, *heads])}
 
 
 def _gates(model: nn.Module, structure: Structure) -> list[nn.Parameter]:
-    """Return what multiplies residual branches beside their last weights, such as the gains of standardized weights.
+    """Return the parameters that multiply residual branches besides their last weights.
 
-    The g of a weight normalization is none: it is set with its weight, and is 0 where that is.
+    Gains of standardized weights are among them. The g of a weight normalization is not, because it is set with its
+    weight and is 0 if the weight is.
     """
     normalized = {id(weight.gain) for _, weight in weight_normalized_weights(model)}
     gains = {layer.name: layer.gains for layer in structure.layers}
@@ -90,8 +91,8 @@ def identity_or_hadamard(outputs: int, inputs: int) -> Tensor:
     """Return the (outputs, inputs) float64 matrix of ZerO's algorithm 1, scaled as in the authors' notebook."""
     if outputs <= inputs:
         return torch.eye(outputs, inputs, dtype=torch.float64)
-    # The entry (i, j) is -1 to the number of bits that i and j share: the first columns repeat after as many rows as
-    # their number rounded up to a power of two. The whole matrix would be p × p, 4 GiB of bytes for 50257 outputs.
+    # The entry (i, j) is -1 to the number of bits that i and j share, so the first n columns repeat after n rows,
+    # rounded up to a power of two. The whole matrix would be p × p, 4 GiB of bytes for 50257 outputs.
     order, period = _power_of_two_from(outputs), _power_of_two_from(inputs)
     columns = torch.from_numpy(hadamard(period)).to(torch.float64)[:, :inputs]
     return columns[torch.arange(outputs) % period] / math.sqrt(order)

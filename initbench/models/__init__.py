@@ -1,1 +1,1 @@
-"""Handling an `nn.Module` of anybody: outputs, norms, state that is kept, and calls of user code."""
+"""Work with any `nn.Module`: outputs, norms, preserved state, and calls of user code."""

@@ -1,4 +1,4 @@
-"""Batches for tuners and probes, and where a model wants them."""
+"""Batches for tuners and probes, moved to a model's device and type."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from initbench.errors import InitializationError
 from initbench.inputs import Inputs
 
 Batch = tuple[Tensor, Tensor]
-"""Inputs, (samples, ...), and targets, as many."""
+"""Inputs, (samples, ...), and the same number of targets."""
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 RealBatchSource = Callable[[int, torch.Generator], Iterator[Batch]]
 """Called with the batch size and a CPU generator for the order; returns batches of (inputs, targets)."""
 
 
 def reference_parameter(model: nn.Module) -> nn.Parameter:
-    """Return the first floating-point parameter, whose device and dtype batches are moved to.
+    """Return the first floating-point parameter; batches are moved to its device and dtype.
 
     Args:
         model: any module.
@@ -33,7 +33,7 @@ def reference_parameter(model: nn.Module) -> nn.Parameter:
 
 
 def zero_inputs(inputs: Inputs, model: nn.Module, samples: int = 1) -> Tensor:
-    """Return samples of zeros, (samples, *shape), of the type and on the device of a model's parameters.
+    """Return samples of zeros, (samples, *shape), with the type and device of a model's parameters.
 
     For a model without floating-point parameters they are float32 on the CPU.
     """
@@ -43,7 +43,7 @@ def zero_inputs(inputs: Inputs, model: nn.Module, samples: int = 1) -> Tensor:
 
 
 def move(batch: Batch, like: Tensor) -> Batch:
-    """Return a batch on the device of a tensor; its floating-point tensors also get the dtype, integers keep theirs.
+    """Return a batch on a tensor's device; floating-point tensors also get its dtype, integers keep theirs.
 
     Args:
         batch: inputs and targets.
@@ -54,9 +54,9 @@ def move(batch: Batch, like: Tensor) -> Batch:
 
 
 NOT_FINITE = "is empty or has values that are not finite"
-"""What is said of a batch of which `is_finite` is false."""
+"""Describes a batch for which `is_finite` is false."""
 
 
 def is_finite(batch: Iterable[Tensor]) -> Tensor:
-    """Return whether all tensors of a batch have entries and all of these are finite, 0-dim, on the device."""
+    """Return whether all tensors of a batch are non-empty and finite, 0-dim, on the device."""
     return torch.stack([torch.isfinite(t).all() & bool(t.numel()) for t in batch]).all()

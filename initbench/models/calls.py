@@ -1,4 +1,4 @@
-"""Running anybody's model and loss function: exceptions become one line that says what they were given."""
+"""Run a user's model and loss function; exceptions become one line that shows the inputs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from initbench.plugins import first_line
 
 
 def tensor_of(output: Any) -> Any:
-    """Return what a loss function takes of a model's output: its ``logits`` if it has them, else the output itself.
+    """Return the ``logits`` of a model's output if it has them, otherwise the output itself, for a loss function.
 
-    The models of Hugging Face's transformers return objects with the field ``logits``.
+    Models of Hugging Face's transformers return objects with the field ``logits``.
     """
     return output.logits if hasattr(output, "logits") else output
 
 
 def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunction) -> Tensor:
-    """Return the loss of one batch, 0-dim: the one place where a model runs for a loss at initialization.
+    """Return the loss of one batch, 0-dim: the only place where a model runs for a loss at initialization.
 
     Raises:
-        InitializationError: the model or `loss_fn` raises an exception, which is then the cause of this one.
+        InitializationError: the model or `loss_fn` raises an exception, which becomes the cause of this one.
         ArgumentError: `loss_fn` does not return a 0-dim tensor.
     """
     inputs, targets = batch
@@ -43,17 +43,17 @@ def mean_loss(model: Callable[[Tensor], Any], batch: Batch, loss_fn: LossFunctio
 
 @contextmanager
 def running_on(*inputs: Tensor) -> Iterator[None]:
-    """Make an exception of the model that runs within this an InitializationError that says what it was given."""
+    """Turn an exception of the model into an InitializationError that shows its inputs."""
     with explained(f"the model fails on inputs {' and '.join(map(_shown, inputs))}"):
         yield
 
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Make an exception of the user's code an InitializationError of one line that begins so, and has it as cause."""
+    """Turn an exception of the user's code into an InitializationError of one line that begins with `what`."""
     try:
         yield
-    except (InitbenchError, torch.OutOfMemoryError):  # which say what they are, and are looked for by their types
+    except (InitbenchError, torch.OutOfMemoryError):  # clear enough, and caught elsewhere by type
         raise
     except Exception as error:
         raise InitializationError(f"{what}: {type(error).__name__}: {first_line(error)}") from error
@@ -75,10 +75,10 @@ def run_visiting(
     layers: Mapping[str, LayerT],
     visit: Callable[[str, LayerT, tuple[Any, ...], Tensor], Tensor | None],
 ) -> None:
-    """Run the model once, without gradients, and call `visit` for each of `layers` that has just run.
+    """Run the model once, without gradients, and call `visit` whenever one of `layers` has run.
 
-    `visit` is given the layer's name, the layer, its inputs and its outputs; what it returns, if not None, replaces the
-    outputs. A layer that runs twice is visited twice. The model's inputs are not written into.
+    `visit` receives the layer's name, the layer, its inputs and its outputs; a result other than None replaces the
+    outputs. A layer that runs twice is visited twice. The model's inputs are not modified.
     """
     hooks = [layer.register_forward_hook(partial(visit, name)) for name, layer in layers.items()]
     try:

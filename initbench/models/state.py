@@ -1,4 +1,4 @@
-"""What is kept of a model while it is worked on: modes, buffers, gradients, random states; and its BatchNorms."""
+"""Preserve a model's state while working on it: modes, buffers, gradients, random states; and find its BatchNorms."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from initbench.randomness import derive_seed
 
 @contextmanager
 def preserved(model: nn.Module) -> Iterator[None]:
-    """Restore at the end, also after an exception, everything of a model that is not a parameter's value.
+    """Restore at the end, even after an exception, everything in a model except its parameters' values.
 
-    That is the training mode of every module, every buffer (running statistics of BatchNorm), `requires_grad`, and
-    the gradients, which are None inside. What modules keep of their parameters in eval mode is forgotten before each
-    pass of the model and at the end (see `forgetful`).
+    This includes the training mode of every module, every buffer (running statistics of BatchNorm), `requires_grad`,
+    and the gradients, which are None inside. Values that modules cache from their parameters in eval mode are discarded
+    before each pass of the model and at the end (see `forgetful`).
 
     Args:
         model: any module.
@@ -48,11 +48,11 @@ def preserved(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def forgetful(model: nn.Module) -> Iterator[None]:
-    """Empty before each pass, and at the end, what modules have computed from their parameters and kept.
+    """Discard before each pass, and at the end, the values that modules have computed from their parameters and cached.
 
-    timm's LeViT, EfficientFormer and TinyViT keep attention biases in eval mode until `train` is called, which holds
-    for weights that are loaded once. Where parameters change between two passes, the second would see the old biases,
-    and differentiate through the graph of the first.
+    timm's LeViT, EfficientFormer and TinyViT cache attention biases in eval mode until `train` is called, which assumes
+    that weights are loaded once. If parameters change between two passes, the second would use the old biases and
+    differentiate through the graph of the first.
     """
     keepers = [module for module in model.modules() if type(module).train is not nn.Module.train]
     if not keepers:
@@ -65,7 +65,7 @@ def forgetful(model: nn.Module) -> Iterator[None]:
             mode = module.training
             module.train()
             module.train(mode)
-        for module, mode in modes:  # `train` sets those of the modules within, too
+        for module, mode in modes:  # `train` also sets the modes of inner modules
             module.training = mode
 
     hook = model.register_forward_pre_hook(forget)
@@ -78,12 +78,12 @@ def forgetful(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def forked_rng(model: nn.Module, seed: int, *keys: str) -> Iterator[None]:
-    """Seed the global random state (dropout uses no other) from the stream ``dropout``; restore it at the end.
+    """Seed the global random state, which dropout uses, from the stream ``dropout``; restore it at the end.
 
     Args:
-        model: its CUDA devices are seeded too.
+        model: its CUDA devices are also seeded.
         seed: the trial's seed.
-        keys: what the stream is split by.
+        keys: keys that distinguish streams.
     """
     devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
     with torch.random.fork_rng(devices):
@@ -99,5 +99,5 @@ def batch_norms(model: nn.Module) -> list[_BatchNorm]:
 
 
 def uses_batch_statistics(layer: _BatchNorm) -> bool:
-    """Return whether a BatchNorm layer uses the statistics of the batch, as one without running ones always does."""
+    """Return whether a BatchNorm layer uses batch statistics, as one without running statistics always does."""
     return layer.training or layer.running_mean is None

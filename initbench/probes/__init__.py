@@ -1,1 +1,1 @@
-"""Probes: what is measured on a model at initialization, before any training step."""
+"""Probes: measurements of a model at initialization, before any training step."""

@@ -1,4 +1,4 @@
-"""By how much each BatchNorm magnifies the gradient's variance on its way back."""
+"""The factor by which each BatchNorm magnifies the variance of the gradient in the backward pass."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ REFERENCE = "Zhu et al., GradInit, NeurIPS 2021, appendix C"
 
 @register_probe("batch_norm_magnification", smoke={"batch_size": 2, "batches": 1}, reference=REFERENCE)
 def batch_norm_magnification(data: DataKind = "real", batch_size: int = 128, batches: int = 1) -> Measure:
-    """Variance of the loss's gradient at each BatchNorm's input over that at its output, in training mode.
+    """Variance of the loss's gradient at each BatchNorm's input over its variance at the output, in training mode.
 
-    Beside it, as ``input_variance``, the variance of its input. Both variances are those over the samples and positions
-    of a batch, and the population's; of gradients they are summed over channels, of inputs they are averaged. The
-    gradient at the input is that which comes through this BatchNorm alone, where a skip reads the same tensor.
+    A second value, ``input_variance``, is the variance of the BatchNorm's input. Both are population variances over the
+    samples and positions of a batch; gradient variances are summed over channels, input variances averaged. The
+    gradient at the input is the part that passes through this BatchNorm, even if a skip reads the same tensor.
 
-    With weight γ the gradient is multiplied by γ / √(σ² + ε) and loses what it has along the constants and along the
-    output, which are 2 of n directions (GradInit, equation 5). So the ratio is at most γ² / (σ² + ε), and for
-    independent entries about that: above 1 where the input's variance is below 1 (equation 7). It costs one gradient a
+    With weight γ the gradient is multiplied by γ / √(σ² + ε) and loses its components along the constants and along the
+    output, which are 2 of n directions (GradInit, equation 5). So the ratio is at most γ² / (σ² + ε), and close to it
+    for independent entries: above 1 if the input's variance is below 1 (equation 7). The cost is one gradient per
     batch. A model without BatchNorm has no values.
 
     Args:
@@ -45,7 +45,7 @@ def batch_norm_magnification(data: DataKind = "real", batch_size: int = 128, bat
         batches: number of batches, over which variances are added up.
 
     Raises:
-        ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)
@@ -73,8 +73,8 @@ def batch_norm_magnification(data: DataKind = "real", batch_size: int = 128, bat
 class _Own:
     """Sums over the runs of one BatchNorm, 0-dim tensors in float64.
 
-    `behind` is the variance of the gradient at its input, `before` at its output, which the gradient reaches before;
-    `variance` is that of its input.
+    `behind` is the variance of the gradient at its input and `before` at its output, which the backward pass reaches
+    first; `variance` is the variance of its input.
     """
 
     behind: Tensor | float = 0.0
@@ -84,7 +84,7 @@ class _Own:
 
     @property
     def ratio(self) -> float:
-        """By how much the gradient's variance is magnified; NaN where it has none, as behind a branch times 0."""
+        """The factor by which the gradient's variance is magnified; NaN if it has none, as after a branch times 0."""
         before = float(self.before)
         return float(self.behind) / before if before else math.nan
 
@@ -94,7 +94,7 @@ class _Own:
 
 
 class _Variances:
-    """Variances at every BatchNorm while a model runs forwards and back."""
+    """Variances at every BatchNorm during a forward and backward pass."""
 
     def __init__(self, model: nn.Module) -> None:
         self._layers = batch_norms(model)
@@ -108,7 +108,7 @@ class _Variances:
         hooks = [layer.register_forward_pre_hook(self._enter) for layer in self._layers]
         hooks += [layer.register_forward_hook(self._leave, always_call=True) for layer in self._layers]
         try:
-            # The function and not the module, since subclasses end with an activation, such as timm's BatchNormAct2d.
+            # The function and not the module, because some subclasses end with an activation (timm's BatchNormAct2d).
             with Replaced({F.batch_norm: self._batch_norm}):
                 yield
         finally:
@@ -125,7 +125,7 @@ class _Variances:
         if not self._running:
             return F.batch_norm(inputs, *arguments, **options)
         inputs = inputs.view_as(inputs)  # so that its gradient is this BatchNorm's alone
-        if not inputs.requires_grad:  # as the data of a first layer
+        if not inputs.requires_grad:  # such as the data in a first layer
             inputs.requires_grad_()
         outputs = F.batch_norm(inputs, *arguments, **options)
         own = self.found.setdefault(self._running[-1], _Own())

@@ -1,4 +1,4 @@
-"""What a probe is given, and measuring a model with one."""
+"""The context that a probe works with, and measuring a model with a probe."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from initbench.tasks import Task, find_task
 
 
 def median(values: Sequence[float]) -> float:
-    """Return the median, a NaN counting as the worst outcome, +∞."""
+    """Return the median, counting NaN as the worst outcome, +∞."""
     return statistics.median(math.inf if math.isnan(value) else value for value in values)
 
 
 @dataclass(frozen=True)
 class ProbeContext:
-    """What a probe may use.
+    """The data and settings that a probe may use.
 
     Attributes:
         seed: the trial's seed.
-        inputs: one sample of the model's inputs.
-        outputs: how many outputs the model has: classes, or tokens of a vocabulary.
-        task: what is learned.
-        loss_fn: mean loss of a batch from (outputs, targets), in place of the task's.
-        real_batches: batches of the training split; None where there is no data.
+        inputs: describes one sample of the model's inputs.
+        outputs: number of outputs of the model: classes, or tokens of a vocabulary.
+        task: the task to be learned.
+        loss_fn: mean loss of a batch from (outputs, targets), instead of the task's.
+        real_batches: batches of the training split; None without data.
     """
 
     seed: int
@@ -60,11 +60,11 @@ class ProbeContext:
         return self.task.loss(outputs, targets)
 
     def generator(self, *keys: str) -> torch.Generator:
-        """Return a CPU generator of the probe's own, at the start of the stream (seed, ``probe_batches``, keys)."""
-        return generator(self.seed, "probe_batches", "own", *keys)  # not that of `batches`
+        """Return a CPU generator of the probe's own, starting the stream (seed, ``probe_batches``, keys)."""
+        return generator(self.seed, "probe_batches", "own", *keys)  # not the stream of `batches`
 
     def batches(self, data: DataKind, batch_size: int, count: int) -> Iterator[Batch]:
-        """Yield the same batches at every call with the same arguments: probes and initializers see equal data.
+        """Yield batches, the same at every call with the same arguments: probes and initializers see equal data.
 
         Args:
             data: ``random`` (see `Task.random_batch`) or ``real``.
@@ -72,7 +72,7 @@ class ProbeContext:
             count: number of batches.
 
         Raises:
-            DataError: real batches are wanted and there are none, or fewer than `count`.
+            DataError: real batches are requested, but there are none, or fewer than `count`.
         """
         order = generator(self.seed, "probe_batches", data)
         if data == "random":
@@ -85,23 +85,23 @@ class ProbeContext:
             given += 1
             yield batch
         if given < count:
-            raise DataError(f"batches: {count} of {batch_size} samples are wanted, the data has {given}")
+            raise DataError(f"batches: {count} of {batch_size} samples are needed, but the data has only {given}")
 
 
 Measure = Callable[[nn.Module, ProbeContext], Measurement | Mapping[str, Measurement]]
-"""What a probe's factory returns: it gives one measurement, or several by a suffix of the probe's name.
+"""Returned by a probe's factory: returns one measurement, or several by a suffix of the probe's name.
 
 It leaves the model (modes, buffers, gradients, `requires_grad`) as it was.
 """
 
 
 def measure(name: str, arguments: Mapping[str, Any], model: nn.Module, context: ProbeContext) -> list[dict[str, Any]]:
-    """Return what a record holds of a probe: one entry for each of its measurements."""
+    """Return the entries of a probe in a record, one for each of its measurements."""
     return entries(label(name, arguments), PROBES.get(name).build(arguments)(model, context))
 
 
 def label(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return a probe's name with the arguments that are not at their defaults: ``gradient_quotient[mode=train]``."""
+    """Return a probe's name with its arguments that differ from their defaults: ``gradient_quotient[mode=train]``."""
     component = PROBES.get(name)
     resolved = component.resolve(arguments)
     default = component.resolve({a.name: resolved[a.name] for a in component.arguments if a.required})

@@ -1,4 +1,4 @@
-"""How much the gradient differs between mini-batches."""
+"""The difference of the gradient between mini-batches."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def gradient_deviation(
 ) -> Measure:
     """Standard deviation of the gradient over mini-batches, averaged over the entries of all trainable parameters.
 
-    Beside it, as ``per_layer``, the same over the entries of each parameter: the averaged per-dimension deviation σ(gᵢ)
-    of GradInit's Figures 4 to 10, over mini-batches of 128 with BatchNorm in its training mode (caption of Figure 4).
-    The paper does not say over how many; here are 16, and the square of the deviation is the unbiased estimate, with 1
-    less than their number below it. It costs one gradient a batch, 16 of 128 samples by default, and the memory of two
-    vectors of parameters in float64.
+    A second value, ``per_layer``, is the average over the entries of each parameter: the averaged per-dimension
+    deviation σ(gᵢ) of GradInit's Figures 4 to 10, over mini-batches of 128 with BatchNorm in training mode (caption of
+    Figure 4). The paper does not give the number of mini-batches; here it is 16, and the squared deviation is the
+    unbiased estimate, which divides by one less than their number. The cost is one gradient per batch, 16 of 128
+    samples by default, and memory for two vectors of parameters in float64.
 
     Args:
         data: ``real`` inputs and targets, or ``random`` ones.
         batch_size: samples per batch.
         batches: number of batches, at least 2.
-        mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on).
+        mode: ``eval`` or ``train`` (BatchNorm with batch statistics, dropout on).
 
     Raises:
-        ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of range.
     """
     check_count("batch_size", batch_size)
     if batches < 2:

@@ -24,16 +24,16 @@ def gradient_norm(
 ) -> Measure:
     """Global L2 norm of the gradient of the mean loss over all trainable parameters, median over batches.
 
-    Beside it, as ``per_layer``, the median norm of each parameter's.
+    A second value, ``per_layer``, is the median norm for each parameter.
 
     Args:
         data: ``random`` inputs and targets, or ``real`` ones.
         batch_size: samples per batch.
         batches: number of batches.
-        mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on).
+        mode: ``eval`` or ``train`` (BatchNorm with batch statistics, dropout on).
 
     Raises:
-        ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)

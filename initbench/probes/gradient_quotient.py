@@ -51,39 +51,38 @@ def gradient_quotient(
 ) -> Tensor:
     """Return GQ = 1/N ‖(g − Hg) / (g + ε) − 1‖ of a model's loss on one batch, 0-dim.
 
-    g is the gradient, H the Hessian, N the number of entries of g, and ε has the size `eps` and the sign of each
-    entry of g (+ at 0). A loss that is linear in the parameters gives about 0. An entry with g = 0 and
-    (Hg) = 0 adds exactly 1, as every parameter that the loss does not use. GQ grows without bound, slowly, as `eps`
-    shrinks; where |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`).
+    g is the gradient, H the Hessian, N the number of entries of g, and ε has the size `eps` and the sign of each entry
+    of g (+ at 0). A loss that is linear in the parameters gives about 0. An entry with g = 0 and (Hg) = 0 adds exactly
+    1, as does every entry of a parameter that the loss does not use. GQ grows slowly and without bound as `eps`
+    shrinks; if |g| < `eps` it tends to 1 whatever the curvature (see `fraction_below_epsilon`).
 
-    The model is measured in the mode it is in; in train mode its forward pass changes BatchNorm's running statistics.
-    The exact method costs about three gradients (reverse mode over reverse mode). The result is differentiable unless
-    it is taken under `torch.no_grad`, which costs less.
+    The model is measured in its current mode; in train mode the forward pass changes BatchNorm's running statistics.
+    The exact method costs about three gradients (reverse mode over reverse mode). The result is differentiable except
+    under `torch.no_grad`, which costs less.
 
     Args:
         model: its parameters are float32 or float64.
         inputs: (batch, ...), on the model's device.
-        targets: what `loss_fn` takes.
+        targets: second argument of `loss_fn`.
         loss_fn: returns the mean loss, 0-dim, from (outputs, targets).
         eps: ε0 of equation (1).
         parameters: the tensors that g and H are taken over; by default every parameter that requires a gradient.
-        norm: ``l1`` as in equation (1), or ``l2``: the L2 norm in its place, still divided by N (Figure 4).
-        method: ``exact`` is the left side of equation (1); ``finite_difference`` its right side, where g(θ − g(θ))
-            stands for g − Hg. They are equal for a quadratic loss.
-        micro_batch_size: samples that are in memory at a time, for a batch that is larger than memory; null for all.
-            The quotient is that of the whole batch, up to rounding, and so is its derivative, which is for parameters
-            alone and cannot be differentiated again. The loss must be a mean over samples, each by itself (of integer
-            targets over those that are not -100): BatchNorm and dropout in training mode are refused. It costs about
-            four gradients.
+        norm: ``l1`` as in equation (1), or ``l2``: the L2 norm instead, still divided by N (Figure 4).
+        method: ``exact`` is the left side of equation (1); ``finite_difference`` its right side, with g(θ − g(θ))
+            instead of g − Hg. They are equal for a quadratic loss.
+        micro_batch_size: samples in memory at a time, if a batch does not fit; None for all. The quotient is the same
+            up to rounding, and so is its derivative, which exists only for parameters and cannot be differentiated
+            again. The loss must be a mean over samples that are treated separately (with integer targets, over those
+            that are not -100): BatchNorm and dropout in training mode are refused. It costs about four gradients.
 
     Raises:
-        ArgumentError: `eps`, `norm` or `method` is none of the above.
-        ArgumentError: `parameters` or the loss is none of the above, or not for micro-batches.
+        ArgumentError: `eps`, `norm` or `method` has none of the values above.
+        ArgumentError: `parameters` or the loss is not as described, or does not work with micro-batches.
     """
     check_positive("eps", eps)
     over = trainable_parameters(model) if parameters is None else list(parameters)
     check_parameters(over)
-    third = torch.is_grad_enabled()  # the derivative of what is returned
+    third = torch.is_grad_enabled()  # for the derivative of the result
     if micro_batch_size is not None and third and inputs.requires_grad:
         raise ArgumentError("gives no derivative for inputs, which require one: detach them", "micro_batch_size")
     losses = losses_of(model, (inputs, targets), loss_fn, micro_batch_size, third=third)
@@ -98,22 +97,22 @@ def quotient_and_gradients(
     norm: VectorNorm = "l1",
     method: Method = "exact",
 ) -> tuple[Tensor, list[Tensor | None]]:
-    """Return GQ, 0-dim, and the gradient for each parameter, None for those that the loss does not use.
+    """Return GQ, 0-dim, and the gradient for each parameter, None for parameters that the loss does not use.
 
-    GQ is differentiable unless it is taken under `torch.no_grad`.
+    GQ is differentiable except under `torch.no_grad`.
 
     Args:
-        model: whose loss it is.
-        losses: one function that returns the loss of the batch for the model's forward pass, or several whose sum it is
-            (see `losses_of`), of which one at a time is in memory.
-        parameters: what g and H are taken over.
+        model: the model that the loss belongs to.
+        losses: one function that returns the batch's loss from the model's forward pass, or several that add up to it
+            (see `losses_of`) and are in memory one at a time.
+        parameters: the tensors that g and H are taken over.
         eps: ε0 of equation (1).
         norm: see `gradient_quotient`.
         method: see `gradient_quotient`.
 
     Raises:
-        ArgumentError: `norm` or `method` is none of these.
-        ArgumentError: one of `parameters` is not the model's, which finite differences need.
+        ArgumentError: `norm` or `method` has an unknown value.
+        ArgumentError: one of `parameters` does not belong to the model, as finite differences require.
     """
     if method not in {"exact", "finite_difference"}:
         raise ArgumentError(f"must be exact or finite_difference, got {method!r}", "method")
@@ -134,21 +133,21 @@ def quotient_and_gradients(
 def fraction_below_epsilon(gradient: Tensor, eps: float = 1e-5) -> Tensor:
     """Return the fraction of a gradient's entries with |g| < `eps`, 0-dim.
 
-    There ε dominates the denominator of GQ: an entry adds about 1 unless its curvature is far above ε. Where most
-    entries are so, GQ tells that gradients vanish and nothing of curvature.
+    For these entries ε dominates the denominator of GQ: each adds about 1 unless its curvature is far above ε. If they
+    are the majority, GQ shows vanishing gradients and says nothing about curvature.
     """
     return (gradient.abs() < eps).to(gradient.dtype).mean()
 
 
 def epsilon_floor(gradient: Tensor, eps: float = 1e-5) -> Tensor:
-    """Return the GQ that a gradient would have without any curvature, mean ε / (|g| + ε), 0-dim: what ε alone gives."""
+    """Return the GQ that a gradient would have without any curvature, because of ε alone: mean ε / (|g| + ε), 0-dim."""
     return (eps / (gradient.abs() + eps)).mean()
 
 
 def _quotient(gradient: Tensor, changed: Tensor, eps: float, norm: VectorNorm = "l1") -> Tensor:
     """Return 1/N ‖changed / (g + ε) − 1‖, 0-dim, where `changed` is g − Hg or the gradient after a step.
 
-    The sign of ε is that of each entry of g, and no derivative is taken through it.
+    ε has the sign of each entry of g, and no derivative is taken through it.
     """
     damping = torch.where(gradient >= 0, eps, -eps).to(gradient.dtype)
     residual = changed / (gradient + damping) - 1
@@ -166,9 +165,9 @@ def _gradient_after_step(
     parameters: Sequence[Tensor],
     gradients: Sequence[Tensor | None],
 ) -> Tensor:
-    """Return g(θ − g(θ)) on the same batch, as one vector, differentiable unless under `torch.no_grad`.
+    """Return g(θ − g(θ)) on the same batch, as one vector, differentiable except under `torch.no_grad`.
 
-    g must be made with `create_graph` if the result is differentiated.
+    If the result is to be differentiated, g must be made with `create_graph`.
     """
     with torch.enable_grad():
         moved = [p if g is None else p - g for p, g in zip(parameters, gradients, strict=True)]
@@ -187,9 +186,9 @@ def gradient_quotient_probe(
 ) -> Measure:
     """Relative change of the gradient over one step of gradient descent (GQ), median over batches.
 
-    The median is taken because single batches have a heavy tail: entries whose gradient is near zero by chance.
-    ``saturated`` is true where more than half of the gradient's entries are below ε and more than half of the value
-    is what ε alone gives (``epsilon_floor``): it then tells of vanished gradients, not of curvature.
+    The median is used because single batches are heavy-tailed: some entries have a gradient near zero by chance.
+    ``saturated`` is true if more than half of the gradient's entries are below ε and ε alone explains more than half of
+    the value (``epsilon_floor``): it then shows vanishing gradients, not curvature.
 
     Args:
         data: ``random`` inputs and targets, or ``real`` ones.
@@ -197,12 +196,11 @@ def gradient_quotient_probe(
         batches: number of batches.
         eps: ε0 of equation (1).
         mode: ``eval`` as in the paper's listing (BatchNorm uses its running statistics), or ``train``.
-        micro_batch_size: samples that are in memory at a time; null for the whole batch. The value is that of the whole
-            batch, up to rounding, and costs about four gradients in place of three. BatchNorm and dropout in mode
-            ``train`` are refused.
+        micro_batch_size: samples in memory at a time; null for the whole batch. The value is the same up to rounding
+            and costs about four gradients instead of three. BatchNorm and dropout in mode ``train`` are refused.
 
     Raises:
-        ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)

@@ -1,4 +1,4 @@
-"""The spectrum of the loss's Hessian: its largest eigenvalues, its density, and where the gradient lies."""
+"""The spectrum of the loss's Hessian: its largest eigenvalues, its density, and the gradient's share in them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _LEAST_BASIS = 20  # vectors of ARPACK's basis, SciPy's own default
 
 
 def largest(product: Product, start: Vector, count: int, tolerance: float, most_products: int) -> tuple[Vector, Matrix]:
-    """Return the eigenvalues of largest size, the largest first, and their orthonormal eigenvectors, (n, count).
+    """Return the eigenvalues of largest size, largest first, and their orthonormal eigenvectors, (n, count).
 
-    Small matrices are decomposed as a whole. If a product is not finite, all values are NaN; one that has not converged
-    is NaN and stands last, and its eigenvector is 0. A matrix of n < count has n. The iteration stops at the relative
-    accuracy `tolerance`, and gives up after about `most_products`.
+    Small matrices are decomposed completely. If a product is not finite, all values are NaN; eigenvalues that have not
+    converged are NaN and come last, with eigenvectors of 0. A matrix with n < count has n eigenvalues. The iteration
+    stops at the relative accuracy `tolerance` and gives up after about `most_products`.
     """
     size = len(start)
     count = min(count, size)
@@ -55,7 +55,7 @@ def largest(product: Product, start: Vector, count: int, tolerance: float, most_
     first = product(start)
     if not np.isfinite(first).all():
         return np.full(count, np.nan), np.zeros((size, count))
-    if not first.any():  # a Krylov space of one vector would send ARPACK to random ones
+    if not first.any():  # ARPACK would turn to random vectors if the Krylov space has only one
         return np.zeros(count), np.eye(size, count)
     if size <= basis:
         matrix = np.stack([product(unit) for unit in np.eye(size)])
@@ -75,12 +75,12 @@ def largest(product: Product, start: Vector, count: int, tolerance: float, most_
 
 
 def quadrature(product: Product, start: Vector, steps: int) -> tuple[Vector, Vector]:
-    """Return nodes and weights of the Gauss quadrature of a matrix's spectrum, as a vector sees it.
+    """Return nodes and weights of the Gauss quadrature of a matrix's spectrum, as seen from a start vector.
 
-    The weights add up to 1, and those of a random start are on average the shares of the eigenvalues (Golub & Welsch,
-    1969; Ubaru, Chen & Saad, Fast Estimation of tr(f(A)) via Stochastic Lanczos Quadrature, 2017). Each vector is made
-    orthogonal to all before, twice, without which rounding gives eigenvalues several times. There are as many nodes as
-    `steps`, fewer if the space that the start spans is smaller.
+    The weights add up to 1; for a random start they are on average the shares of the eigenvalues (Golub & Welsch, 1969;
+    Ubaru, Chen & Saad, Fast Estimation of tr(f(A)) via Stochastic Lanczos Quadrature, 2017). Each vector is
+    orthogonalized twice against all previous ones; otherwise rounding would repeat eigenvalues. There are `steps`
+    nodes, or fewer if the start spans a smaller space.
     """
     basis = [start / np.linalg.norm(start)]
     diagonal: list[float] = []
@@ -108,7 +108,7 @@ REFERENCE = (
     "Net Optimization via Hessian Eigenvalue Density, ICML 2019"
 )
 _BINS = np.arange(-8, 8.5, 0.5)
-"""Edges of the density's bins: decimal logarithms of eigenvalues' sizes."""
+"""Edges of the density's bins: decimal logarithms of the eigenvalues' sizes."""
 
 
 @register_probe(
@@ -129,36 +129,36 @@ def hessian_spectrum(
 ) -> Measure:
     """Largest eigenvalues and spectral density of the loss's Hessian over all trainable parameters, on fixed batches.
 
-    The Hessian is that of the mean of the batches' losses.
+    The Hessian is taken of the mean of the batches' losses.
 
-    - ``largest_eigenvalue``: the size of the largest;
-    - ``eigenvalues``: those of largest size, the largest first, by the implicitly restarted Lanczos method (ARPACK);
-      one that is there several times, as of a classifier of zeros, may be found fewer times;
-    - ``gradient_share``: the share of |g|² in the span of their eigenvectors; the gradient turns to flat directions
-      where it falls (MetaInit, section 2, item 2);
-    - ``positive_density`` and ``negative_density``: the share of all eigenvalues in each half of a decade of sizes, by
-      stochastic Lanczos quadrature (Ghorbani et al., 2019); the sum of both is 1. The first and last bins hold all that
-      is smaller or larger. Where no node of the quadrature lies the value is missing: few steps tell large eigenvalues
-      well, and those near 0 only as many. Sizes below the largest times the precision of the parameters' type are
-      rounding.
+    - ``largest_eigenvalue``: the size of the largest eigenvalue;
+    - ``eigenvalues``: those of largest size, largest first, by the implicitly restarted Lanczos method (ARPACK); a
+      multiple eigenvalue, as for a classifier of zeros, may be found fewer times;
+    - ``gradient_share``: the share of |g|² in the span of their eigenvectors; where it falls, the gradient turns to
+      flat directions (MetaInit, section 2, item 2);
+    - ``positive_density`` and ``negative_density``: the share of all eigenvalues in each half-decade of sizes, by
+      stochastic Lanczos quadrature (Ghorbani et al., 2019); together they add up to 1. The first and last bins include
+      everything smaller or larger. A bin without a node of the quadrature has no value: a few steps resolve large
+      eigenvalues well, but those near 0 only in number. Sizes below the largest times the precision of the parameters'
+      type are rounding errors.
 
-    Each product with the Hessian costs about two gradients a batch and the memory of one batch; the eigenvalues take
-    some 50 to 150 products and never many more than `most_products`, the density steps · vectors. Vectors of the size
-    of the parameters, in float64, that are in memory: 2 · `eigenvalues` + 1 (at least 20), then `lanczos_steps`.
+    Each product with the Hessian costs about two gradients per batch and the memory of one batch. The eigenvalues take
+    some 50 to 150 products and never many more than `most_products`, the density steps · vectors. Vectors in memory, in
+    float64 and as large as all parameters together: 2 · `eigenvalues` + 1 (at least 20), then `lanczos_steps`.
 
     Args:
         data: ``real`` inputs and targets, or ``random`` ones.
         batch_size: samples per batch.
         batches: number of batches.
-        mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on with the same draws each time).
-        eigenvalues: how many; fewer than this where there are fewer parameters.
+        mode: ``eval`` or ``train`` (BatchNorm with batch statistics, dropout on with the same draws each time).
+        eigenvalues: number of eigenvalues, at most the number of parameters.
         tolerance: relative accuracy at which the iteration for the eigenvalues stops; their own is about its square.
-        most_products: at which the iteration for the eigenvalues gives up: those that have not converged are missing.
-        lanczos_steps: of the density, from each random vector.
-        lanczos_vectors: random vectors of the density.
+        most_products: limit at which the iteration for the eigenvalues gives up; those not yet converged are missing.
+        lanczos_steps: steps of the density from each random vector.
+        lanczos_vectors: number of random vectors for the density.
 
     Raises:
-        ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of range.
     """
     counts = {
         "batch_size": batch_size,
@@ -212,7 +212,7 @@ def hessian_spectrum(
 
 
 class _Hessian:
-    """Products of the Hessian of the mean loss of some batches; dropout draws the same each time."""
+    """Products with the Hessian of the mean loss of some batches; dropout draws the same numbers each time."""
 
     def __init__(
         self, model: nn.Module, batches: Sequence[Batch], over: Sequence[Tensor], context: ProbeContext
@@ -241,9 +241,9 @@ class _Hessian:
 
 
 def _density(quadratures: Sequence[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:
-    """Return the shares of the positive and the negative eigenvalues in each bin, the means over `quadrature`s.
+    """Return the shares of the positive and negative eigenvalues in each bin, as means over `quadrature`s.
 
-    A bin without a node is NaN, and all are if a node is. A node of 0 counts as positive.
+    A bin without a node is NaN; if a node is NaN, all bins are. A node of 0 counts as positive.
     """
     nodes, weights = (np.concatenate([one[part] for one in quadratures]) for part in range(2))
     if not np.isfinite(nodes).all():

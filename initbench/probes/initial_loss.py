@@ -21,16 +21,16 @@ from initbench.registry.traits import DataKind
 def initial_loss(
     data: DataKind = "real", batch_size: int = 32, batches: int = 8, mode: Literal["eval", "train"] = "eval"
 ) -> Measure:
-    """Mean loss at initialization; beside it what the task compares it with, such as that of a uniform prediction.
+    """Mean loss at initialization, with the task's reference values, such as the loss of a uniform prediction.
 
     Args:
         data: ``real`` inputs and targets, or ``random`` ones.
         batch_size: samples per batch.
         batches: number of batches.
-        mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on).
+        mode: ``eval`` or ``train`` (BatchNorm with batch statistics, dropout on).
 
     Raises:
-        ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)

@@ -1,4 +1,4 @@
-"""What a probe measures: a number, a curve, or a value for each layer. Each says how it is stored."""
+"""The measurement of a probe: a number, a curve, or a value per layer, and how it is stored."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from initbench.json_values import json_values
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number, which statistics take.
+    """A number that statistics can use.
 
     Attributes:
         value: the number.
-        conditions: what it was measured under, and its details: numbers, texts, lists and mappings of them.
-        unit: behind the value; empty for none.
+        conditions: measurement conditions and details: numbers, texts, and lists and mappings of them.
+        unit: shown after the value; empty for none.
     """
 
     kind: ClassVar[str] = "scalar"
@@ -31,7 +31,7 @@ class Scalar:
         """Return the entry of a record, without its name.
 
         Raises:
-            InitbenchError: the value is no number.
+            InitbenchError: the value is not a number.
         """
         return {
             "kind": self.kind,
@@ -47,12 +47,11 @@ class Curve:
 
     Attributes:
         y: the numbers.
-        over: what the places are: ``depth``, ``step``, ...
+        over: the meaning of the places: ``depth``, ``step``, ...
         x: the places; 0, 1, 2, ... by default.
-        unit: of the numbers; empty for none.
-        log: whether it is best drawn on a logarithmic axis.
-        conditions: as of `Scalar`.
-
+        unit: unit of the numbers; empty for none.
+        log: whether the curve is best drawn on a logarithmic axis.
+        conditions: as in `Scalar`.
     """
 
     kind: ClassVar[str] = "curve"
@@ -67,7 +66,7 @@ class Curve:
         """Return the entry of a record, without its name.
 
         Raises:
-            InitbenchError: there are not as many places as values, or one is no number.
+            InitbenchError: the numbers of places and values differ, or a place or value is not a number.
         """
         y = [_number(value, "a value of a curve") for value in self.y]
         x = [_number(place, "a place of a curve") for place in (range(len(y)) if self.x is None else self.x)]
@@ -90,8 +89,8 @@ class PerLayer:
 
     Attributes:
         values: name → number.
-        unit: of the numbers; empty for none.
-        conditions: as of `Scalar`.
+        unit: unit of the numbers; empty for none.
+        conditions: as in `Scalar`.
     """
 
     kind: ClassVar[str] = "per_layer"
@@ -103,25 +102,27 @@ class PerLayer:
         """Return the entry of a record, without its name.
 
         Raises:
-            InitbenchError: a value is no number.
+            InitbenchError: a value is not a number.
         """
         numbers = [_number(value, f"the value of {name}") for name, value in self.values.items()]
-        # What is not finite is told beside the values, not among them, where a layer may have any name.
+        # The reasons for non-finite values are stored beside them: among them, a layer's name might clash.
         stored: dict[str, Any] = json_values({"values": numbers})
         stored["values"] = dict(zip(map(str, self.values), stored["values"], strict=True))
         return {"kind": self.kind} | stored | {"unit": self.unit, "conditions": self.conditions}
 
 
 Measurement = Scalar | Curve | PerLayer
-"""What a probe measures."""
+"""The measurement of a probe."""
 
 
 def entries(name: str, measured: Measurement | Mapping[str, Measurement]) -> list[dict[str, Any]]:
-    """Return what a record holds of a probe: one entry for each measurement.
+    """Return the entries of a probe in a record, one for each measurement.
 
-    A number that is not finite is None there, and the text of such numbers stands beside it: under ``value_reason``,
-    ``y_reason`` or ``values_reason``. A mapping has several measurements by a suffix of the name, "" for none.
-    Something else, values that are no numbers, or conditions that are no plain data are an InitbenchError.
+    A number that is not finite becomes None, and its text is stored under ``value_reason``, ``y_reason`` or
+    ``values_reason``. A mapping contains several measurements by a suffix of the name, "" for none.
+
+    Raises:
+        InitbenchError: it is not a measurement, a value is not a number, or the conditions are not plain data.
     """
     several = measured if isinstance(measured, Mapping) else {"": measured}
     return [_entry(f"{name}.{suffix}" if suffix else name, measurement) for suffix, measurement in several.items()]
@@ -144,7 +145,7 @@ def _entry(name: str, measurement: Measurement) -> dict[str, Any]:
 
 
 def _number(value: Any, what: str) -> float:
-    """Return a number as Python's; a tensor or array of one number is one, all else is an InitbenchError."""
+    """Return a number as a Python number; also accepts a tensor or array with one number."""
     number = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(number, bool) or not isinstance(number, Real):
         raise InitbenchError(f"{what} must be a number, got {type(value).__name__}")

@@ -1,27 +1,27 @@
-"""The gradient quotient of a batch that is in memory one micro-batch at a time, and its derivative.
+"""The gradient quotient and its derivative for a batch of which only one micro-batch is in memory at a time.
 
-The loss is a sum over micro-batches, L = Σ Lᵢ, each with its share in it, and so are its derivatives: with g = Σ gᵢ a
-Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any v that is held constant. Each sum is a *pass* over the micro-batches, which
-holds the graph of one of them at a time, and vectors of the size of the parameters. The quotient is q(g, c), where
-c = g − Hg, or g after a step in finite differences; a = ∂q/∂g, and b = ∂q/∂(Hg) or ∂q/∂c, are vectors that are known
-with g and c.
+The loss is a sum over micro-batches, L = Σ Lᵢ, where each is weighted by its share, and so are its derivatives: with
+g = Σ gᵢ a Hessian product is Hv = Σ ∇⟨gᵢ, v⟩ for any constant v. Each sum is one *pass* over the micro-batches, which
+holds one graph at a time; everything else is a vector as large as the parameters. The quotient is q(g, c), where
+c = g − Hg, or g after a step in finite differences; a = ∂q/∂g, and b = ∂q/∂(Hg) or ∂q/∂c, follow from g and c.
 
 exact: dq = ⟨a, dg⟩ + ⟨b, d(Hg)⟩ and d(Hg) = (dH)g + H dg, where dg = H dθ, so that
 
     ∇q = H(a + Hb) + ∇⟨b, H·stop(g)⟩
 
-1. g; 2. Hg, and q; 3. Hb; 4. the derivative of ⟨gᵢ, a + Hb⟩ + ⟨Hᵢ·stop(g), b⟩, which is a third derivative of the loss.
-In forward and backward passes over the batch: 1 + 1, 1 + 2, 1 + 2, 1 + 3. The value takes 2 + 3, with its derivative it
-is 4 + 8; of the whole batch at once it takes 1 + 2 and 1 + 3.
+1. g; 2. Hg, and q; 3. Hb; 4. the derivative of ⟨gᵢ, a + Hb⟩ + ⟨Hᵢ·stop(g), b⟩, a third derivative of the loss.
+In forward and backward passes over the batch: 1 + 1, 1 + 2, 1 + 2, 1 + 3. The value takes 2 + 3, with its derivative
+4 + 8; on the whole batch at once they take 1 + 2 and 1 + 3.
 
 finite differences: with θ' = θ − g(θ), c = g(θ') and H' = H(θ'), dc = H'(dθ − dg), so that
 
     ∇q = H(a − H'b) + H'b
 
-1. g; 2. c, and q; 3. H'b; 4. H(a − H'b): the value takes 2 + 2 passes, with its derivative it is 4 + 6; of the whole
-batch at once it takes 2 + 2 and 2 + 3.
+1. g; 2. c, and q; 3. H'b; 4. H(a − H'b): the value takes 2 + 2 passes, with its derivative 4 + 6; on the whole batch
+at once they take 2 + 2 and 2 + 3.
 
-For a parameter that g is not taken over, all is the same but that the last derivative of each product is for it.
+For a parameter that g is not taken over, only the last derivative of each product differs: it is taken for that
+parameter.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ Derivative = Callable[[], Tensors]
 def micro_batched_quotient(
     model: nn.Module, losses: Sequence[LossOf], parameters: Sequence[Tensor], quotient: Quotient, *, exact: bool
 ) -> tuple[Tensor, Tensors]:
-    """Return GQ, 0-dim, and the gradient for each parameter, a constant, None for those that the loss does not use.
+    """Return GQ, 0-dim, and the constant gradient for each parameter, None for parameters that the loss does not use.
 
-    GQ can be differentiated once, for `parameters` and all others of the model that require a gradient, unless it is
-    taken under `torch.no_grad`. `quotient` gives GQ from g and c, where c is g − Hg if `exact`, else the gradient after
-    a step, for which `parameters` must be the model's.
+    GQ can be differentiated once, for `parameters` and all other parameters of the model that require a gradient,
+    except under `torch.no_grad`. `quotient` returns GQ from g and c, where c is g − Hg if `exact`, otherwise the
+    gradient after a step, for which `parameters` must belong to the model.
     """
     over = list(parameters)
     taken = {id(parameter) for parameter in over}
@@ -75,7 +75,7 @@ def micro_batched_quotient(
 
 
 class _Value(Function):
-    """A known value, whose derivative is computed when it is asked for."""
+    """A known value whose derivative is computed on demand."""
 
     @staticmethod
     def forward(ctx: Any, derivative: Derivative, value: Tensor, *tensors: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class _Value(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Any, ...]:
-        _ = ctx.saved_tensors  # raises where a parameter was changed in between
+        _ = ctx.saved_tensors  # raises an error if a parameter was changed in between
         return None, None, *(None if part is None else scale * part for part in ctx.derivative())
 
 

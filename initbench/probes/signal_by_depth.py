@@ -1,7 +1,8 @@
-"""The size of the signal in every layer, forwards and back, and on both paths of residual blocks.
+"""The size of the signal in every layer, forward and backward, and on both paths of residual blocks.
 
-What a block adds is found while the model runs: the result of the module that `initbench.structure` knows to end the
-branch is followed through what scales and moves it, up to the addition to another tensor, which is the skip path.
+A block's branch is found while the model runs: the result of the module that ends the branch (see
+`initbench.structure`) is followed through scaling and moving operations up to its addition to another tensor, the skip
+path.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from initbench.structure.run_graph import tensors_in
 
 @dataclass
 class Moments:
-    """The number of entries of several tensors together, the sums of these and of their squares in float64.
+    """The number of entries of several tensors together, and the sums of these and of their squares in float64.
 
     Samples are counted along the first dimension.
     """
@@ -48,7 +49,7 @@ class Moments:
     squares: Tensor | float = 0.0
 
     def add(self, tensor: Tensor) -> None:
-        """Add a tensor's entries, in float64, because squares of large float32 numbers overflow; nothing waits."""
+        """Add a tensor's entries, in float64 because squares of large float32 numbers overflow; nothing waits."""
         wide = tensor.detach().double()
         self.entries += tensor.numel()
         self.samples += len(tensor) if tensor.dim() else 1
@@ -61,30 +62,30 @@ class Moments:
 
     @property
     def squared_norm(self) -> float:
-        """The mean over the samples of the sum of the squares of each."""
+        """The mean over samples of each sample's sum of squares."""
         return float(self.squares) / self.samples
 
     @property
     def deviation(self) -> float:
-        """The standard deviation over units and samples, the population's."""
+        """The population's standard deviation over units and samples."""
         mean = float(self.total) / self.entries
         return math.sqrt(max(self.mean_square - mean**2, 0.0))
 
 
 class BranchSignals(TorchFunctionMode):
-    """Takes the signals of residual branches while a model runs within `taken`.
+    """Measures the signals of residual branches while a model runs within `taken`.
 
     Args:
-        model: any.
-        branches: its residual branches, see `initbench.structure`. Those that no module ends are left out.
+        model: any model.
+        branches: its residual branches, see `initbench.structure`. Branches that no module ends are left out.
 
     Attributes:
-        skip: by branch, in the order in which they are added, the moments of what a branch is added to.
-        branch: of the branch.
-        skip_gradient: of the part of the gradient at the block's input that came through the skip path. The block's
-            input is what the branch is added to, but where a projection stands in the skip path: there it is what the
-            block's module is given. See `differentiate`.
-        branch_gradient: of the part that came through the branch.
+        skip: by branch, in the order in which they are added, moments of the tensor that the branch is added to.
+        branch: moments of the branch itself.
+        skip_gradient: moments of the part of the gradient at the block's input that came through the skip path. The
+            block's input is the tensor that the branch is added to; if the skip path has a projection, it is the input
+            of the block's module. See `differentiate`.
+        branch_gradient: moments of the part that came through the branch.
     """
 
     def __init__(self, model: nn.Module, branches: Sequence[ResidualBranch]) -> None:
@@ -122,9 +123,9 @@ class BranchSignals(TorchFunctionMode):
                 hook.remove()
 
     def differentiate(self) -> None:
-        """Take the gradients through both paths of each block, after a backward pass that kept the graph.
+        """Compute the gradients through both paths of each block, after a backward pass that kept the graph.
 
-        Together the blocks take at most another backward pass, without the gradients of parameters.
+        All blocks together take at most one more backward pass, without the gradients of parameters.
         """
         gradients, self._gradients = self._gradients, {}
         for name, gradient in gradients.items():
@@ -153,7 +154,7 @@ class BranchSignals(TorchFunctionMode):
         return None if own is None or past is None else (past, own)
 
     def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
-        """Call a function; look at it where it adds what a branch gave, follow it where it scales or moves that."""
+        """Call a function; follow a branch through scaling and moving operations and record its addition."""
         options = options or {}
         kind = name_of(function)
         adds = kind in ADDITIONS
@@ -170,7 +171,7 @@ class BranchSignals(TorchFunctionMode):
         skip, branch = sorted(operands, key=lambda tensor: tensor in self._given)
         self.skip[name].add(skip)
         self.branch[name].add(branch)
-        # Edges and not tensors: into these the addition, or the next activation, may write.
+        # Edges and not tensors, because the addition or the next activation may write into the tensors.
         self._sums[name] = _edge(skip), _edge(branch)
         del self._given[branch]
         result = function(*arguments, **options)
@@ -203,7 +204,7 @@ def _edge(tensor: Tensor) -> GradientEdge | None:
 
 
 def _products(of: GradientEdge, at: GradientEdge, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradient at an edge that comes through another one alone, None where no way leads there."""
+    """Return the gradient at an edge that passes through another edge; None if no path leads there."""
     found: tuple[Tensor | None, ...] = torch.autograd.grad(of, at, gradient, retain_graph=True, allow_unused=True)
     return found
 
@@ -223,30 +224,31 @@ def signal_by_depth(
     By layer:
 
     - ``mean_square`` and ``standard_deviation`` of its outputs, before the activation, over units and samples;
-    - ``squared_norm_ratio``, ‖h‖² / ‖h₀‖²: its input's squared norm, the mean over the samples, over that of the first
+    - ``squared_norm_ratio``, ‖h‖² / ‖h₀‖²: the squared norm of its input, averaged over samples, relative to the first
       layer's, which is the data's;
     - ``gradient_mean_square``, of the mean loss's gradient for its outputs: falls with the square of the batch size.
 
-    By residual branch, by the name of its block, or of its last module where a block adds several:
+    By residual branch, under the name of its block, or of its last module if a block adds several:
 
-    - ``skip_deviation`` and ``branch_deviation``: the standard deviation of what the branch is added to, and its own;
+    - ``skip_deviation`` and ``branch_deviation``: the standard deviations of the skip path and the branch where they
+      are added;
     - ``skip_gradient`` and ``branch_gradient``: the root mean square of the gradient for the block's input that comes
-      through the skip path and through the branch. Behind L normalized branches the first deviation grows as √L, and
-      the branch's gradient falls as 1/√L relative to the skip path's (authors' response to the reviews of SkipInit).
+      through the skip path and through the branch. After L normalized branches the skip deviation grows as √L, and the
+      branch's gradient falls as 1/√L relative to the skip path's (authors' response to the reviews of SkipInit).
 
-    Deviations are the population's. A layer that runs several times has the mean over its runs; of
-    `nn.MultiheadAttention` the outputs are those of the whole module. Weights that no module is called for have no
-    values, nor have branches that no module ends. It costs one gradient a batch, with residual blocks at most a
-    backward pass more, and one forward pass of a single sample.
+    Deviations are the population's. A layer that runs several times has the mean over its runs; for
+    `nn.MultiheadAttention` the outputs are the whole module's. There are no values for weights whose module is not
+    called, nor for branches that no module ends. The cost is one gradient per batch, at most one more backward pass
+    with residual blocks, and one forward pass of a single sample.
 
     Args:
         data: ``real`` inputs and targets, or ``random`` ones.
         batch_size: samples per batch.
         batches: number of batches.
-        mode: ``eval`` or ``train`` (BatchNorm with the batch's statistics, dropout on).
+        mode: ``eval`` or ``train`` (BatchNorm with batch statistics, dropout on).
 
     Raises:
-        ArgumentError: a number is out of its range.
+        ArgumentError: a number is out of range.
     """
     check_count("batch_size", batch_size)
     check_count("batches", batches)
@@ -258,7 +260,7 @@ def signal_by_depth(
         layers = _LayerSignals({layer.name: modules[layer.name] for layer in structure.layers if layer.name in modules})
         branches = BranchSignals(model, structure.branches)
         with preserved(model), forked_rng(model, context.seed, "probe"), torch.enable_grad():
-            for parameter in model.parameters():  # the gradient passes through frozen layers, too
+            for parameter in model.parameters():  # the gradient also passes through frozen layers
                 parameter.requires_grad_(parameter.is_floating_point())
             model.train(mode == "train")
             for batch in context.batches(data, batch_size, batches):
@@ -280,7 +282,7 @@ def signal_by_depth(
 
 
 class _LayerSignals:
-    """Takes the signals of layers while a model runs forwards and back within `taken`."""
+    """Measures the signals of layers during forward and backward passes within `taken`."""
 
     def __init__(self, layers: dict[str, nn.Module]) -> None:
         self._layers = layers
@@ -303,7 +305,7 @@ class _LayerSignals:
     def _look(self, name: str, _layer: nn.Module, inputs: Any, outputs: Any) -> None:
         given, found = tensors_in(inputs)[:1], tensors_in(outputs)[:1]
         for tensor in given:
-            if tensor.is_floating_point():  # an embedding is given tokens
+            if tensor.is_floating_point():  # not the tokens of an embedding
                 self._inputs[name].add(tensor)
         for tensor in found:
             self._outputs[name].add(tensor)
@@ -311,7 +313,7 @@ class _LayerSignals:
                 tensor.register_hook(partial(self._look_back, name))  # type: ignore[no-untyped-call]
 
     def _look_back(self, name: str, gradient: Tensor) -> None:
-        if self._is_taking:  # hooks of tensors stay, and those of branches are differentiated once more
+        if self._is_taking:  # tensor hooks stay and would run again when branches are differentiated
             self._gradients[name].add(gradient)
 
     def values(self) -> dict[str, dict[str, float]]:

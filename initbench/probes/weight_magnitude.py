@@ -1,4 +1,4 @@
-"""How large the entries of each parameter are, and how far they scatter."""
+"""The size and spread of the entries of each parameter."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ REFERENCE = "Zhu et al., GradInit, NeurIPS 2021, Figures 4 to 10"
 
 @register_probe("weight_magnitude", reference=REFERENCE)
 def weight_magnitude() -> Measure:
-    """Mean absolute value of the entries of each parameter, and beside it their ``standard_deviation``.
+    """Mean absolute value of the entries of each parameter, and their ``standard_deviation``.
 
     The first is the averaged per-dimension weight magnitude of GradInit's Figures 4 to 10, ‖W‖ / d, where ‖W‖ is the
-    sum of the absolute values of the d entries. Where a tuner multiplies a weight by a scale, it is multiplied by it.
-    The second is the population's, √(mean w² − (mean w)²). Both cost no gradient.
+    sum of the absolute values of the d entries. If a tuner scales a weight, this value scales with it. The second is
+    the population's, √(mean w² − (mean w)²). Neither needs a gradient.
     """
 
     def measure(model: nn.Module, context: ProbeContext) -> dict[str, Measurement]:
-        reference_parameter(model)  # an error where there are no parameters
+        reference_parameter(model)  # raises an error if there are no parameters
         named = {name: parameter.detach().double() for name, parameter in model.named_parameters()}
         return {
             "per_layer": PerLayer({name: float(w.abs().mean()) for name, w in named.items()}),

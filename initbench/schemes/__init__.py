@@ -1,5 +1,5 @@
-"""Schemes: the parts that some initialization methods need in a network, one file per scheme, put into any model.
+"""Schemes add the parts that some initialization methods need to any model, one file per scheme.
 
-A scheme is registered by `initbench.register_scheme`. An architecture may state the network of a scheme itself, as the
-authors of Fixup wrote theirs.
+A scheme is registered by `initbench.register_scheme`. An architecture may also build a scheme's network itself, as the
+authors of Fixup did.
 """

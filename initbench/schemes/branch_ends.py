@@ -1,4 +1,4 @@
-"""The ends of residual branches, where most schemes have a part."""
+"""The ends of residual branches, where most schemes add a part."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from initbench.structure.residual import ResidualBranch
 def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.Module], name: str = "end") -> None:
     """Put a new module at the end of each residual branch, before the branch is added to its shortcut.
 
-    It takes the place of a `BranchEnd` where the architecture has one, and else follows the module that gives the
-    branch's result: both then stand in an `nn.Sequential` at that place, as ``branch`` and under the name given.
+    It replaces a `BranchEnd` if the architecture has one. Otherwise it follows the module that returns the branch's
+    result; both are then in an `nn.Sequential` at that place, as ``branch`` and under the given name.
 
     Args:
         model: is changed.
-        structure: of the model.
+        structure: the model's structure.
         make: returns the new module.
-        name: of the new module.
+        name: name of the new module.
 
     Raises:
-        ValueError: there are no residual branches, they cannot be looked for, or one ends in no module that another
-            one could follow.
+        ValueError: there are no residual branches, they cannot be determined, or one ends in no module that another
+            could follow.
     """
     put_behind: dict[nn.Module, nn.Module] = {}
     for end in branch_ends(model, required_branches(model, structure)):
@@ -35,18 +35,18 @@ def end_branches(model: nn.Module, structure: Structure, make: Callable[[], nn.M
 
 
 def required_branches(model: nn.Module, structure: Structure) -> tuple[ResidualBranch, ...]:
-    """Return the model's residual branches; a ValueError says why there are none."""
+    """Return the model's residual branches; raise a ValueError with the reason if there are none."""
     if "branches" in structure.unknown:
-        raise ValueError(f"the residual branches cannot be told: {structure.unknown['branches']}")
+        raise ValueError(f"the residual branches cannot be determined: {structure.unknown['branches']}")
     if not structure.branches:
         raise ValueError(f"no residual branches are found in {type(model).__name__}")
     return structure.branches
 
 
 def branch_ends(model: nn.Module, branches: Iterable[ResidualBranch]) -> list[nn.Module]:
-    """Return the modules that a part is put behind; a `BranchEnd` gives its place up for it.
+    """Return the modules that a part is put after; a `BranchEnd` is replaced by it.
 
-    A branch that ends in no module that another one could follow is a ValueError.
+    A branch that ends in no module that another could follow raises a ValueError.
     """
     found = []
     for branch in branches:
@@ -59,15 +59,15 @@ def branch_ends(model: nn.Module, branches: Iterable[ResidualBranch]) -> list[nn
 
 
 def ended(end: nn.Module, now: nn.Module, part: nn.Module, name: str) -> nn.Module:
-    """Return what stands from now on at `end`, one of `branch_ends`, whose place `now` takes for another reason.
+    """Return the replacement of `end`, a result of `branch_ends`, if another change would put `now` there.
 
-    `name` is that of the part if it is put behind another module.
+    `name` is the name of the part if it follows another module.
     """
     return part if isinstance(end, BranchEnd) else in_order(branch=now, **{name: part})
 
 
 def _branch_end(model: nn.Module, branch: ResidualBranch) -> BranchEnd | None:
-    """Return the place that an architecture keeps: the one next to the branch's last layer, going outwards."""
+    """Return the architecture's `BranchEnd` for a branch: the nearest to its last layer, going outwards."""
     within = f"{branch.block}." if branch.block else ""
     inside = branch.ends[0] if branch.ends else branch.block
     while inside != branch.block and inside.startswith(within):

@@ -1,4 +1,4 @@
-"""A bias for each channel in the place of each normalization."""
+"""A bias per channel instead of each normalization."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from initbench.structure.kinds import is_norm_over_channels_of_images, is_writte
 
 
 class ChannelBias(nn.Module):
-    """Adds a learnable bias to each channel of inputs (N, C, ...), or, if `last`, to their last dimensions."""
+    """Adds a learnable bias to each channel of inputs (N, C, ...), or, if `last`, to the last dimensions."""
 
     def __init__(self, bias: Tensor, *, last: bool = False) -> None:
         super().__init__()
@@ -32,15 +32,15 @@ class ChannelBias(nn.Module):
     reference="Zhu et al., GradInit, NeurIPS 2021, appendix A.1, the networks without BatchNorm",
 )
 def channel_bias(model: nn.Module) -> nn.Module:
-    """A learnable bias for each channel in the place of each norm; it starts at the norm's own bias, 0 without one.
+    """A learnable bias per channel replaces each norm; it starts at the norm's own bias, or 0 without one.
 
-    Architectures with a choice of norms are built with the norm whose place it takes.
+    Architectures with a choice of norms are built with the norm that it replaces.
 
     Args:
         model: is changed.
 
     Raises:
-        ValueError: the model has no normalization, has one of another kind, or is one.
+        ValueError: the model has no normalization, has an unsupported one, or is itself a normalization.
     """
     replacements = norm_replacements(model, _bias_of)
     if not replacements:
@@ -50,17 +50,17 @@ def channel_bias(model: nn.Module) -> nn.Module:
 
 
 def remove_normalization(model: nn.Module) -> nn.Module:
-    """Return a copy of a model with a learnable bias in the place of each normalization: scheme ``channel_bias``.
+    """Return a copy of a model with a learnable bias instead of each normalization: scheme ``channel_bias``.
 
-    BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm are replaced by a bias of the same channels, which starts
-    at the normalization's own bias, 0 if it has none. What timm's classes do after the normalization, such as an
-    activation, stays. All other values are those of the model.
+    BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm are replaced by a bias for the same channels, which starts
+    at the normalization's own bias, or 0 if it has none. Further operations in timm's classes, such as an activation
+    after the normalization, stay. All other values are the model's.
 
     Args:
-        model: any module; it stays as it is.
+        model: any module; it is not changed.
 
     Raises:
-        ValueError: the model has no normalization, has one of another kind, or is one.
+        ValueError: the model has no normalization, has an unsupported one, or is itself a normalization.
     """
     return channel_bias(deepcopy(model))
 

@@ -21,16 +21,16 @@ from initbench.structure.kinds import is_linear
     reference="Zhang, Dauphin & Ma, Fixup Initialization, ICLR 2019, section 3.2, rule 3",
 )
 def fixup(model: nn.Module, structure: Structure) -> nn.Module:
-    """A scalar bias in the place of each norm and before each layer but the first, a multiplier behind each branch.
+    """A scalar bias replaces each norm and precedes each layer but the first; a multiplier ends each branch.
 
-    The multiplier comes before the bias where a branch ends in a normalization, as in the authors' code. Multipliers
-    start at 1, biases at 0. A scalar that a branch is multiplied by already is its multiplier, and other gates, such as
-    LayerScale's, are set to 1. Layers whose weight is used without calling them, as in some attentions, have no bias.
-    A model whose branches all have a multiplier, and which adds scalar biases, is Fixup's already and gets none.
+    The multiplier comes before the bias if a branch ends in a normalization, as in the authors' code. Multipliers start
+    at 1, biases at 0. If a branch is already multiplied by a scalar, that scalar is its multiplier; other gates, such
+    as LayerScale's, are set to 1. Layers whose weight is used without calling them, as in some attentions, have no
+    bias. A model whose branches all have a multiplier and that adds scalar biases is already Fixup's and gets none.
 
     Args:
         model: is changed.
-        structure: of the model.
+        structure: the model's structure.
 
     Raises:
         ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no

@@ -1,4 +1,4 @@
-"""Modules of a model put in the place of others: what schemes take out and what they put in."""
+"""Replace modules of a model, as schemes do."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def in_order(**modules: nn.Module) -> nn.Sequential:
 
 
 def replace_modules(model: nn.Module, replacements: Mapping[nn.Module, nn.Module], *, convert: bool = True) -> None:
-    """Put modules in the place of others, wherever these stand in a model.
+    """Replace modules wherever they occur in a model.
 
-    A replacement may contain what it replaces. New modules are in the mode, training or evaluation, of what they
-    replace, and, if `convert`, of the type and on the device of the model's first parameter.
+    A replacement may contain the module that it replaces. New modules get the mode (training or evaluation) of the
+    module they replace and, if `convert`, the type and device of the model's first parameter.
     """
     known = set(model.modules())
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
@@ -38,23 +38,24 @@ def replace_modules(model: nn.Module, replacements: Mapping[nn.Module, nn.Module
 
 
 def _convert(module: nn.Module, like: torch.Tensor) -> None:
-    """Do as `nn.Module.to`, without the modules within, which may have been there before."""
-    module._apply(  # type: ignore[no-untyped-call]  # noqa: SLF001  # no other way leaves out what is within
+    """Like `nn.Module.to`, but without the modules inside, which may have existed before."""
+    module._apply(  # type: ignore[no-untyped-call]  # noqa: SLF001  # no other way leaves out inner modules
         lambda held: held.to(like if held.is_floating_point() else like.device), recurse=False
     )
 
 
 def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) -> dict[nn.Module, nn.Module]:
-    """Return what takes the place of each normalization: BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm.
+    """Return the replacement of each normalization: BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm.
 
-    RMSNorms may be written out, see `kinds.is_written_out_rms_norm`. What timm's classes do after the normalization,
-    such as an activation, stays. A normalization of another kind is a ValueError, and so is a model that is one itself.
+    RMSNorms may be custom classes, see `kinds.is_written_out_rms_norm`. Further operations in timm's classes, such as
+    an activation after the normalization, stay. A normalization of another kind, or a model that is itself one, raises
+    a ValueError.
     """
     found: dict[nn.Module, nn.Module] = {}
     for name, module in model.named_modules():
         kind = type(module).__name__
         if isinstance(module, NORM_LAYERS) or is_written_out_rms_norm(module):
-            # timm's classes such as BatchNormAct2d are a normalization with further modules, which follow it.
+            # timm's classes such as BatchNormAct2d contain further modules that follow the normalization.
             after = {name: part for name, part in module.named_children() if not isinstance(part, nn.Identity)}
             found[module] = in_order(bias=make(module), **after) if after else make(module)
         elif "norm" in kind.lower() and not any(module.children()) and "parametrizations" not in name:
@@ -68,11 +69,11 @@ def norm_replacements(model: nn.Module, make: Callable[[nn.Module], nn.Module]) 
 def take_over_gates(
     model: nn.Module, structure: Structure, branches: Iterable[ResidualBranch], value: float
 ) -> list[ResidualBranch]:
-    """Set the gates of branches: a scalar to a scheme's value, others, such as a LayerScale's, to 1.
+    """Set the gates of branches: a scalar to a scheme's value, others, such as LayerScale's, to 1.
 
-    So are gains of 0 that a branch's last weight is multiplied by, as in NF-ResNets. Two gates in a row that both start
-    near 0 would have no gradient: of α·β, that of α is β's value. Returned are the branches without a scalar gate,
-    which need a multiplier.
+    Zero gains of a branch's last weight, as in NF-ResNets, are also set to 1: of two gates in a row that start near 0,
+    neither would have a gradient, since the gradient of α in α·β is β's value. Returns the branches without a scalar
+    gate, which need a multiplier.
     """
     without = []
     gains = {layer.name: layer.gains for layer in structure.layers}
@@ -96,6 +97,6 @@ def add_biases(model: nn.Module) -> None:
 
 
 def attention_layers(model: nn.Module) -> set[nn.Module]:
-    """Return the modules within a model's `nn.MultiheadAttention`: nothing can be put before or into them."""
+    """Return the modules inside a model's `nn.MultiheadAttention`, which a scheme cannot change."""
     attentions = [module for module in model.modules() if isinstance(module, nn.MultiheadAttention)]
     return {part for attention in attentions for part in attention.modules()}

@@ -18,14 +18,14 @@ from initbench.structure.find import Structure
     "section 4",
 )
 def skipinit(model: nn.Module, structure: Structure) -> nn.Module:
-    """Norms are left out, convolutions have biases, and a scalar gate α, 0 at first, ends each residual branch.
+    """Norms are removed, convolutions get biases, and a scalar gate α, initially 0, ends each residual branch.
 
-    ReZero (Bachlechner et al., 2021) has the same gate. A scalar that a branch is multiplied by already, as in NFNets,
-    is α; other gates, such as LayerScale's, are set to 1.
+    ReZero (Bachlechner et al., 2021) has the same gate. If a branch is already multiplied by a scalar, as in NFNets,
+    that scalar is α; other gates, such as LayerScale's, are set to 1.
 
     Args:
         model: is changed.
-        structure: of the model.
+        structure: the model's structure.
 
     Raises:
         ValueError: the model has a normalization of another kind, no residual branches are found, or one ends in no

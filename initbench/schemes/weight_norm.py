@@ -24,12 +24,12 @@ from initbench.structure.kinds import is_linear, is_linear_inputs_first
     "Campos & Bengio, How to Initialize your Network?, NeurIPS 2019",
 )
 def weight_norm(model: nn.Module, structure: Structure, keep_norms: bool = False) -> nn.Module:
-    """Norms are left out, convolutions have biases, and weights but for those of heads are g·v/‖v‖, one g per output.
+    """Norms are removed, convolutions get biases, and all weights but the heads' are g·v/‖v‖, with one g per output.
 
     Args:
         model: is changed.
-        structure: of the model.
-        keep_norms: whether norms stay, and with them convolutions as they are; in a suite that is the scheme
+        structure: the model's structure.
+        keep_norms: whether norms stay and convolutions get no biases; in a suite, use the scheme
             weight_norm_beside_norm.
 
     Raises:
@@ -49,11 +49,11 @@ def weight_norm(model: nn.Module, structure: Structure, keep_norms: bool = False
     reference="Salimans & Kingma, Weight Normalization, NeurIPS 2016, section 2",
 )
 def weight_norm_beside_norm(model: nn.Module, structure: Structure) -> nn.Module:
-    """Weights but for those of heads are g·v/‖v‖, one g per output, and all else stays: weight_norm with keep_norms.
+    """All weights but the heads' are g·v/‖v‖, with one g per output; all else stays: weight_norm with keep_norms.
 
     Args:
         model: is changed.
-        structure: of the model.
+        structure: the model's structure.
 
     Raises:
         ValueError: the model has a weight that has a row of zeros or is shared.
@@ -62,7 +62,7 @@ def weight_norm_beside_norm(model: nn.Module, structure: Structure) -> nn.Module
 
 
 def _normalize(model: nn.Module, structure: Structure) -> None:
-    """Normalize the weights of all layers but the heads; a row of zeros or a shared weight is a ValueError."""
+    """Normalize the weights of all layers but the heads; a row of zeros or a shared weight raises a ValueError."""
     within_attention = attention_layers(model)
     names = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     for name, module in list(model.named_modules()):
@@ -72,7 +72,7 @@ def _normalize(model: nn.Module, structure: Structure) -> None:
         weight = module.get_parameter("weight")
         if names[id(weight)] > 1:
             raise ValueError(f"{name}.weight is shared with another module")
-        outputs = 1 if is_linear_inputs_first(module) else 0  # the dimension of the weight that has them
+        outputs = 1 if is_linear_inputs_first(module) else 0  # their dimension in the weight
         # On the meta device there are no values.
         if not weight.is_meta and bool(torch.norm_except_dim(weight.detach(), 2, outputs).eq(0).any()):
             raise ValueError(f"{name}.weight has a row of zeros, which has no direction")

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
-    """Return by workload how alike the orders are into which a probe puts the treatments at different seeds.
+    """Return for each workload how similarly a probe orders the treatments at different seeds.
 
-    It is the mean of Spearman's ρ over all pairs of seeds. For m seeds without ties it equals (m W - 1) / (m - 1), W
-    Kendall's coefficient of concordance (Kendall and Gibbons, Rank Correlation Methods, chapter 6). A probe that does
-    not agree with itself cannot predict anything better than that.
+    It is the mean of Spearman's ρ over all pairs of seeds. For m seeds without ties it equals (m W - 1) / (m - 1),
+    where W is Kendall's coefficient of concordance (Kendall and Gibbons, Rank Correlation Methods, chapter 6). A probe
+    cannot predict anything better than it agrees with itself.
 
     Args:
         trials: as from `comparison.comparable_trials`.
@@ -29,7 +29,7 @@ def seed_agreement(trials: pd.DataFrame, probe: str) -> pd.DataFrame:
 
     Returns:
         One row per workload with 2 or more seeds of the probe for 3 or more treatments: ``workload``, ``agreement``,
-        ``seeds``, ``treatments`` (those that have the probe at all these seeds). NaN where a seed has no order.
+        ``seeds``, ``treatments`` (with the probe at all these seeds). NaN if a seed has no order.
     """
     columns = ["workload", "agreement", "seeds", "treatments"]
     if probe not in trials:
@@ -60,11 +60,11 @@ def batch_spread(per_batch: Sequence[Sequence[float]]) -> Estimate:
     """Return the relative spread of a probe between the batches of one trial: the median over trials of s / |x̄|.
 
     Args:
-        per_batch: the values of each trial's batches; trials with fewer than 2, with one that is not finite or with
+        per_batch: the values of each trial's batches; trials with fewer than 2 values, a value that is not finite, or
             mean 0 are left out.
 
     Returns:
-        The median; no interval, for trials that share a treatment are not independent; n counts trials.
+        The median without an interval, because trials that share a treatment are not independent; n counts trials.
     """
     by_length: dict[int, list[Sequence[float]]] = defaultdict(list)
     for values in per_batch:

@@ -1,4 +1,4 @@
-"""How a probe orders the treatments of one workload, against how their outcomes order them."""
+"""The order in which a probe puts the treatments of one workload, compared with the order of their outcomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 MINIMUM_TREATMENTS = 5
-# Variances of Fisher's z of Spearman's ρ and of Kendall's τ (Fieller, Hartley and Pearson, Biometrika 44 (1957)
+# Variances of Fisher's z for Spearman's ρ and Kendall's τ (Fieller, Hartley and Pearson, Biometrika 44 (1957)
 # 470-481): 1.06 / (n - 3) and 0.437 / (n - 4).
 SPEARMAN, KENDALL = (1.06, 3), (0.437, 4)
 
@@ -24,16 +24,17 @@ def associations(probe: pd.DataFrame, outcome: pd.DataFrame) -> pd.DataFrame:
     """Return Spearman's ρ and Kendall's τ-b over the treatments of each workload, with 95 % intervals.
 
     The interval is tanh(arctanh r ± 1.96 σ), σ² = 1.06 / (n - 3) for ρ and 0.437 / (n - 4) for τ (`fisher_interval`).
-    It takes the treatments as a sample, and is wide for few. There is no coefficient below 5 treatments, nor where
+    It takes the treatments as a sample, and is wide if they are few. There is no coefficient below 5 treatments, nor if
     one side is constant.
 
     Args:
-        probe: workloads × treatments, NaN where not measured or to be left out, +∞ where too large to be stored.
+        probe: workloads × treatments, NaN for values that were not measured or are to be left out, +∞ for values too
+            large to store.
         outcome: likewise, +∞ for a diverged cell.
 
     Returns:
         One row per workload of `outcome`: ``workload``, ``n`` (treatments with both), ``rho, rho_low, rho_high, tau,
-        tau_low, tau_high``, and ``remark``: why there is no coefficient, else empty.
+        tau_low, tau_high``, and ``remark``: why there is no coefficient, otherwise empty.
     """
     rows = []
     for workload, row_x, row_y in zip(outcome.index, *aligned(probe, outcome), strict=True):
@@ -68,9 +69,9 @@ def fisher_interval(r: float, n: int, factor: float, lost: int) -> tuple[float, 
 
     Args:
         r: a rank correlation.
-        n: pairs behind it.
-        factor: `SPEARMAN` or `KENDALL`, its first.
-        lost: its second; there is no interval for n ≤ lost.
+        n: number of pairs.
+        factor: first number of `SPEARMAN` or `KENDALL`.
+        lost: its second number; there is no interval for n ≤ lost.
     """
     if n <= lost:
         return math.nan, math.nan
@@ -80,9 +81,9 @@ def fisher_interval(r: float, n: int, factor: float, lost: int) -> tuple[float, 
 
 
 def unit_clipped(rho: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
-    """Return rank correlations no nearer to ±1 than 6 / (n³ - n), so that Fisher's z is finite.
+    """Return rank correlations no closer to ±1 than 6 / (n³ - n), so that Fisher's z is finite.
 
-    It is half the least step of Spearman's ρ: two neighbours exchanged make 1 - 6 · 2 / (n³ - n).
+    This is half the least step of Spearman's ρ: exchanging two neighbours gives 1 - 6 · 2 / (n³ - n).
     """
     count = np.asarray(n, dtype=float)
     bound = 1 - 6 / (count**3 - count)
@@ -93,15 +94,15 @@ def unit_clipped(rho: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
 def standardized_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the midranks of each row, centred and of unit length, so that ρ of two rows is their inner product.
 
-    A value that is missing has 0, and a row that is constant is 0 throughout.
+    Missing values become 0, and a constant row is 0 throughout.
     """
     missing = np.isnan(values)
-    # NaN sorts after +∞ in none of numpy's ranks, so missing values are ranked last by hand and then left out.
+    # No rank function of numpy sorts NaN after +∞, so missing values are ranked last by hand and then left out.
     order = np.where(missing, np.inf, values)
     least = np.sum(order[..., None, :] < order[..., :, None], axis=-1)
     equal = np.sum((order[..., None, :] == order[..., :, None]) & ~missing[..., None, :], axis=-1)
     ranks = np.where(missing, np.nan, least + (equal + 1) / 2)
-    # A row without any value has no mean; its ranks are 0 in the end.
+    # A row without values has no mean; its ranks become 0.
     count = np.maximum((~missing).sum(axis=-1, keepdims=True), 1)
     centred = np.where(missing, 0.0, ranks - np.nansum(ranks, axis=-1, keepdims=True) / count)
     length = np.sqrt(np.sum(centred**2, axis=-1, keepdims=True))

@@ -24,21 +24,21 @@ _COLUMNS = [*_COUNTS, *_JUDGED[:3], "state", "ranked"]
 
 
 def trial_outcomes(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the trials that have a result, with their oriented outcome as `outcome`: lower is better, +∞ diverged.
+    """Return the trials with a result, with their oriented outcome as `outcome`: lower is better, +∞ diverged.
 
-    Failed trials are left out, of whose outcome nothing is known, and those that were not trained.
+    Failed trials, whose outcome is unknown, and trials without training are left out.
     """
     results = trials[trials["oriented"].notna()]
     return results.assign(outcome=results["oriented"].astype(float))
 
 
 class Spread(NamedTuple):
-    """What a report shows of the values of several seeds, all turned so that lower is better, or none.
+    """Summary of the values of several seeds for a report; either all are oriented (lower is better), or none.
 
     Attributes:
-        median: of the values; +∞ where half of them or more have diverged.
-        smallest: of them.
-        largest: of them; +∞ where one has diverged.
+        median: median of the values; +∞ if at least half of them diverged.
+        smallest: smallest value.
+        largest: largest value; +∞ if one diverged.
     """
 
     median: float
@@ -46,13 +46,13 @@ class Spread(NamedTuple):
     largest: float
 
     def in_direction(self, metric: Metric) -> Spread:
-        """Return the spread of a metric's values, of one of oriented values."""
+        """Convert a spread of oriented values into one of the metric's values."""
         ends = sorted([metric.oriented(self.smallest), metric.oriented(self.largest)])
         return Spread(metric.oriented(self.median), *ends)
 
 
 def spread(values: ArrayLike) -> Spread:
-    """Return the median, the smallest and the largest of values; NaN where there are none."""
+    """Return the median, the smallest and the largest of values; NaN if there are none."""
     x = np.asarray(values, dtype=float)
     return (
         Spread(float(np.median(x)), float(x.min()), float(x.max())) if len(x) else Spread(math.nan, math.nan, math.nan)
@@ -60,26 +60,27 @@ def spread(values: ArrayLike) -> Spread:
 
 
 def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one row per workload and treatment: the one place where seeds become a cell.
+    """Return one row per workload and treatment: the only place where seeds are combined into a cell.
 
-    - ``workload``, ``treatment``; ``metric``: the outcome's name, missing where all trials have failed;
+    - ``workload``, ``treatment``; ``metric``: the outcome's name, missing if all trials failed;
     - ``seeds``: trials that finished or diverged; ``diverged``, ``failed``: counts;
-    - ``outcome``: the median oriented outcome over seeds, lower is better, a diverged one counting as +∞; missing
-      where no trial has a result;
-    - ``trained``: how many seeds are better than chance, missing where chance is not known;
-    - ``chance``: the oriented chance level, missing where it is not known;
-    - ``state``: ``trained``, ``untrained`` where the median is not better than chance (`trained.is_trained`),
-      ``diverged`` where it is +∞, ``failed`` where every trial has, ``measured`` where nothing was trained. A cell
-      whose chance level is not known counts as trained;
-    - ``ranked``: what ranks are made of: the outcome, but equal for all untrained cells, worse than any trained one and
+    - ``outcome``: the median oriented outcome over seeds, lower is better, with +∞ for a diverged one; missing if no
+      trial has a result;
+    - ``trained``: number of seeds that are better than chance, missing if chance is unknown;
+    - ``chance``: the oriented chance level, missing if unknown;
+    - ``state``: ``trained``, ``untrained`` if the median is not better than chance (`trained.is_trained`), ``diverged``
+      if it is +∞, ``failed`` if every trial failed, ``measured`` if nothing was trained. A cell with an unknown chance
+      level counts as trained;
+    - ``ranked``: values for ranking: the outcome, but equal for all untrained cells, worse than any trained cell and
       better than a diverged one;
-    - for each column of `measured` its median over seeds, missing where a seed has none, and ``<column>.saturated``, in
-      how many seeds it is saturated. A value of a probe that can saturate which was taken but was not finite reads as
-      +∞.
+    - for each column of `measured` its median over seeds, missing if a seed has none, and ``<column>.saturated``, the
+      number of seeds at which it is saturated. If a probe that can saturate was measured but not finite, the value
+      counts as +∞.
 
     Args:
         trials: as from `trials.comparable_trials`.
-        measured: columns of the trials, such as ``probe.gradient_norm``; one that they lack is missing everywhere.
+        measured: columns of the trials, such as ``probe.gradient_norm``; a column that does not exist is missing
+            everywhere.
     """
     known = _Columns(trials, measured)
     rows = []
@@ -98,7 +99,7 @@ def cells(trials: pd.DataFrame, measured: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def _places(trials: pd.DataFrame) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
-    """Yield the workload, the treatment and the places of the trials of each cell."""
+    """Yield the workload, the treatment and the positions of the trials of each cell."""
     names = ["workload", "treatment"]
     number = trials.groupby(names, sort=False).ngroup().to_numpy()
     order = np.argsort(number, kind="stable")
@@ -109,7 +110,7 @@ def _places(trials: pd.DataFrame) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]
 
 
 class _Columns:
-    """The columns of trials that cells are made of, as arrays: a frame for each of many cells is slow."""
+    """The columns of trials that cells are computed from, as arrays: one frame per cell would be slow."""
 
     def __init__(self, trials: pd.DataFrame, measured: Sequence[str]) -> None:
         self.status = trials["status"].to_numpy(dtype=object)
@@ -131,7 +132,7 @@ class _Columns:
 
 
 def _counts(known: _Columns, own: NDArray[np.intp]) -> dict[str, Any]:
-    """Return how many trials of a cell came to what, and the name of their outcome."""
+    """Return how many trials of a cell finished, diverged or failed, and the name of their outcome."""
     statuses, metrics = known.status[own], known.metric[own][known.has_metric[own]]
     failed = int((statuses == "failed").sum())
     return {
@@ -143,7 +144,7 @@ def _counts(known: _Columns, own: NDArray[np.intp]) -> dict[str, Any]:
 
 
 def _judged(known: _Columns, results: NDArray[np.intp]) -> dict[str, float]:
-    """Return what the outcome of a cell is judged by; the chance level is that of its dataset, the same for all."""
+    """Return the values that judge a cell's outcome; the chance level is its dataset's, the same for all trials."""
     numbers = {column: values[results] for column, values in known.numbers.items() if column not in known.saturated}
     numbers = {column: values[~np.isnan(values)] for column, values in numbers.items()}
     chance, error, best = (float(numbers[column][0]) if len(numbers[column]) else math.nan for column in JUDGED[1:])
@@ -166,15 +167,15 @@ def _states(found: pd.DataFrame) -> dict[str, Any]:
         ["diverged", "untrained", "trained", "failed"],
         "measured",
     )
-    # Any number does that is above all outcomes: of these values only the order is used.
+    # Any number above all outcomes works, because only the order is used.
     ranked = np.where(untrained & np.isfinite(outcome), np.finfo(float).max, outcome)
     return {"state": state, "ranked": ranked}
 
 
 def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:
-    """Return one column of the cells as a table, workloads × treatments, NaN for a cell that is not there.
+    """Return one column of the cells as a table, workloads × treatments, NaN for a missing cell.
 
-    Cells without an outcome are no part of it: these have failed, or were not trained.
+    Cells without an outcome, which failed or were not trained, are left out.
     """
     judged = cells[cells["outcome"].notna()] if "outcome" in cells else cells
     wide = judged.pivot(index="workload", columns="treatment", values=column)  # noqa: PD010  # it refuses duplicates
@@ -182,7 +183,7 @@ def table(cells: pd.DataFrame, column: str = "outcome") -> pd.DataFrame:
 
 
 class Complete(NamedTuple):
-    """A table without gaps, and what was left out to make it so.
+    """A table without gaps, and the names left out to make it so.
 
     Attributes:
         table: workloads × treatments, no NaN.
@@ -199,8 +200,8 @@ def complete(table: pd.DataFrame) -> Complete:
     """Return the table without the workloads and treatments that have gaps.
 
     Tests that rank treatments within each workload need every treatment on every one. The row or column with the
-    largest share of gaps goes first (a row where they are equal), until none is left. A Fixup network on which Fixup
-    alone runs is thus left out before the treatments that do not run there.
+    largest share of gaps is removed first (a row if they are equal), until no gap is left. A Fixup network that only
+    Fixup runs on is therefore left out before the treatments that do not run there.
     """
     left = table
     workloads: list[str] = []

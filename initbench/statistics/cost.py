@@ -1,6 +1,6 @@
-"""What initializers cost, in the unit of training, steps; and what it costs with them to reach a target.
+"""The cost of initializers in training steps, and the cost of reaching a target with them.
 
-A record is a trial's, as a ledger holds it.
+A record is a trial's, as stored in a ledger.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 def gradient_equivalents(cost: Mapping[str, int]) -> float:
-    """Return what `forward` passes and `backward` calls of autograd cost, in gradients of one batch.
+    """Return the cost of `forward` passes and `backward` calls of autograd, in gradients of one batch.
 
     A gradient is one forward pass and one backward pass, which costs twice as much: 3 passes. A derivative of a
-    derivative goes back through all that was computed so far, so each call multiplies it by 3: F forward passes
-    with B calls cost F · 3^(B/F) passes. A step of MetaInit (1 and 3) is thus 9 gradients; 9.5 to 10.7 were measured.
+    derivative goes back through everything computed so far, so each call multiplies it by 3: F forward passes with B
+    calls cost F · 3^(B/F) passes. A step of MetaInit (1 and 3) is thus 9 gradients; 9.5 to 10.7 were measured.
     """
     forward, backward = cost.get("forward", 0), cost.get("backward", 0)
     return float(forward * 3 ** (backward / forward) / 3 if forward else backward * 2 / 3)
 
 
 def initialization_steps(record: Any) -> float:
-    """Return how many training steps an initialization cost; NaN where the record does not say what it spent.
+    """Return the cost of an initialization in training steps; NaN if the record does not contain it.
 
-    Its batches may be of another size than those of training: gradients are counted by their samples.
+    Its batches may have another size than in training: gradients are counted by their samples.
     """
     cost = record.initialization.get("cost")
     if not cost:
@@ -48,9 +48,9 @@ def initialization_steps(record: Any) -> float:
 
 
 def on_one_device(records: Iterable[Any]) -> bool:
-    """Return whether all trials that came to a result ran on one kind of device: seconds of two are not comparable.
+    """Return whether all trials with a result ran on one kind of device; otherwise seconds are not comparable.
 
-    A processor is named with what it can do; a GPU by its name, whatever processor serves it.
+    Processors are distinguished by their capabilities, GPUs by their names, whatever processor serves them.
     """
     devices = set()
     for record in records:
@@ -61,13 +61,13 @@ def on_one_device(records: Iterable[Any]) -> bool:
 
 
 class Spending(NamedTuple):
-    """What a treatment's initializer spent before training, over its workloads.
+    """The cost of a treatment's initializer before training, over its workloads.
 
     Attributes:
         treatment: its label.
-        least: training steps of the same cost, on the workload with the fewest.
-        most: on that with the most.
-        least_times: the least of its ratios to the workload's training steps, NaN where these are nowhere known.
+        least: equivalent training steps, on the workload with the fewest.
+        most: on the workload with the most.
+        least_times: the least of its ratios to the workload's training steps, NaN if these are unknown everywhere.
         most_times: the largest.
     """
 
@@ -79,12 +79,12 @@ class Spending(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What initializers spent before training.
+    """The cost of initializers before training.
 
     Attributes:
-        spending: the treatments that spent anything, the most first.
-        nothing: those that are known to have spent nothing.
-        unknown: those of which no record says what they spent.
+        spending: the treatments with a cost, the largest first.
+        nothing: treatments that are known to have no cost.
+        unknown: treatments whose cost no record contains.
     """
 
     spending: list[Spending]
@@ -93,16 +93,15 @@ class Spent(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known of any."""
         return bool(self.spending or self.nothing)
 
 
 def spent(costs: pd.DataFrame) -> Spent:
-    """Return what initializers spent, by treatment.
+    """Return the cost of initializers, by treatment.
 
     Args:
-        costs: one row per workload and treatment: ``treatment``, ``initialization_steps`` (NaN where not known) and
-            ``training_steps`` (NaN where none finished).
+        costs: one row per workload and treatment: ``treatment``, ``initialization_steps`` (NaN if unknown) and
+            ``training_steps`` (NaN if none finished).
     """
     spending: list[Spending] = []
     nothing: list[str] = []
@@ -122,14 +121,14 @@ def spent(costs: pd.DataFrame) -> Spent:
 
 
 def cost_to_target(record: Any, target: float) -> float:
-    """Return the steps until the outcome is first as good as a target, with those of the initializer; +∞ if never.
+    """Return the steps until the outcome first reaches a target, including the initializer's; +∞ if never.
 
-    The initializer's are `initialization_steps`; where the record does not say what it used, the cost of a
-    target that is met is NaN.
+    The initializer's steps are `initialization_steps`; if the record does not contain its cost, the cost of a target
+    that is reached is NaN.
 
     Args:
-        record: with its history, as from `Ledger.records` or `frame.read_records`. Where that is per epoch, so is the
-            answer.
+        record: with its history, as from `Ledger.records` or `read_records`; if the history is per epoch, so is
+            the result.
         target: in the metric's own direction; NaN is never reached.
     """
     key = outcome_key(record)
@@ -147,24 +146,23 @@ def costs_to_target(
     metrics: Mapping[str, Metric],
     target: float | None = None,
 ) -> tuple[pd.DataFrame, pd.Series[float]]:
-    """Return the cost of each cell to the target of its workload: what `profiles.performance_profiles` takes.
+    """Return the cost of each cell to its workload's target, for `profiles.performance_profiles`.
 
     The target of a workload is an outcome that one of its cells reached (`cells.cells`: the median over seeds at the
-    end): that of the middle one of all whose outcome is finite, of two middle ones the better; where that one does not
-    train, that of the worst cell which does. So it never lies between two camps, and both have their better cells at it
-    or beyond. A cell's cost is the median over its seeds of `cost_to_target`, so that it is +∞ where at least half of
-    them miss.
+    end): the middle one of all finite outcomes, the better of two middle ones; or, if that cell did not train, the
+    worst outcome of those that did. So the target never falls between two groups of cells, and in both the better cells
+    reach it. A cell's cost is the median of `cost_to_target` over its seeds, so it is +∞ if at least half of them miss.
 
     Args:
         trials: as from `trials.comparable_trials`.
         records: with histories, by trial id.
-        metrics: of each workload, as from `trials.workload_metrics`.
-        target: that of all workloads, in the metric's own direction, in place of those.
+        metrics: metric of each workload, as from `trials.workload_metrics`.
+        target: a target for all workloads instead, in the metric's own direction.
 
     Returns:
         The costs in training steps, workloads × treatments, +∞ for a miss, NaN for a cell that was not run or whose
-        initializer's cost is not known; and the targets by workload, in the metric's own
-        direction, NaN where nothing trains, which all miss.
+        initializer's cost is unknown; and the targets by workload, in the metric's own direction, NaN if nothing
+        trains, which all cells miss.
     """
     compared = cells(trials)
     compared = compared[compared["outcome"].notna()]

@@ -1,4 +1,4 @@
-"""Training curves: the outcome of every treatment by step, and by compute including what the initializer spent."""
+"""Training curves: the outcome of every treatment by step, and by compute including the initializer's cost."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def training_curves(
     """Return one row for each point of each treatment's curve in each workload.
 
     - ``step``: training steps taken; ``compute``: these plus the cost of the initializer in training steps
-      (`cost.initialization_steps`, the median over the seeds), missing if that is not known;
+      (`cost.initialization_steps`, the median over the seeds), missing if unknown;
     - ``seeds``: trials with a result; ``diverged``: how many of them diverged before this step;
     - ``outcome_median``, ``outcome_smallest``, ``outcome_largest``: over the seeds; a trial that diverged counts as +∞,
       or as -∞ if higher is better;
     - ``metric``: the outcome's name;
     - ``train_median``, ``train_smallest``, ``train_largest``: the same quantity on the training split, which is a mean
-      over the epoch so far (`training.loop.TrainingResult`); missing if the task does not follow it.
+      over the epoch so far (`training.loop.TrainingResult`); missing if the task does not record it.
 
     Args:
         trials: as from `trials.comparable_trials`.
-        records: as from `frame.read_records`, which marks the points that are not `drawn`.
-        metrics: of each workload, as from `trials.workload_metrics`.
+        records: as from `read_records`, which marks the points that are not `drawn`.
+        metrics: metric of each workload, as from `trials.workload_metrics`.
     """
     by_id = {record.id: record for record in records}
     rows: list[dict[str, Any]] = []
@@ -60,8 +60,8 @@ def training_curves(
 def curve_ends(curves: pd.DataFrame, cells: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     """Return the last point of each curve, in natural order.
 
-    It has the columns of the curves without ``compute``; the cell's ``state``; and ``gap``, by how much the median is
-    worse on the outcome's split than on the training split, missing if either has no number.
+    Its columns are the curves' columns without ``compute``; the cell's ``state``; and ``gap``, the amount by which the
+    median is worse on the outcome's split than on the training split, missing if either has no number.
 
     Args:
         curves: as from `training_curves`.
@@ -84,7 +84,7 @@ def widest_gaps(ends: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_unfitted(ends: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
-    """Return for each metric the row of `curve_ends` that is best on training data among the cells that did not train.
+    """Return for each metric the row of `curve_ends` that is best on training data among the untrained cells.
 
     Args:
         ends: as from `curve_ends`.
@@ -104,7 +104,7 @@ def _points(members: Sequence[TrialRecord], metric: Metric) -> list[dict[str, An
     curves = [_curve(record, outcome_key(record), metric) for record in members]
     trains = [_curve(record, training_key(record), metric) for record in members]
     if not any(curves):
-        # A cell whose trials all diverged before the first point would be missing: it has one, where the last ended.
+        # A cell whose trials all diverged before the first point gets one point, where the last trial ended.
         ends = [record.metrics.get("diverged_at_step") for record in members if record.status == "diverged"]
         known = [end for end in ends if end is not None]
         curves = [{max(known): math.inf}] * len(members) if known else curves
@@ -136,7 +136,7 @@ def _curve(record: TrialRecord, key: str, metric: Metric) -> dict[int, float | N
 
 
 def _at(step: int, curves: Sequence[Mapping[int, float | None]], members: Sequence[TrialRecord]) -> list[float]:
-    """Return the values at a step, +∞ for a trial that diverged, none for one that finished without this point."""
+    """Return the values at a step: +∞ for a trial that diverged, nothing for one that finished without this point."""
     return [
         math.inf if value is None else value
         for value, record in zip([curve.get(step) for curve in curves], members, strict=True)

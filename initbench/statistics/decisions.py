@@ -1,4 +1,4 @@
-"""What is told: p-values corrected for their number, and a test and an interval that agree."""
+"""Decisions: p-values corrected for their number, and a test and an interval that must agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def adjust(pvalues: ArrayLike, method: Literal["holm", "benjamini-hochberg"]) ->
 
     Args:
         pvalues: shape (n,).
-        method: ``holm`` bounds the chance that any null is rejected (Holm, Scand. J. Stat. 6 (1979) 65-70);
+        method: ``holm`` bounds the probability that any null is rejected (Holm, Scand. J. Stat. 6 (1979) 65-70);
             ``benjamini-hochberg`` the expected share of nulls among the rejected (J. R. Stat. Soc. B 57 (1995) 289).
     """
     p = np.asarray(pvalues, dtype=float)
@@ -27,7 +27,7 @@ def adjust(pvalues: ArrayLike, method: Literal["holm", "benjamini-hochberg"]) ->
     known = np.flatnonzero(~np.isnan(p))
     order = known[np.argsort(p[known])]
     n = len(order)
-    # Not statsmodels' multipletests, which collects the garbage of the whole process at each call.
+    # Not statsmodels' multipletests, which runs the garbage collector at each call.
     if method == "holm":
         raw = np.maximum.accumulate(p[order] * np.arange(n, 0, -1))
     else:
@@ -37,8 +37,8 @@ def adjust(pvalues: ArrayLike, method: Literal["holm", "benjamini-hochberg"]) ->
 
 
 def is_rejected(pvalue: float, estimate: Estimate, no_effect: float = 0.0) -> bool:
-    """Return whether a test rejects and the interval, where there is one, does not hold the value of no effect.
+    """Return whether a test rejects and the interval, if there is one, excludes the value of no effect.
 
-    Both are to agree before anything is claimed: they rest on different assumptions, and one may reject alone.
+    Both must agree before anything is claimed: their assumptions differ, so only one of them may reject.
     """
     return pvalue < ALPHA and (not estimate.has_interval or estimate.side(no_effect) != 0)

@@ -23,20 +23,20 @@ _NO_STEP = dict.fromkeys(("from_depth", "from_outcome", "to_depth", "to_outcome"
 
 
 def depth_curves(trials: pd.DataFrame, metrics: Mapping[str, Metric], families: Mapping[str, str]) -> pd.DataFrame:
-    """Return one row for each treatment at each depth, in families of workloads that differ in depth alone.
+    """Return one row for each treatment at each depth, in families of workloads that differ only in depth.
 
-    Outcomes are as in the cells (`cells.cells`), in the metric's own direction; a diverged trial counts as the
-    worst. A family of one depth has no row.
+    Outcomes are as in the cells (`cells.cells`), in the metric's own direction; a diverged trial counts as the worst. A
+    family with a single depth has no row.
 
     Args:
         trials: as from `trials.comparable_trials`.
-        metrics: of each workload, as from `trials.workload_metrics`.
+        metrics: metric of each workload, as from `trials.workload_metrics`.
         families: workload → its name without its depth.
     """
     if DEPTH not in trials:
         return pd.DataFrame(columns=COLUMNS)
     results = trial_outcomes(trials)
-    # An architecture may have a depth that is a word.
+    # An architecture's depth may be a word.
     is_number = results[DEPTH].map(lambda depth: isinstance(depth, Real)).astype(bool)
     results = results[is_number].dropna(subset=[DEPTH])
     rows: list[dict[str, Any]] = []
@@ -68,7 +68,7 @@ def reached_depths(
       train at the smallest; ``first_failure``: the next depth, missing if there is none;
     - ``from_depth``, ``from_outcome``, ``to_depth``, ``to_outcome``: the step from one depth to the next at which the
       median worsens most; ``worsening``: by how much, oriented, +∞ if it diverged at the second depth. No step begins
-      where the median diverged, and none ends where it does not train, unless there is no other.
+      at a diverged median, and none ends at an untrained one unless there is no other.
 
     Args:
         depths: as from `depth_curves`.

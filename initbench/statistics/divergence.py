@@ -1,4 +1,4 @@
-"""How often a treatment diverges, and whether a probe tells beforehand which will."""
+"""How often a treatment diverges, and whether a probe predicts divergence."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 def divergence_rates(cells: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
-    """Return how often each treatment diverges, by the unit of analysis, the workload.
+    """Return how often each treatment diverges, by workload, the unit of analysis.
 
     Args:
-        cells: of the treatments, as from `cells.cells`.
-        trials: as from `cells.trial_outcomes`; one that stands in two workloads is counted once.
+        cells: cells of the treatments, as from `cells.cells`.
+        trials: as from `cells.trial_outcomes`; a trial that is in two workloads is counted once.
 
     Returns:
-        ``treatment``; ``workloads``: how many it has; ``rate``: on what share of these at least one seed diverged, with
-        Wilson's interval ``rate_low, rate_high``, simultaneous over the treatments; ``trials`` and ``trials_diverged``:
-        seeds of one workload are not independent, so these have no interval.
+        ``treatment``; ``workloads``: its number of workloads; ``rate``: the share of these on which at least one seed
+            diverged, with Wilson's interval ``rate_low, rate_high``, simultaneous over the treatments; ``trials`` and
+            ``trials_diverged``, which have no interval because the seeds of one workload are not independent.
     """
     names = list(dict.fromkeys(cells["treatment"]))
     each = trials.drop_duplicates(["treatment", "trial_id"]).groupby("treatment")["status"]
@@ -50,13 +50,13 @@ def divergence_rates(cells: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 class DivergencePrediction(NamedTuple):
-    """A probe against divergence.
+    """A probe as a predictor of divergence.
 
     Attributes:
         auroc: area under the ROC curve, 0.5 for no relation, with an interval over the treatments, which n counts.
-        pvalue: two-sided, of the joint permutation test; NaN where nothing could be rejected.
-        pairs: pairs of a cell that diverged and one of the same workload that did not.
-        reason: why there is no area or no p-value, else empty.
+        pvalue: two-sided, from the joint permutation test; NaN if nothing could be rejected.
+        pairs: pairs of a diverged and another cell of the same workload.
+        reason: why there is no area or no p-value, otherwise empty.
     """
 
     auroc: Estimate
@@ -66,28 +66,28 @@ class DivergencePrediction(NamedTuple):
 
     @property
     def is_testable(self) -> bool:
-        """Whether there is a test; below 5 treatments there is none, and the area says nothing."""
+        """Whether there is a test; below 5 treatments there is none, and the area is meaningless."""
         return not math.isnan(self.pvalue)
 
     def foretells(self, pvalue: float | None = None) -> bool:
-        """Return whether the probe tells which cells diverge: the test rejects and the interval agrees."""
+        """Return whether the probe predicts which cells diverge: the test rejects and the interval agrees."""
         return is_rejected(self.pvalue if pvalue is None else pvalue, self.auroc, 0.5)
 
 
 def predict_divergence(
     probe: pd.DataFrame, diverged: pd.DataFrame, *, parts: Parts | None = None, seed: int = 0
 ) -> DivergencePrediction:
-    """Return how well a high value of a probe tells the cells that diverged from those that did not.
+    """Return how well a high value of a probe separates the cells that diverged from the others.
 
     The AUROC is P(x⁺ > x⁻) + P(x⁺ = x⁻) / 2 over all pairs of a diverged cell and another *of the same workload*
     (Hanley and McNeil, Radiology 143 (1982) 29-36, stratified), so that a workload on which everything diverges, and
-    whose values are all high, adds nothing. The labels are permuted jointly, as in `permutation.permutation_test`.
+    all values are high, adds nothing. The labels are permuted jointly, as in `permutation.permutation_test`.
 
     Args:
-        probe: workloads × treatments, NaN where missing.
-        diverged: likewise, positive for a cell with a diverged seed, 0 for another, NaN where it was not run.
+        probe: workloads × treatments, NaN if missing.
+        diverged: likewise, positive for a cell with a diverged seed, 0 for other cells, NaN if not run.
         parts: as for `permutation.permutation_test`.
-        seed: of the permutations drawn.
+        seed: seed for drawing permutations.
     """
     x, y = aligned(probe, diverged)
     used = np.asarray(~np.isnan(x).all(axis=0))
@@ -111,7 +111,7 @@ def predict_divergence(
     if number < TESTABLE:
         reason = f"{number} permutations of the labels: nothing can be rejected at 5 %"
         return DivergencePrediction(estimate, math.nan, pairs, reason)
-    # The area is linear in the ranks: a sum over cells of rank times label, less what the labels alone determine.
+    # The area is linear in the ranks: a sum over cells of rank times label, minus a term that depends on the labels.
     products = np.einsum("aj,ai->ji", np.nan_to_num(ranks), np.nan_to_num(positive))
     permuted = permuted_statistics(products, permutations)
     constant = np.nansum(_least_rank_sums(positive))

@@ -1,4 +1,4 @@
-"""What a probe adds to predictors that cost nothing, on architectures that were not seen."""
+"""What a probe adds to predictors that cost nothing, on unseen architectures."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ MINIMUM_ARCHITECTURES = 3
 
 
 class Gain(NamedTuple):
-    """What a probe adds to trivial predictors, leaving one architecture out at a time.
+    """The improvement of a prediction by a probe over trivial predictors, leaving out one architecture at a time.
 
     Attributes:
         without: mean absolute error of the predicted rank (0 best, 1 worst of all cells) by the trivial predictors.
-        with_probe: with the probe as well.
+        with_probe: the same with the probe added.
         gain: without - with_probe, mean over architectures with Student's interval over them, which n counts; below 0
-            where the probe makes it worse.
-        pvalue: one-sided, of joint permutations; NaN where nothing could be rejected.
-        predictors: the trivial ones that were used: those that vary, and are known wherever probe and outcome are.
+            if the probe makes it worse.
+        pvalue: one-sided, from joint permutations; NaN if nothing could be rejected.
+        predictors: the trivial predictors used: those that vary and are known wherever probe and outcome are.
         cells: number of cells.
-        reason: why there is no gain or no p-value, else empty.
+        reason: why there is no gain or no p-value, otherwise empty.
     """
 
     without: float
@@ -48,17 +48,15 @@ class Gain(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a gain."""
         return not math.isnan(self.without)
 
     @property
     def is_testable(self) -> bool:
-        """Whether there is a test."""
         return not math.isnan(self.pvalue)
 
     @property
     def has_too_few_architectures(self) -> bool:
-        """Whether there is none because one is left out at a time, and there are too few."""
+        """Whether there is no gain because there are too few architectures to leave one out."""
         return self.gain.n < MINIMUM_ARCHITECTURES
 
     def adds(self, pvalue: float | None = None) -> bool:
@@ -77,26 +75,26 @@ def gain(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> Gain:
-    """Return by how much a probe improves the prediction of outcomes on an architecture that was left out.
+    """Return how much a probe improves the prediction of outcomes on an architecture that was left out.
 
-    Everything is ranked over all cells and scaled to 0 … 1, so that +∞ is no exception: y the outcome, Z the trivial
-    predictors and a constant, x the probe. For each architecture a least-squares fit of y on Z, and one on Z and x, to
-    the cells of the *other* architectures predict its cells; both predictions are clipped to 0 … 1. The gain is the
-    difference of their mean absolute errors.
+    Everything is ranked over all cells and scaled to 0 … 1, so that +∞ needs no special case: y the outcome, Z the
+    trivial predictors and a constant, x the probe. For each architecture a least-squares fit of y on Z, and one on Z
+    and x, to the cells of the *other* architectures predict its cells; both predictions are clipped to 0 … 1. The gain
+    is the difference of their mean absolute errors.
 
-    Its p-value: x is replaced by what Z leaves of it over all cells, and the treatments' labels of these residuals
-    are permuted jointly over workloads (the method that Winkler et al., NeuroImage 92 (2014) 381-397, name after
-    Smith), the whole validation repeated each time. What the probe owes to the trivial predictors is in no permutation
-    and can earn it nothing.
+    For its p-value, x is replaced by its residuals after regression on Z over all cells. The treatments' labels of
+    these residuals are permuted jointly over workloads (the method that Winkler et al., NeuroImage 92 (2014) 381-397,
+    name after Smith), and the whole validation is repeated each time. So the part of the probe that the trivial
+    predictors explain is in no permutation and cannot contribute to the gain.
 
     Args:
-        probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
+        probe: workloads × treatments, NaN if missing, +∞ if too large to store.
         outcome: likewise, +∞ for a diverged cell.
         trivial: likewise, by name: parameter count, depth, loss at initialization, ...
-        architectures: workload → what is left out together with it; by default each workload by itself.
+        architectures: workload → the group that is left out together; by default each workload separately.
         parts: as for `permutation.permutation_test`.
-        permutations: the most that are tried: all where there are no more, else as many random ones.
-        seed: of the permutations drawn.
+        permutations: the maximum number tried: all if there are no more, otherwise this many random ones.
+        seed: seed for drawing permutations.
     """
     x, y = aligned(probe, outcome)
     known: NDArray[np.bool_] = ~np.isnan(x)
@@ -146,8 +144,8 @@ def _validated(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean absolute errors of each left-out fold, (folds,) without x and (number, folds) with.
 
-    A fit on Z and x is the fit on Z, plus b times what Z leaves of x (Frisch, Waugh and Lovell): one pseudo-inverse per
-    fold serves all candidates.
+    A fit on Z and x is the fit on Z, plus b times the residual of x after regression on Z (Frisch, Waugh and Lovell),
+    so one pseudo-inverse per fold serves all candidates.
     """
     without, with_x = [], []
     for left_out in np.unique(fold):

@@ -1,4 +1,4 @@
-"""Estimates with 95 % intervals: Student's t for means, Wilson's for rates; of several at once, if asked for."""
+"""Estimates with 95 % intervals: Student's t for means, Wilson's for rates; simultaneous for several if requested."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MINIMUM_SEEDS = 3
 
 
 class Estimate(NamedTuple):
-    """A number, its 95 % interval, and the number of independent values behind it.
+    """A number, its 95 % interval, and the number of independent values it is based on.
 
     Attributes:
-        value: the estimate, in the unit of the values; NaN where there is none.
-        low: lower end of the interval; NaN where there is no interval.
+        value: the estimate, in the unit of the values; NaN if there is none.
+        low: lower end of the interval; NaN without an interval.
         high: upper end.
-        n: independent values behind it.
+        n: number of independent values.
     """
 
     value: float
@@ -37,31 +37,30 @@ class Estimate(NamedTuple):
 
     @property
     def has_interval(self) -> bool:
-        """Whether there is an interval."""
         return not math.isnan(self.low)
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval, NaN where there is none; of a clipped one it means nothing."""
+        """Half the width of the interval, NaN if there is none; meaningless for a clipped interval."""
         return (self.high - self.low) / 2
 
     def side(self, no_effect: float = 0.0) -> int:
-        """Return on which side of the value of no effect the interval lies: 1 above it, -1 below, 0 where it holds it.
+        """Return the side of the value of no effect on which the interval lies: 1 above, -1 below, 0 if it contains it.
 
-        It is 0 also where there is no interval: then nothing is told.
+        It is also 0 without an interval, because then nothing can be decided.
         """
         if not self.has_interval or self.low <= no_effect <= self.high:
             return 0
         return 1 if self.low > no_effect else -1
 
     def in_direction(self, metric: Metric) -> Estimate:
-        """Return a difference of a metric's values, of one of oriented values (`Metric.oriented`), or the reverse."""
+        """Convert a difference of oriented values (`Metric.oriented`) to the metric's own values, or the reverse."""
         if metric.better == "lower":
             return self
-        return self._replace(value=0.0 - self.value, low=0.0 - self.high, high=0.0 - self.low)  # of 0 no -0
+        return self._replace(value=0.0 - self.value, low=0.0 - self.high, high=0.0 - self.low)  # never -0
 
     def clipped(self, low: float, high: float) -> Estimate:
-        """Return the estimate with the interval's ends within bounds that the quantity cannot leave."""
+        """Return the estimate with the interval's ends clipped to the bounds of the quantity."""
         ends = np.clip([self.low, self.high], low, high)
         return self._replace(low=float(ends[0]), high=float(ends[1]))
 
@@ -69,13 +68,13 @@ class Estimate(NamedTuple):
 def mean_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
     """Return the mean of independent values with Student's interval ē ± t₁₋α/₂ₘ,ₙ₋₁ · s / √n, α = 5 %.
 
-    There is no interval below 3 values: with 2 it is 12.7 standard errors to each side, and says nothing. There is none
-    where all values are equal: it would be a point, as if a few equal values made sure of the mean. There is neither
-    mean nor interval where a value is infinite or NaN.
+    There is no interval below 3 values: with 2 it is 12.7 standard errors to each side, which is useless. There is none
+    if all values are equal: it would be a point, as if a few equal values made the mean certain. There is neither mean
+    nor interval if a value is infinite or NaN.
 
     Args:
         values: shape (n,), in any unit.
-        comparisons: m, how many such intervals are to hold all at once with 95 % (Bonferroni).
+        comparisons: m, the number of such intervals that should hold simultaneously with 95 % (Bonferroni).
     """
     x = np.asarray(values, dtype=float)
     if not len(x) or not np.isfinite(x).all():
@@ -87,12 +86,12 @@ def mean_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
 
 
 def share_estimate(values: ArrayLike, comparisons: int = 1) -> Estimate:
-    """Return the mean of values from 0 to 1, such as probabilities, with an interval that is no point at 0 and 1.
+    """Return the mean of values from 0 to 1, such as probabilities, with an interval that is not a point at 0 and 1.
 
-    Where a few values are all 1, or all 0, they have no spread, and Student's interval would be a point. One more value
-    is therefore added, half of it 0 and half 1, as Jeffreys' prior does for a rate (Brown, Cai and DasGupta, Stat. Sci.
-    16 (2001) 101-133, section 3.1.3): with m̃ = (Σ x + ½) / (n + 1) and ṽ = (Σ x² + ½) / (n + 1) - m̃² the interval is
-    m̃ ± t √(ṽ / n), t as for `mean_estimate`, within 0 to 1. What it does is in docs/statistics.md.
+    If a few values are all 1, or all 0, they have no spread, and Student's interval would be a point. One more value is
+    therefore added, half of it 0 and half 1, as Jeffreys' prior does for a rate (Brown, Cai and DasGupta, Stat. Sci. 16
+    (2001) 101-133, section 3.1.3): with m̃ = (Σ x + ½) / (n + 1) and ṽ = (Σ x² + ½) / (n + 1) - m̃² the interval is m̃
+    ± t √(ṽ / n), t as for `mean_estimate`, within 0 to 1. Its properties are in docs/statistics.md.
     """
     x = np.asarray(values, dtype=float)
     plain = mean_estimate(x, comparisons)
@@ -120,7 +119,7 @@ def t_multiplier(n: int, comparisons: int = 1) -> float:
 
 
 def values_deviation(estimate: Estimate, comparisons: int = 1) -> float:
-    """Return the standard deviation of the values behind an estimate of `mean_estimate`, NaN without an interval."""
+    """Return the standard deviation of the values behind a result of `mean_estimate`, NaN without an interval."""
     if not estimate.has_interval:
         return math.nan
     return estimate.half_width / t_multiplier(estimate.n, comparisons)
@@ -130,10 +129,10 @@ def wilson_estimate(count: int, n: int, comparisons: int = 1) -> Estimate:
     """Return a rate with Wilson's 95 % score interval.
 
     Its ends are the p that solve (count / n - p)² = z² p (1 - p) / n, with z = 1.96 (Wilson, J. Am. Stat. Assoc. 22
-    (1927) 209-212). Unlike the usual interval it is no point where count is 0 or n.
+    (1927) 209-212). Unlike the usual interval it is not a point if count is 0 or n.
 
     Args:
-        count: how many of the n were such.
+        count: number of successes.
         n: number of trials; with 0 there is no rate.
         comparisons: as for `mean_estimate`.
     """
@@ -152,14 +151,14 @@ def jackknife(
 ) -> Estimate:
     """Return a statistic of all treatments, with Student's interval over its jackknife pseudo-values.
 
-    The k pseudo-values are k θ - (k - 1) θ₋ᵢ, θ₋ᵢ without treatment i; their standard error around θ, and Student's t
-    with k - 1 degrees of freedom (Tukey, Ann. Math. Stat. 29 (1958) 614; Efron and Stein, Ann. Stat. 9 (1981) 586).
-    Leaving out a column leaves out all that is peculiar to a treatment, on every workload at once.
+    The k pseudo-values are k θ - (k - 1) θ₋ᵢ, θ₋ᵢ without treatment i; the interval uses their standard error around θ
+    and Student's t with k - 1 degrees of freedom (Tukey, Ann. Math. Stat. 29 (1958) 614; Efron and Stein, Ann. Stat. 9
+    (1981) 586). Leaving out a column leaves out everything peculiar to a treatment, on every workload at once.
 
     Args:
-        statistic: of the indices of the treatments to use.
-        treatments: their number k; no interval below 5, or where the statistic without one of them is NaN.
-        unit: what they are left out by, (treatments,), as from `permutation.units`; k is then the number of these.
+        statistic: a function of the indices of the treatments to use.
+        treatments: their number k; no interval below 5, or if the statistic without one of them is NaN.
+        unit: the groups to leave out, (treatments,), as from `permutation.units`; k is then their number.
     """
     every = np.arange(treatments)
     unit = every if unit is None else unit

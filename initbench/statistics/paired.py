@@ -1,4 +1,4 @@
-"""Two treatments compared where all else is equal: by workload and seed."""
+"""Compare two treatments with everything else equal: by workload and seed."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 
 
 class PairedComparison(NamedTuple):
-    """A treatment against a reference.
+    """A treatment compared with a reference.
 
     Attributes:
         by_workload: one row per workload that has both: ``workload``; ``difference``, ``low``, ``high``: as from
-            `paired_estimate`; ``median``: of the differences, where both diverged 0, where one did ±∞, NaN between
-            −∞ and ∞; ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one or two diverged trials.
-        difference: the mean over workloads of their mean differences; the interval is over workloads, of which these
-            are taken as a sample. None of it where a trial diverged.
-        probability_of_improvement: that a run of the treatment has a lower error than a run of the reference on the
-            same workload, averaged over workloads; the interval is over workloads (`intervals.share_estimate`).
-        comparisons: how many comparisons each kind of interval is to hold for at once.
+            `paired_estimate`; ``median``: of the differences, 0 if both diverged, ±∞ if one did, NaN between −∞ and ∞;
+            ``probability_of_improvement``; ``seeds``; ``diverged``: pairs with one or two diverged trials.
+        difference: the mean over workloads of their mean differences; the interval takes the workloads as a sample.
+            Missing if a trial diverged.
+        probability_of_improvement: the probability that a run of the treatment has a lower error than a run of the
+            reference on the same workload, averaged over workloads; the interval is over workloads
+            (`intervals.share_estimate`).
+        comparisons: number of comparisons for which each kind of interval holds simultaneously.
     """
 
     by_workload: pd.DataFrame
@@ -46,42 +47,43 @@ class PairedComparison(NamedTuple):
 
     @property
     def judged(self) -> Estimate:
-        """The difference that is judged: over workloads, or over the seeds of the one where there is one alone."""
+        """The difference used for the verdict: over workloads, or over the seeds if there is only one workload."""
         return self.on(str(self.by_workload["workload"].iloc[0])) if self.workloads == 1 else self.difference
 
     @property
     def is_over_seeds(self) -> bool:
-        """Whether n of the difference that is judged counts the seeds of one workload."""
+        """Whether n of the judged difference counts the seeds of one workload."""
         return self.workloads == 1
 
     @property
     def has_mean(self) -> bool:
-        """Whether there is a mean difference; none where a trial diverged."""
+        """Whether there is a mean difference; there is none if a trial diverged."""
         return not math.isnan(self.difference.value)
 
     @property
     def side(self) -> int:
-        """-1 where the treatment is told to be better, 1 where it is told to be worse, 0 where neither is told.
+        """-1 if the treatment is significantly better, 1 if it is significantly worse, 0 if neither.
 
-        By the difference; where a trial diverged, so that there is none, by the probability of improvement.
+        It is decided by the difference or, if there is none because a trial diverged, by the probability of
+        improvement.
         """
         return self.judged.side() if self.has_mean else -self.probability_of_improvement.side(0.5)
 
     @property
     def is_told(self) -> bool:
-        """Whether it can be told which of the two is better."""
+        """Whether one of the two is significantly better."""
         return self.side != 0
 
     @property
     def needed(self) -> int | None:
-        """How many workloads (seeds, `is_over_seeds`) find a difference of the size seen with a chance of 80 %.
+        """Number of workloads (seeds if `is_over_seeds`) to find a difference of the observed size at 80 % power.
 
-        None where 10,000 are not enough or there is no interval.
+        None if 10,000 are not enough or there is no interval.
         """
         return number_needed(self.judged, self.comparisons)
 
     def on(self, workload: str) -> Estimate:
-        """Return the difference on one workload, as from `paired_estimate`; n is 0 where it has not both."""
+        """Return the difference on one workload, as from `paired_estimate`; n is 0 if it does not have both."""
         for i in np.flatnonzero(self.by_workload["workload"] == workload):
             value, low, high = (float(self.by_workload[column].iloc[i]) for column in ("difference", "low", "high"))
             return Estimate(value, low, high, int(self.by_workload["seeds"].iloc[i]))
@@ -89,31 +91,31 @@ class PairedComparison(NamedTuple):
 
 
 def compare_paired(trials: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
-    """Return a treatment against a reference, on the workloads and seeds where both have a result.
+    """Compare a treatment with a reference, on the workloads and seeds at which both have a result.
 
-    Two treatments at one seed see the same data in the same order, so their difference is free of that noise. Seeds
-    are replicates within a workload: over workloads each counts once, however many seeds it has.
+    Two treatments at one seed see the same data in the same order, so their difference is free of that noise. Seeds are
+    replicates within a workload: each workload counts once, however many seeds it has.
 
     Args:
         trials: as from `comparison.comparable_trials`.
         treatment: a label in them.
-        reference: another.
-        comparisons: how many are made: k - 1 where all of k are compared with one that was named beforehand, and
-            k (k - 1) / 2 where that one was picked by the same errors, for then any pair might have come up. All
+        reference: another label.
+        comparisons: number of comparisons: k - 1 if all k are compared with one that was named beforehand, and
+            k (k - 1) / 2 if that one was picked by the same errors, because then any pair might have been chosen. All
             intervals have the level 1 - 5 % / comparisons.
     """
     return compare_columns(by_seed(trials, [treatment, reference]), treatment, reference, comparisons)
 
 
 def by_seed(trials: pd.DataFrame, treatments: Collection[str]) -> pd.DataFrame:
-    """Return the oriented outcomes of treatments, workloads and seeds × treatments, NaN where there is no result."""
+    """Return the oriented outcomes of treatments, workloads and seeds × treatments, NaN without a result."""
     own = trials.loc[trials["treatment"].isin(list(treatments)), ["workload", "seed", "treatment", "oriented"]]
     own = trial_outcomes(own)
     return own.pivot(index=["workload", "seed"], columns="treatment", values="outcome")  # noqa: PD010  # it refuses duplicates
 
 
 def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparisons: int = 1) -> PairedComparison:
-    """Return what `compare_paired` does; of many pairs this is the quicker way."""
+    """Like `compare_paired`; faster for many pairs."""
     nothing = np.full(len(wide), math.nan)
     both = [wide[name].to_numpy() if name in wide else nothing for name in (treatment, reference)]
     known = ~np.isnan(both[0]) & ~np.isnan(both[1])
@@ -145,13 +147,13 @@ def compare_columns(wide: pd.DataFrame, treatment: str, reference: str, comparis
 
 
 def _median(differences: NDArray[np.float64]) -> float:
-    """Return the median; NaN where those in the middle are −∞ and ∞."""
+    """Return the median; NaN if the two middle values are −∞ and ∞."""
     with np.errstate(invalid="ignore"):
         return float(np.median(differences))
 
 
 def in_direction(by_workload: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Return the rows of a `PairedComparison` of oriented outcomes with differences in the metric's own direction."""
+    """Return a `PairedComparison`'s rows with differences in the metric's own direction."""
     if metric.better == "lower":
         return by_workload
     # Subtracted from 0, so that a tie is 0 and not -0.
@@ -162,13 +164,13 @@ def in_direction(by_workload: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 def paired_estimate(first: ArrayLike, second: ArrayLike, comparisons: int = 1) -> Estimate:
     """Return the mean over the seeds of one workload of the difference first - second, with Student's interval.
 
-    No interval below 3 seeds, neither mean nor interval where a trial diverged; n counts the seeds.
+    No interval below 3 seeds, neither mean nor interval if a trial diverged; n counts the seeds.
     """
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if x.shape != y.shape:
         raise ValueError(f"both must have the same seeds, got {len(x)} and {len(y)}")
     differences = paired_differences(x, y)
-    # Two that diverged are a tie for the median, but no mean.
+    # Two diverged trials are a tie for the median, but have no mean.
     return mean_estimate(np.where(np.isfinite(x) & np.isfinite(y), differences, math.nan), comparisons)
 
 

@@ -1,13 +1,13 @@
-"""Whether a probe and the outcome are related at all: treatments' labels permuted jointly over all workloads.
+"""Test whether a probe and the outcome are related: treatments' labels are permuted jointly over all workloads.
 
-What is peculiar to a treatment shows on every workload, in its outcome and in its probe. Permuting within each
-workload by itself destroys that, takes one coincidence for many, and rejects up to half of all true nulls. Permuting
-whole columns of the table keeps it.
+Anything peculiar to a treatment shows on every workload, in its outcome and in its probe. Permuting within each
+workload separately destroys this, takes one coincidence for many, and rejects up to half of all true nulls. Permuting
+whole columns of the table preserves it.
 
-Treatments of several factors are no independent observations. Kaiming with and without a norm share what is peculiar to
-Kaiming, and all without a norm share what is peculiar to its lack. One part of the treatments, such as the initializer,
-is therefore exchanged with all its treatments at once, while the other factors stay where they are. It is also what the
-jackknife leaves out at once.
+Treatments made of several factors are not independent observations. Kaiming with and without a norm share the
+peculiarities of Kaiming, and all treatments without a norm share the effect of its absence. One part of the treatments,
+such as the initializer, is therefore exchanged with all its treatments at once, while the other factors stay fixed. The
+jackknife also leaves out this part as a whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from initbench.statistics.intervals import Estimate
 
 Parts = Mapping[str, tuple[str, str]]
-"""Treatment → the part that is exchanged, and the rest: initializer, and norm."""
+"""Treatment → the part that is exchanged, and the rest, such as initializer and norm."""
 PERMUTATIONS = 9999
 TESTABLE = 40  # with fewer even the extreme order and its mirror image, 2 of them, are more than 5 %
 
@@ -41,12 +41,12 @@ class PermutationTest(NamedTuple):
     """A joint permutation test.
 
     Attributes:
-        statistic: what was observed.
-        pvalue: share of permutations at least as extreme, NaN where nothing could be rejected.
-        permutations: how many different ones there are.
-        treatments: how many can be exchanged with another.
-        workloads: how many workloads took part.
-        reason: why there is no p-value, else empty.
+        statistic: the observed statistic.
+        pvalue: share of permutations at least as extreme, NaN if nothing could be rejected.
+        permutations: number of different permutations.
+        treatments: number of treatments that can be exchanged.
+        workloads: number of workloads in the test.
+        reason: why there is no p-value, otherwise empty.
     """
 
     statistic: float
@@ -58,7 +58,7 @@ class PermutationTest(NamedTuple):
 
     @property
     def is_testable(self) -> bool:
-        """Whether there is a test; below 5 treatments there is none, and the statistic says nothing."""
+        """Whether there is a test; below 5 treatments there is none, and the statistic is meaningless."""
         return not math.isnan(self.pvalue)
 
     def tells(self, interval: Estimate, pvalue: float | None = None) -> bool:
@@ -66,7 +66,7 @@ class PermutationTest(NamedTuple):
         return is_rejected(self.pvalue if pvalue is None else pvalue, interval)
 
     def needed(self, comparisons: int = 1) -> int | None:
-        """Return how many treatments find a statistic of the size seen (`power.correlation_treatments`)."""
+        """Return how many treatments find a statistic of the observed size (`power.correlation_treatments`)."""
         return correlation_treatments(self.statistic, comparisons, self.treatments)
 
 
@@ -85,17 +85,17 @@ def permutation_test(
     """Return the joint permutation test of ρ̄, the mean over workloads of Spearman's ρ over treatments.
 
     ρ̄ = Σₐ (nₐ - 1) ρₐ / Σₐ (nₐ - 1), where nₐ treatments of workload a have both values; 1 / (n - 1) is the variance
-    of ρ under the null. The p-value is two-sided, the share of permutations π of the treatments' labels with
-    |ρ̄(π)| ≥ |ρ̄|: of all of them up to 7 treatments, else of 9,999 and the observed one (Phipson and Smyth,
-    Stat. Appl. Genet. Mol. Biol. 9 (2010) 39). A treatment is exchanged only with those that have values on the
-    same workloads. With 4 treatments there are 24 permutations, of which the perfect order and its mirror image are
-    8 %: from 5 on something can be rejected.
+    of ρ under the null. The p-value is two-sided, the share of permutations π of the treatments' labels with |ρ̄(π)| ≥
+    |ρ̄|: among all permutations up to 7 treatments, otherwise among 9,999 and the observed one (Phipson and Smyth,
+    Stat. Appl. Genet. Mol. Biol. 9 (2010) 39). Treatments are exchanged only if they have values on the same workloads.
+    With 4 treatments there are 24 permutations, and the perfect order and its mirror image make up 8 %; so at least 5
+    are needed to reject anything.
 
     Args:
-        probe: workloads × treatments, NaN where missing, +∞ where too large to be stored.
+        probe: workloads × treatments, NaN if missing, +∞ if too large to store.
         outcome: likewise, +∞ for a diverged cell.
-        parts: what of a treatment is exchanged, where it has several factors.
-        seed: of the permutations drawn.
+        parts: the part of each treatment that is exchanged, if treatments have several factors.
+        seed: seed for drawing permutations.
     """
     x, y, used = telling(*aligned(probe, outcome))
     ranks_x, ranks_y, weights = scores(x, y)
@@ -133,9 +133,9 @@ def scores(
 def telling(
     x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return both without the workloads that have no weight in `scores`, and which treatments the others have.
+    """Return both without the workloads that have weight 0 in `scores`, and which treatments the others have.
 
-    A treatment that only such a workload has is exchanged with nothing, and is none of those that were looked at.
+    Treatments that only such workloads have are left out, because nothing can be exchanged with them.
     """
     _, _, weights = scores(x, y)
     x, y = x[weights > 0], y[weights > 0]
@@ -144,7 +144,7 @@ def telling(
 
 
 def permuted_statistics(products: NDArray[np.float64], permutations: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return Σᵢ products[π(i), i] for each permutation π: any statistic that is a sum over cells of x times y.
+    """Return Σᵢ products[π(i), i] for each permutation π: a statistic that is a sum of x times y over cells.
 
     Args:
         products: shape (..., treatments, treatments): Σₐ wₐ x[a, j] y[a, i] at [j, i].
@@ -160,9 +160,9 @@ def permuted_statistics(products: NDArray[np.float64], permutations: NDArray[np.
 def share_as_extreme(permuted: NDArray[np.float64], observed: float, *, exhaustive: bool) -> float:
     """Return the p-value: the share of permutations with at least the observed statistic.
 
-    Where they are drawn, the observed one counts as one of them; where all are there, it is among them.
+    Random permutations do not include the observed one, so it is added; an exhaustive list includes it.
     """
-    # Equal statistics are summed in another order: they differ by rounding.
+    # Equal statistics may differ by rounding because they are summed in different orders.
     count = float(np.sum(permuted >= observed - 1e-9))
     number = int(permuted.shape[-1])
     return count / number if exhaustive else (count + 1) / (number + 1)
@@ -175,23 +175,23 @@ def label_permutations(
     seed: int = 0,
     draws: int = PERMUTATIONS,
 ) -> tuple[NDArray[np.intp], int]:
-    """Return permutations of treatments, shape (number, treatments), and how many different ones there are.
+    """Return permutations of treatments, shape (number, treatments), and the number of different ones.
 
-    Only treatments that are present on the same workloads are exchanged; where a part of them is exchanged, all its
-    treatments at once, with those of another that has the same others on the same workloads. All permutations are
-    returned where they are no more than `draws`, else as many random ones.
+    Only treatments that are present on the same workloads are exchanged. If a part is exchanged, all its treatments are
+    exchanged at once with another part's, which must be combined with the same other factors on the same workloads. All
+    permutations are returned if there are at most `draws`, otherwise as many random ones.
 
     Args:
         present: shape (workloads, treatments).
-        exchanged: as from `units`; each treatment by itself by default.
-        seed: of the random ones.
-        draws: the most that are returned.
+        exchanged: as from `units`; by default each treatment separately.
+        seed: seed for random permutations.
+        draws: maximum number of permutations.
     """
     width = present.shape[1]
     unit, rest = (np.arange(width), [""] * width) if exchanged is None else exchanged
     columns: list[dict[str, int]] = [{} for _ in range(int(unit.max(initial=-1)) + 1)]
     for i in range(width):
-        if present[:, i].any():  # one that is nowhere would only multiply the number of permutations
+        if present[:, i].any():  # an absent treatment would only multiply the number of permutations
             columns[unit[i]][rest[i]] = i
     strata: dict[tuple[tuple[str, bytes], ...], list[int]] = {}
     for u, own in enumerate(columns):
@@ -216,11 +216,11 @@ def label_permutations(
 
 
 def _of_treatments(permutations: NDArray[np.intp], columns: list[dict[str, int]], width: int) -> NDArray[np.intp]:
-    """Return permutations of treatments, (number, treatments), from those of what is exchanged."""
+    """Return permutations of treatments, (number, treatments), from permutations of their exchanged parts."""
     every = np.tile(np.arange(width), (len(permutations), 1))
     for u, own in enumerate(columns):
         for other, i in own.items():
-            # What it is exchanged with has the same others; where it is exchanged with nothing, itself.
+            # Its exchange partners have the same other factors; without a partner it stays.
             target = np.array([column.get(other, i) for column in columns], dtype=np.intp)
             every[:, i] = target[permutations[:, u]]
     return every

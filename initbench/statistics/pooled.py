@@ -1,4 +1,4 @@
-"""One rank correlation from those of several workloads."""
+"""One rank correlation from the correlations of several workloads."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Pooled(NamedTuple):
     """A correlation pooled over workloads by random effects.
 
     Attributes:
-        rho: the pooled ρ with the Hartung-Knapp interval; its n counts workloads. It is about more workloads for
-            *these* treatments: workloads share them, which this interval does not know.
+        rho: the pooled ρ with the Hartung-Knapp interval; its n counts workloads. The interval is for further workloads
+            with *these* treatments: it ignores that workloads share them.
         q: Cochran's Q, Σ wₐ (zₐ - z̄)² with the fixed-effect weights.
         i_squared: share of the variation of z between workloads that is not sampling, max(0, (Q - (A - 1)) / Q).
         tau_squared: variance of the true z between workloads.
@@ -36,13 +36,13 @@ class Pooled(NamedTuple):
 def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
     """Return Spearman's ρ pooled over workloads by random effects on Fisher's z, with the Hartung-Knapp interval.
 
-    zₐ = arctanh ρₐ (after `unit_clipped`), vₐ = 1.06 / (nₐ - 3), τ² by Paule and Mandel, wₐ = 1 / (vₐ + τ²),
-    z̄ = Σ wₐ zₐ / Σ wₐ, and z̄ ± t₀.₉₇₅,A₋₁ √(Σ wₐ (zₐ - z̄)² / ((A - 1) Σ wₐ)) (Hartung and Knapp, Stat. Med. 20 (2001)
-    3875-3889), all by statsmodels' `combine_effects`. No interval below 3 workloads, or where all zₐ are equal.
+    zₐ = arctanh ρₐ (after `unit_clipped`), vₐ = 1.06 / (nₐ - 3), τ² by Paule and Mandel, wₐ = 1 / (vₐ + τ²), z̄ = Σ wₐ
+    zₐ / Σ wₐ, and z̄ ± t₀.₉₇₅,A₋₁ √(Σ wₐ (zₐ - z̄)² / ((A - 1) Σ wₐ)) (Hartung and Knapp, Stat. Med. 20 (2001)
+    3875-3889), all by statsmodels' `combine_effects`. No interval below 3 workloads, or if all zₐ are equal.
 
     Args:
-        rho: shape (workloads,), NaN where there is none.
-        n: treatments behind each, at least 4.
+        rho: shape (workloads,), NaN if there is none.
+        n: number of treatments for each, at least 4.
     """
     r, count = np.asarray(rho, dtype=float), np.asarray(n, dtype=float)
     r, count = r[~np.isnan(r)], count[~np.isnan(r)]
@@ -53,7 +53,7 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
     from statsmodels.stats.meta_analysis import combine_effects
 
     z, variance = np.arctanh(unit_clipped(r, count)), SPEARMAN[0] / (count - SPEARMAN[1])
-    with np.errstate(divide="ignore", invalid="ignore"):  # equal correlations have Q = 0, by which it divides
+    with np.errstate(divide="ignore", invalid="ignore"):  # it divides by Q, which is 0 for equal correlations
         result = combine_effects(z, variance, method_re="iterated", use_t=True)
     # Equal correlations would have an interval of no width.
     known = len(r) >= 3 and not all_equal(z)
@@ -67,13 +67,14 @@ def pool(rho: ArrayLike, n: ArrayLike) -> Pooled:
 def crossed(probe: pd.DataFrame, outcome: pd.DataFrame, parts: Parts | None = None) -> Estimate:
     """Return the mean ρ̄ over workloads of Spearman's ρ, with an interval over the treatments; its n counts them.
 
-    ρ̄ is the statistic of `permutation.permutation_test`, jackknifed over treatments on Fisher's scale: the interval
-    that takes the treatments, which all workloads share, as a sample. Where there is no jackknife, with 4
-    treatments, where ρ̄ is the same without any of them, or where there is none without one of them, it is
-    `association.fisher_interval` for the most treatments that a workload has, as if the others added nothing.
+    ρ̄ is the statistic of `permutation.permutation_test`, jackknifed over treatments on Fisher's scale, so the interval
+    takes the treatments, which all workloads share, as a sample. There is no jackknife with 4 treatments, if leaving
+    out a treatment never changes ρ̄, or if ρ̄ does not exist without one of them; then it is
+    `association.fisher_interval` for the largest number of treatments on a workload, as if the other workloads added
+    nothing.
 
     Args:
-        probe: workloads × treatments, NaN where missing.
+        probe: workloads × treatments, NaN if missing.
         outcome: likewise, +∞ for a diverged cell.
         parts: as for `permutation.permutation_test`: the interval is then over these.
     """

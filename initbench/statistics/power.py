@@ -1,4 +1,4 @@
-"""What difference a suite can detect, and how many seeds a difference needs."""
+"""The difference that a suite can detect, and the number of seeds that a difference needs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class SeedSpread(NamedTuple):
 
     Attributes:
         difference: standard deviation of the paired difference, in fractions of error.
-        degrees_of_freedom: behind it; 0 for a stated one.
-        workloads: of the pilot that it comes from.
+        degrees_of_freedom: degrees of freedom of the estimate; 0 for a stated value.
+        workloads: number of workloads in the pilot.
     """
 
     difference: float
@@ -41,7 +41,7 @@ class SeedSpread(NamedTuple):
 
 
 def stated_spread(seed_deviation: float) -> SeedSpread:
-    """Return the spread of the difference of two errors that each have a standard deviation: √2 times that."""
+    """Return the spread of the difference of two errors with the given standard deviation: √2 times that."""
     if not 0 < seed_deviation < math.inf:
         raise ValueError(f"the seeds' standard deviation must be positive, got {seed_deviation}")
     return SeedSpread(math.sqrt(2) * seed_deviation, 0, 0)
@@ -50,12 +50,12 @@ def stated_spread(seed_deviation: float) -> SeedSpread:
 def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
     """Return the spread of paired differences in a pilot, pooled over its workloads.
 
-    On each workload, over the treatments that finished at all its seeds and the S seeds, the mean over pairs of the
-    variance of their differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by
-    their degrees of freedom (I - 1)(S - 1). Diverged trials have no error: their treatments are left out there.
+    On each workload, for the I treatments that finished at all S seeds, the mean over pairs of the variance of their
+    differences is 2 MS, MS = Σ (eᵢₛ - ēᵢ - ēₛ + ē)² / ((I - 1)(S - 1)); workloads are pooled by their degrees of
+    freedom (I - 1)(S - 1). A diverged trial has no error, so its treatment is left out on that workload.
 
     Returns:
-        NaN with 0 degrees of freedom where no workload has 2 such treatments and 2 seeds.
+        NaN with 0 degrees of freedom if no workload has 2 such treatments and 2 seeds.
     """
     squares, freedom, workloads = 0.0, 0, 0
     for _, own in trial_outcomes(trials).groupby("workload", sort=False):
@@ -73,7 +73,7 @@ def pilot_spread(trials: pd.DataFrame) -> SeedSpread:
 
 
 def power(difference: float, spread: float, seeds: int, comparisons: int = 1) -> float:
-    """Return the chance that the paired t test of two treatments on one workload finds their difference.
+    """Return the probability that the paired t test of two treatments on one workload finds their difference.
 
     P(|T| > t), T noncentral with ν = S - 1 degrees of freedom and noncentrality λ = δ √S / s, t = t₁₋α/₂ₘ,ν (Cohen,
     Statistical Power Analysis (1988), section 2.3), as the mean of Φ(λ - t u) + Φ(-λ - t u) over u = √(χ²ᵥ / ν).
@@ -82,20 +82,20 @@ def power(difference: float, spread: float, seeds: int, comparisons: int = 1) ->
         difference: δ, the true difference of the mean errors, as a fraction.
         spread: s, the standard deviation of the paired difference, as a fraction.
         seeds: S, at least 2.
-        comparisons: m; α = 5 % is divided by it, as the hardest step of Holm's procedure does.
+        comparisons: m; α = 5 % is divided by it, as in the hardest step of Holm's procedure.
     """
     if spread == 0:
         return 1.0 if difference else 0.0
     freedom, shift = seeds - 1, abs(difference) / spread * math.sqrt(seeds)
     t = float(stats.t.isf(ALPHA / comparisons / 2, freedom))
-    # Not statsmodels' ttest_power: scipy's noncentral t under it is NaN or 0 for many a λ and ν in use here.
+    # Not statsmodels' ttest_power: it uses scipy's noncentral t, which is NaN or 0 for many λ and ν used here.
     u, weights = _quadrature(freedom)
     return float(np.sum(weights / 2 * (stats.norm.cdf(shift - t * u) + stats.norm.cdf(-shift - t * u))))
 
 
 @lru_cache(maxsize=1024)
 def _quadrature(freedom: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return where the mean over u is taken, and the weights."""
+    """Return the nodes of the mean over u, and their weights."""
     nodes, weights = _nodes()
     return np.sqrt(stats.chi2.ppf((nodes + 1) / 2, freedom) / freedom), weights
 
@@ -107,28 +107,28 @@ def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def detectable_difference(spread: float, seeds: int, comparisons: int = 1) -> float:
-    """Return the true difference that is found with a chance of 80 %, as a fraction of error."""
+    """Return the true difference that is found at 80 % power, as a fraction of error."""
     from scipy.optimize import brentq
 
     if seeds < MINIMUM_SEEDS or math.isnan(spread):
         return math.nan
     if spread == 0:
         return 0.0
-    # In units of the spread; the upper end: where the mean is this many standard errors beyond t, it is found surely.
+    # In units of the spread; at the upper end the mean is so many standard errors beyond t that it is surely found.
     quantile = float(stats.t.isf(ALPHA / comparisons / 2, seeds - 1))
     most = 2 * (quantile + 10) / math.sqrt(seeds)
     return spread * float(brentq(lambda d: power(d, 1.0, seeds, comparisons) - POWER, 0.0, most))
 
 
 def seeds_needed(difference: float, spread: float, comparisons: int = 1) -> int | None:
-    """Return the least number of seeds, from 3 on, that find a difference with a chance of 80 %; None above 10,000."""
+    """Return the least number of seeds, at least 3, to find a difference at 80 % power; None above 10,000."""
     if math.isnan(spread):
         return None
     return _least(lambda seeds: power(difference, spread, seeds, comparisons) >= POWER, MINIMUM_SEEDS - 1)
 
 
 def _least(enough: Callable[[int], bool], low: int) -> int | None:
-    """Return the least number above `low` that is enough, as all above it are too; None if 10,000 are not."""
+    """Return the least number above `low` that is enough (larger numbers are, too); None if 10,000 are not."""
     high = MAXIMUM_SEEDS
     if not enough(high):
         return None
@@ -139,7 +139,7 @@ def _least(enough: Callable[[int], bool], low: int) -> int | None:
 
 
 def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
-    """Return how many values find a mean of the size seen, at the spread seen, with a chance of 80 %.
+    """Return how many values find a mean of the observed size, at the observed spread, at 80 % power.
 
     The spread is recovered from the interval, which is a known multiple of it. None if 10,000 are not enough.
     """
@@ -147,20 +147,20 @@ def number_needed(estimate: Estimate, comparisons: int = 1) -> int | None:
 
 
 def friedman_workloads(statistic: float, treatments: int, workloads: int, epsilon: float = 1.0) -> int | None:
-    """Return how many workloads let Friedman's test find rank differences of the size seen with a chance of 80 %.
+    """Return how many workloads Friedman's test needs to find rank differences of the observed size, at 80 % power.
 
-    χ² is n times a function of the mean ranks. With n' workloads it is about noncentral χ² with k - 1 degrees of
-    freedom and λ = n' (χ² - (k - 1)) / n: k - 1 is what equal treatments have in the mean. The limit is that of the
-    test as `ranks.compare_ranks` corrects it.
+    χ² is n times a function of the mean ranks. With n' workloads it is approximately noncentral χ² with k - 1 degrees
+    of freedom and λ = n' (χ² - (k - 1)) / n: k - 1 is the mean for equal treatments. The limit is the corrected one of
+    `ranks.compare_ranks`.
 
     Args:
         statistic: χ².
         treatments: k.
-        workloads: n, which did not find it: the answer is more.
+        workloads: n, which was not enough: the result is larger.
         epsilon: Box's ε.
 
     Returns:
-        The number, or None where χ² is no more than k - 1 or 10,000 are not enough.
+        The number, or None if χ² is at most k - 1 or 10,000 are not enough.
     """
     freedom = treatments - 1
     effect = (statistic - freedom) / workloads
@@ -171,10 +171,10 @@ def friedman_workloads(statistic: float, treatments: int, workloads: int, epsilo
 
 
 def detectable_correlation(treatments: int) -> float:
-    """Return the ρ between a probe and the outcome that is found with a chance of 80 %, if all workloads say the same.
+    """Return the ρ between a probe and the outcome that is found at 80 % power, if all workloads agree.
 
-    tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n treatments. It is the worst case: where what is peculiar to an
-    treatment is shared by all workloads, more workloads add nothing, only more treatments do.
+    tanh((z₀.₉₇₅ + z₀.₈) √(1.06 / (n - 3))) with n treatments. This is the worst case: if all workloads share the
+    peculiarities of a treatment, only more treatments help, more workloads do not.
     """
     if treatments < 5:
         return math.nan
@@ -184,16 +184,15 @@ def detectable_correlation(treatments: int) -> float:
 
 
 def correlation_treatments(rho: float, comparisons: int = 1, more_than: int = 4) -> int | None:
-    """Return how many treatments find a ρ with a chance of 80 %, if all workloads say the same: 3 + 1.06 (z / Z)².
+    """Return how many treatments find a ρ at 80 % power, if all workloads agree: 3 + 1.06 (z / Z)².
 
-    z = z₁₋α/₂ₘ + z₀.₈ and Z = arctanh |ρ|; with m = 1 the inverse of `detectable_correlation`. At least as many as are
-    needed for a perfect order, and its mirror image, to be less than α / m of the k! orders. None if 10,000 are not
-    enough.
+    z = z₁₋α/₂ₘ + z₀.₈ and Z = arctanh |ρ|; with m = 1 the inverse of `detectable_correlation`. It is large enough for a
+    perfect order and its mirror image to be less than α / m of the k! orders. None if 10,000 are not enough.
 
     Args:
         rho: a rank correlation.
-        comparisons: m, the probes that are corrected for.
-        more_than: so many did not find it.
+        comparisons: m, the number of probes in the correction.
+        more_than: a number that was not enough.
     """
     factor, lost = SPEARMAN
     quantiles = float(stats.norm.isf(ALPHA / 2 / comparisons) + stats.norm.ppf(POWER))

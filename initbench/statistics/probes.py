@@ -1,4 +1,4 @@
-"""What each probe tells of the outcomes: every statistic of it."""
+"""All statistics of each probe's relation to the outcomes."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _SEVERAL = Gain(math.nan, math.nan, NONE, math.nan, [], 0, "the workloads have s
 
 
 class ProbeResult(NamedTuple):
-    """What one probe tells of the outcomes, in one form.
+    """The relation of one probe to the outcomes, in one form.
 
     Attributes:
-        column: of the trials, such as ``probe.gradient_quotient``.
+        column: column of the trials, such as ``probe.gradient_quotient``.
         form: `ALL_VALUES`, or `UNSATURATED` if some are saturated.
         by_workload: as from `association.associations`.
-        saturated: by workload, how many treatments are saturated.
+        saturated: by workload, the number of saturated treatments.
         test: the joint permutation test.
         rho: the mean ρ with its interval over treatments.
         pooled: by random effects over workloads.
-        chosen: k → choosing k treatments by it.
+        chosen: k → the result of choosing k treatments by the probe.
         gain: over trivial predictors.
-        divergence: how well it foretells that.
+        divergence: how well it predicts divergence.
         agreement: between seeds.
         spread: between batches.
-        seconds: to measure it, the median over trials; NaN if not recorded, or if on several devices.
+        seconds: time to measure it, the median over trials; NaN if not recorded, or measured on different devices.
     """
 
     column: str
@@ -70,12 +70,11 @@ class ProbeResult(NamedTuple):
 
     @property
     def has_forms(self) -> bool:
-        """Whether the probe has two forms."""
         return self.form != ALL_VALUES or bool(self.saturated.any())
 
     @property
     def subject(self) -> str:
-        """What sentences on it are about: the probe, and the form if there are two."""
+        """The subject of sentences: the probe, and the form if there are two."""
         return f"{self.probe}, {self.form}" if self.has_forms else self.probe
 
 
@@ -86,18 +85,18 @@ def probe_results(
     trivial: Mapping[str, str],
     metric: Metric | None,
 ) -> list[ProbeResult]:
-    """Return what each probe tells, in both forms if some of its values are saturated.
+    """Return the statistics of each probe, in both forms if some of its values are saturated.
 
-    Correlations are with the outcome in the metric's own direction. Cells that did not train are tied, worse than any
-    that did, and those that diverged are the worst. If there are several metrics, correlations are with the oriented
-    outcomes, and nothing is computed that would put values of several metrics together.
+    Correlations are with the outcome in the metric's own direction. Untrained cells are tied and worse than any trained
+    cell; diverged cells are the worst. If there are several metrics, correlations are with the oriented outcomes, and
+    nothing is computed that would mix values of several metrics.
 
     Args:
         trials: as from `trials.comparable_trials`.
-        records: of all trials.
-        lower_is_better: column of a probe → whether a low value is to be chosen, None if that is to be learned.
-        trivial: column → name of a predictor to which a probe has to add something.
-        metric: the outcome's, None if there are several.
+        records: records of all trials.
+        lower_is_better: column of a probe → whether to choose low values, None to learn it.
+        trivial: column → name of a predictor that a probe should improve on.
+        metric: the outcome's metric, None if there are several.
     """
     compared = cells(trials, list(dict.fromkeys([*lower_is_better, *trivial])))
     outcome, ranked, diverged = table(compared), table(compared, "ranked"), table(compared, "diverged")
@@ -143,16 +142,16 @@ def probe_results(
 
 
 def _parts(trials: pd.DataFrame) -> Parts | None:
-    """Return the part of each treatment that is exchanged, None if treatments have one factor alone."""
+    """Return the part of each treatment that is exchanged, None if treatments have a single factor."""
     if "rest" not in trials or not trials["rest"].any():
         return None
     return dict(zip(trials["treatment"], zip(trials["part"], trials["rest"], strict=True), strict=True))
 
 
 def _with_values(trials: pd.DataFrame, column: str, form: str) -> pd.DataFrame:
-    """Return the trials with the values of one form; a value that is not finite reads as +∞, as in `cells`."""
+    """Return the trials with the values of one form; a value that is not finite counts as +∞, as in `cells`."""
     flag = f"{column}.saturated"
-    # Missing if the probe cannot be taken or was not.
+    # Missing if the probe was not or could not be measured.
     flags = trials[flag].astype("boolean") if flag in trials else pd.Series(pd.NA, trials.index, dtype="boolean")
     values = trials[column].astype(float)
     values = values.mask(values.isna() & flags.notna(), np.inf)

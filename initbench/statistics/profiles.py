@@ -1,4 +1,4 @@
-"""Performance profiles: on what share of the workloads a treatment comes within a factor of the best."""
+"""Performance profiles: the share of workloads on which a treatment comes within a factor of the best."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from initbench.statistics.intervals import Estimate, wilson_estimate
 
 
 class Fastest(NamedTuple):
-    """What is the best of the most workloads.
+    """The treatment that is best on most workloads.
 
     Attributes:
-        names: of the treatments that are it equally often; empty where none ever is.
-        wins: on how many workloads each of them is.
-        share: of the workloads, with Wilson's interval, simultaneous over the treatments: the one that is first most
-            often was picked from the same workloads.
+        names: the treatments that are best equally often; empty if none ever is.
+        wins: number of workloads on which each of them is best.
+        share: share of the workloads, with Wilson's interval, simultaneous over the treatments because the winner was
+            picked from the same workloads.
     """
 
     names: list[str]
@@ -47,7 +47,6 @@ def performance_ratios(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def fastest(costs: pd.DataFrame) -> Fastest:
-    """Return which treatment has the least cost on the most workloads."""
     first = (performance_ratios(costs) == 1).sum()
     wins = int(first.max())
     names = [str(name) for name in first.index[first == wins]] if wins else []
@@ -63,8 +62,8 @@ def performance_profiles(costs: pd.DataFrame) -> pd.DataFrame:
         costs: as for `performance_ratios`.
 
     Returns:
-        Rows by τ, all values at which a profile rises, 1 first; columns by treatment; a profile is constant between
-        two rows.
+        Rows by τ, all values at which a profile rises, 1 first; columns by treatment; a profile is constant between two
+        rows.
     """
     ratios = performance_ratios(costs)
     values = ratios.to_numpy()

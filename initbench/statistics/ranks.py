@@ -1,4 +1,4 @@
-"""Whether treatments differ over workloads at all, and which: Friedman's test and comparisons of mean ranks."""
+"""Test whether treatments differ over workloads, and which: Friedman's test and comparisons of mean ranks."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class RankComparison(NamedTuple):
 
     Attributes:
         mean_ranks: by treatment, best (1) first.
-        statistic: Friedman's χ², k - 1 degrees of freedom; NaN where there is no test.
-        pvalue: of Friedman's test, corrected for unequal spreads.
-        pairs: one row per pair: ``first``, ``second`` (treatments), ``difference`` of mean ranks, ``low`` and
-            ``high``: the difference ∓ the critical one, a simultaneous 95 % interval; ``pvalue`` after Holm; empty
-            where Friedman's test does not reject, because then no pair is tested.
-        critical_difference: of mean ranks, NaN where it is not drawn.
-        reason: why there is no test or no critical difference, else empty.
+        statistic: Friedman's χ², k - 1 degrees of freedom; NaN if there is no test.
+        pvalue: p-value of Friedman's test, corrected for unequal spreads.
+        pairs: one row per pair: ``first``, ``second`` (treatments), ``difference`` of mean ranks, ``low`` and ``high``:
+            the difference ∓ the critical one, a simultaneous 95 % interval; ``pvalue`` after Holm; empty if Friedman's
+            test does not reject, because then no pair is tested.
+        critical_difference: of mean ranks, NaN if it is not drawn.
+        reason: why there is no test or no critical difference, otherwise empty.
         workloads: number of workloads n.
-        epsilon: Box's ε, by which the p-value is corrected.
+        epsilon: Box's ε, which corrects the p-value.
     """
 
     mean_ranks: pd.Series[float]
@@ -52,45 +52,45 @@ class RankComparison(NamedTuple):
 
     @property
     def leaders(self) -> list[str]:
-        """The treatments with the least mean rank, more than one where they share it."""
+        """The treatments with the least mean rank, several if they share it."""
         return [str(name) for name, mean in self.mean_ranks.items() if mean == self.mean_ranks.iloc[0]]
 
     @property
     def behind(self) -> pd.DataFrame:
-        """The rows of `pairs` of the first treatment with those that are told to be behind it, the nearest first.
+        """The rows of `pairs` of the first treatment with those significantly behind it, the nearest first.
 
-        Both Holm's p-value and the simultaneous interval are to say so before anything is claimed.
+        Both Holm's p-value and the simultaneous interval must show it before anything is claimed.
         """
         apart = (self.pairs["pvalue"] < ALPHA) & (self.pairs["low"] > 0)
         return self.pairs[apart & (self.pairs["first"] == str(next(iter(self.mean_ranks.index), "")))]
 
     @property
     def needed(self) -> int | None:
-        """How many workloads let Friedman's test find differences of the size seen (`power.friedman_workloads`)."""
+        """Number of workloads for Friedman's test to find the observed differences (`power.friedman_workloads`)."""
         if self.workloads == 0 or math.isnan(self.statistic):
             return None
         return friedman_workloads(self.statistic, len(self.mean_ranks), self.workloads, self.epsilon)
 
     @property
     def needed_for_one_rank(self) -> int | None:
-        """How many workloads tell a difference of one mean rank (`workloads_for_one_rank`); None below 2 treatments."""
+        """Number of workloads to find one mean rank (`workloads_for_one_rank`); None below 2 treatments."""
         return workloads_for_one_rank(len(self.mean_ranks)) if len(self.mean_ranks) > 1 else None
 
 
 def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
-    """Return Friedman's test over workloads, with post-hoc comparisons of all pairs where it rejects.
+    """Return Friedman's test over workloads, with post-hoc comparisons of all pairs if it rejects.
 
-    Friedman's χ² with its correction for ties is scipy's. The pairs' z = |R̄ᵢ - R̄ⱼ| / √(k (k + 1) / 6n) is compared with
-    the normal distribution and corrected by Holm (Demšar, JMLR 7 (2006) 1-30, section 3.2.2), which is
+    Friedman's χ² with its correction for ties is scipy's. The pairs' z = |R̄ᵢ - R̄ⱼ| / √(k (k + 1) / 6n) is compared
+    with the normal distribution and corrected by Holm (Demšar, JMLR 7 (2006) 1-30, section 3.2.2), as in
     scikit-posthocs' `posthoc_siegel_friedman`. The critical difference, q₀.₀₅ √(k (k + 1) / 12n) with the studentized
-    range's quantile q (Nemenyi; the same section), is given from 5 workloads on, and where the largest difference that
-    there can be, k - 1, exceeds it.
+    range's quantile q (Nemenyi; the same section), needs at least 5 workloads, and must be below the largest possible
+    difference, k - 1.
 
-    Friedman's test takes all treatments to vary alike between workloads; where some vary more it fires too often
-    (docs/statistics.md). The p-value is therefore corrected by Box's ε, as in the analysis of variance: it is that of
-    ε χ² with ε (k - 1) degrees of freedom (`sphericity`), and never below Friedman's own.
+    Friedman's test assumes that all treatments vary alike between workloads; if some vary more it rejects too often
+    (docs/statistics.md). The p-value is therefore corrected by Box's ε, as in the analysis of variance: it is the
+    p-value of ε χ² with ε (k - 1) degrees of freedom (`sphericity`), and never below Friedman's own.
 
-    Workloads count as independent. Those that differ in depth alone are less than that.
+    Workloads count as independent, although workloads that differ only in depth are not.
 
     Args:
         outcomes: workloads × treatments without gaps, as from `cells.complete`; +∞ is the worst, equal values share
@@ -120,13 +120,13 @@ def compare_ranks(outcomes: pd.DataFrame) -> RankComparison:
 
 
 def sphericity(ranks: NDArray[np.float64]) -> float:
-    """Return Huynh and Feldt's estimate of Box's ε of ranks: 1 where all treatments vary alike, at least 1 / (k - 1).
+    """Return Huynh and Feldt's estimate of Box's ε of ranks: 1 if all treatments vary alike, at least 1 / (k - 1).
 
     With S the covariance of the ranks, ε̂ = (tr S)² / ((k - 1) tr S²), and
     ε̃ = (n (k - 1) ε̂ - 2) / ((k - 1) (n - 1 - (k - 1) ε̂)) within ε̂ … 1 (Huynh and Feldt, J. Educ. Stat. 1 (1976) 69-82).
 
     Args:
-        ranks: shape (workloads n, treatments k), k at least 2; each row sums to the same.
+        ranks: shape (workloads n, treatments k), k at least 2; all rows have the same sum.
     """
     n, k = ranks.shape
     covariance = np.cov(ranks, rowvar=False)
@@ -167,7 +167,7 @@ def _quantile(k: int) -> float:
 
 
 def workloads_for_one_rank(treatments: int) -> int:
-    """Return the least number of workloads with which the critical difference is no more than one mean rank.
+    """Return the least number of workloads for which the critical difference is at most one mean rank.
 
     q₀.₀₅ √(k (k + 1) / 12n) ≤ 1 for n ≥ q² k (k + 1) / 12, q the studentized range's quantile (Nemenyi; Demšar, JMLR 7
     (2006) 1-30, section 3.2.2).

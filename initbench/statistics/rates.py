@@ -1,6 +1,6 @@
-"""What searches tell: which learning rates are good, up to which training is stable, and what so many tries come to.
+"""Results of searches: good learning rates, the limit of stable training, and the value of a number of tries.
 
-First single seeds and cells, then the frames of all cells.
+First single seeds and cells, then frames of all cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from initbench.metric import Metric
 
 GOOD_SHARE = 0.1
-"""Of what the best rate gains over chance: what a good rate may lose."""
+"""A good rate may lose this share of the best rate's gain over chance."""
 _CELL = ["workload", "treatment"]
 _BY_RATE = [
     *_CELL,
@@ -42,11 +42,11 @@ class GoodRange(NamedTuple):
     """The rates that are nearly as good as the best.
 
     Attributes:
-        best: the rate with the best outcome, of equals the smallest.
+        best: the rate with the best outcome, the smallest of equals.
         low: the smallest good rate.
         high: the largest.
-        is_open_below: whether the smallest that was tried is good, so that the range may go on.
-        is_open_above: likewise the largest.
+        is_open_below: whether the smallest rate tried is good, so that the range may continue.
+        is_open_above: likewise for the largest.
     """
 
     best: float
@@ -57,30 +57,30 @@ class GoodRange(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """By which the largest is larger than the smallest; 1 where the best alone is good."""
+        """The ratio of the largest to the smallest; 1 if only the best is good."""
         return self.high / self.low
 
     @property
     def is_open(self) -> bool:
-        """Whether the range may be wider than what was tried."""
+        """Whether the range may extend beyond the rates tried."""
         return self.is_open_below or self.is_open_above
 
 
 def good_range(rates: ArrayLike, outcomes: ArrayLike, chance: float, share: float = GOOD_SHARE) -> GoodRange | None:
-    """Return the good rates: those next to the best that lose at most a share of what it gains over chance.
+    """Return the good rates: those around the best that lose at most a share of its gain over chance.
 
-    With lower as better, e* the best outcome and c chance, a rate is good where its outcome is at most
-    e* + share · (c - e*). The range goes from the best rate to both sides as far as all rates that were tried are good:
-    it is known to no more than the spacing of these.
+    With lower as better, e* the best outcome and c chance, a rate is good if its outcome is at most
+    e* + share · (c - e*). The range extends from the best rate to both sides as long as all rates tried are good: it is
+    known only up to their spacing.
 
     Args:
         rates: shape (n,), positive, in any order.
-        outcomes: shape (n,), of each rate, lower is better, +∞ where it diverged.
-        chance: in the same direction; NaN where it is not known.
-        share: of the gain.
+        outcomes: shape (n,), outcome of each rate, lower is better, +∞ if it diverged.
+        chance: in the same direction; NaN if unknown.
+        share: share of the gain.
 
     Returns:
-        None where chance is not known, or the best is no better than chance.
+        None if chance is unknown, or the best is no better than chance.
     """
     x, e = np.asarray(rates, dtype=float), np.asarray(outcomes, dtype=float)
     order = np.argsort(x, kind="stable")
@@ -98,16 +98,16 @@ def good_range(rates: ArrayLike, outcomes: ArrayLike, chance: float, share: floa
 
 
 class StableRate(NamedTuple):
-    """How far up one seed's training is stable.
+    """The limit of stable training for one seed.
 
     Attributes:
         best: its best rate.
-        stable: the largest rate up to which, from the best on, every rate that was tried trained.
-        is_open: whether that is the largest that was tried: the largest stable rate may be larger.
-        low: the least ratio that the spacing of the rates leaves: of the largest stable rate to the next rate above the
+        stable: the largest rate such that, from the best on, every rate tried up to it trained.
+        is_open: whether it is the largest rate tried, so that the largest stable rate may be larger.
+        low: the least ratio that the spacing of the rates allows: the largest stable rate over the next rate above the
             best one.
-        high: the largest: of the next rate above the largest stable one to the next below the best one; +∞ where either
-            was not tried.
+        high: the largest: the next rate above the largest stable one over the next rate below the best one; +∞ if
+            either was not tried.
     """
 
     best: float
@@ -118,7 +118,6 @@ class StableRate(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The largest stable rate over the best one."""
         return self.stable / self.best
 
 
@@ -126,16 +125,16 @@ def stable_rate(rates: ArrayLike, outcomes: ArrayLike, trained: ArrayLike) -> St
     """Return the largest stable rate of one seed and its best one.
 
     Soham De and Sam Smith (Batch normalization biases residual blocks towards the identity function, 2020, section 4)
-    ask whether a method is limited by stability or by the noise of the gradient: where the best rate is the largest at
+    ask whether a method is limited by stability or by the noise of the gradient: if the best rate is the largest at
     which training is stable, it is stability.
 
     Args:
         rates: shape (n,), each once, positive.
-        outcomes: shape (n,), lower is better, +∞ where it diverged.
-        trained: shape (n,), whether it came to better than chance, or just did not diverge where chance is not known.
+        outcomes: shape (n,), lower is better, +∞ if it diverged.
+        trained: shape (n,), whether it became better than chance, or just did not diverge if chance is unknown.
 
     Returns:
-        None where nothing trained.
+        None if nothing trained.
     """
     x, e, ok = np.asarray(rates, dtype=float), np.asarray(outcomes, dtype=float), np.asarray(trained, dtype=bool)
     order = np.argsort(x, kind="stable")
@@ -155,14 +154,14 @@ def stable_rate(rates: ArrayLike, outcomes: ArrayLike, trained: ArrayLike) -> St
 def ratio_over_seeds(seeds: Sequence[StableRate], comparisons: int = 1) -> Estimate:
     """Return the geometric mean of the ratios of a cell's seeds.
 
-    Its interval is Student's, of their logarithms. Seeds that try the same few rates often agree, and have no spread
-    from which there could be one; then it is the range that the spacing of the rates leaves, from `low` to `high`.
+    Its interval is Student's for their logarithms. Seeds that try the same few rates often agree and have no spread for
+    an interval; then it is the range that the spacing of the rates allows, from `low` to `high`.
     """
     return ratio_over_cells([geometric_estimate([one.ratio]) for one in seeds], seeds, comparisons)
 
 
 def ratio_over_cells(each: Sequence[Estimate], seeds: Sequence[StableRate], comparisons: int = 1) -> Estimate:
-    """Return the geometric mean of the ratios of several cells, as `ratio_over_seeds` does of seeds."""
+    """Return the geometric mean of the ratios of several cells, like `ratio_over_seeds` for seeds."""
     found = geometric_estimate([one.value for one in each], comparisons)
     if found.n < MINIMUM_SEEDS or not all_equal([math.log(one.value) for one in each]):
         return found
@@ -177,17 +176,17 @@ def geometric_estimate(ratios: ArrayLike, comparisons: int = 1) -> Estimate:
 
 
 def best_of_subset(points: int, tries: int) -> NDArray[np.float64]:
-    """Return with what probability each point is the best of a random subset: C(n - r, k - 1) / C(n, k) for rank r.
+    """Return the probability that each point is the best of a random subset: C(n - r, k - 1) / C(n, k) for rank r.
 
-    Of the C(n, k) subsets those have the point of rank r as their best that take the other k - 1 from the n - r behind
-    it. Points tried in a random order, without repetition, are such subsets.
+    Of the C(n, k) subsets, the best point has rank r if the other k - 1 are among the n - r points behind it. Points
+    tried in random order, without repetition, form such subsets.
 
     Args:
         points: n.
         tries: k, from 1 to n.
 
     Returns:
-        Shape (n,), the best point first; they add up to 1.
+        Shape (n,), the best point first; the sum is 1.
     """
     if not 1 <= tries <= points:
         raise ValueError(f"tries must be from 1 to {points}, got {tries}")
@@ -198,13 +197,13 @@ def best_of_subset(points: int, tries: int) -> NDArray[np.float64]:
 def expected_best(chosen_by: ArrayLike, shown_by: ArrayLike) -> NDArray[np.float64]:
     """Return the expected value after 1, 2, ... tries, averaged over all orders in which the points may be tried.
 
-    One seed chooses, the best of what it has tried so far, and another shows what that is worth: the value of the best
-    of several noisy ones is better than any of them is (the winner's curse), and the other seed's has none of it.
+    One seed chooses the best point it has tried so far, and another shows its value. The best of several noisy values
+    is too optimistic (the winner's curse); the other seed's value is not.
 
     Args:
-        chosen_by: shape (n,), what one seed came to at each point, lower is better, +∞ where it diverged; of equals the
-            first is chosen, so that points stand in ascending order of what is tried.
-        shown_by: shape (n,), what another came to at the same points.
+        chosen_by: shape (n,), one seed's outcomes at the points, lower is better, +∞ if diverged; the first of equals
+            is chosen, so points are in ascending order of the tuned value.
+        shown_by: shape (n,), another seed's outcomes at the same points.
 
     Returns:
         Shape (n,): entry k - 1 is the value after k tries; after n it is the other seed's value at the chosen point.
@@ -217,14 +216,14 @@ def expected_best(chosen_by: ArrayLike, shown_by: ArrayLike) -> NDArray[np.float
 
 
 def tunability(values: ArrayLike) -> NDArray[np.float64]:
-    """Return what each seed's search comes to after 1, 2, ... tries, as the other seeds show it.
+    """Return the result of each seed's search after 1, 2, ... tries, as the other seeds show it.
 
     Args:
-        values: shape (seeds, n), at the same n points, as for `expected_best`; at least two seeds. What is shown must
-            be finite: an outcome that diverged, or is worse than chance, is to be put at chance before.
+        values: shape (seeds, n), at the same n points, as for `expected_best`; at least two seeds. They must be finite:
+            set outcomes that diverged or are worse than chance to chance first.
 
     Returns:
-        Shape (seeds, n): of each seed that chooses, the mean over the others.
+        Shape (seeds, n): for each seed that chooses, the mean over the others.
     """
     every = np.asarray(values, dtype=float)
     if len(every) < 2:
@@ -238,17 +237,17 @@ def tunability(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def best_at_rates(tries: pd.DataFrame) -> pd.DataFrame:
-    """Return of the tries of a seed at one learning rate the best: where more than that is tuned there are several."""
+    """Return the best try of a seed at each learning rate; there are several if more than the rate is tuned."""
     ordered = tries.sort_values("outcome", kind="stable")
     return ordered.drop_duplicates([*_CELL, "seed", "rate"]).sort_index()
 
 
 def by_rate(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
-    """Return the validation outcome of each cell at each learning rate that it tried, over the seeds.
+    """Return the validation outcome of each cell at each learning rate tried, over the seeds.
 
     Returns:
         ``workload, treatment, rate, metric``; ``value_median, value_smallest, value_largest``: in the metric's own
-        direction, not finite where diverged; ``seeds, diverged, untrained``: counts.
+            direction, not finite if diverged; ``seeds, diverged, untrained``: counts.
     """
     rows = []
     for (workload, treatment, rate), own in best_at_rates(tries).groupby([*_CELL, "rate"], sort=False):
@@ -272,16 +271,16 @@ def by_rate(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
 
 
 def by_tries(tries: pd.DataFrame, metrics: Mapping[str, Metric]) -> pd.DataFrame:
-    """Return what each cell comes to after 1, 2, ... tries in random order (`tunability`).
+    """Return the result of each cell after 1, 2, ... tries in random order (`tunability`).
 
-    One seed's search chooses and the others show what that is worth, averaged over all of them. What diverged, or is
-    worse than chance, counts as chance: no more than that can be lost by a try. Cells of one seed are left out, those
-    whose seeds tried other points, and those in which a trial diverged and chance is not known.
+    One seed's search chooses and the others show its value, averaged over all of them. An outcome that diverged, or is
+    worse than chance, counts as chance, because a try can lose no more. Cells are left out if they have one seed, if
+    their seeds tried different points, or if a trial diverged and chance is unknown.
 
     Returns:
         ``workload, treatment, tries, metric``; ``value_median``: the mean over the seeds that choose, in the metric's
-        own direction; ``value_smallest, value_largest``: over these; ``seeds``; ``compute``: training steps of the cost
-        of so many tries on average, with their initialization, NaN where a record does not say what it spent.
+            own direction; ``value_smallest, value_largest``: over these; ``seeds``; ``compute``: the mean cost of this
+            many tries in training steps, including initialization, NaN if a record does not contain it.
     """
     rows: list[dict[str, Any]] = []
     for (workload, treatment), own in tries.groupby(_CELL, sort=False):
@@ -333,7 +332,7 @@ def stable_rates(tries: pd.DataFrame) -> dict[tuple[str, str], list[StableRate]]
 
 
 def _by_seed(own: pd.DataFrame) -> np.ndarray | None:
-    """Return the outcomes of a cell, seeds × points in their order; None where its seeds do not share them."""
+    """Return the outcomes of a cell, seeds × points in their order; None if its seeds have different points."""
     each = [part for _, part in own.groupby("seed", sort=False)]
     points = list(each[0]["point"])
     if len(each) < 2 or any(list(part["point"]) != points for part in each):

@@ -1,4 +1,4 @@
-"""What it costs to choose a treatment by a probe."""
+"""The cost of choosing a treatment by a probe."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class Selection(NamedTuple):
-    """Choosing k treatments by a probe.
+    """The result of choosing k treatments by a probe.
 
     Attributes:
         by_workload: one row per workload with more than k treatments: ``workload``, ``regret``, ``regret_at_random``,
-            ``precision``, ``precision_at_random`` (k / n), ``n`` (treatments), ``lower_is_better`` (the direction
-            that was used there).
-        regret: mean over workloads, in fractions of error, with Student's interval over them; +∞ where on some workload
+            ``precision``, ``precision_at_random`` (k / n), ``n`` (treatments), ``lower_is_better`` (the direction used
+            there).
+        regret: mean over workloads, in fractions of error, with Student's interval over them; +∞ if on some workload
             every choice may have diverged.
-        regret_at_random: of choosing k at random.
+        regret_at_random: regret of choosing k at random.
         precision: mean over workloads (`intervals.share_estimate`).
         learned: whether the direction was learned on the other workloads.
     """
@@ -54,23 +54,23 @@ def selection(
 ) -> Selection:
     """Return precision@k and regret@k of taking the k treatments with the best values of a probe.
 
-    With K the set chosen and o the outcomes of a workload, regret@k = min over K of o - min over all of o: what is lost
-    if only the k chosen are trained and the best of them is kept; precision@k = |K ∩ B| / k with B the k best outcomes.
-    Where the probe or the outcome has ties, both are averaged over all ways to break them. A workload where every
-    treatment diverged is left out: there is no choice to make.
+    With K the chosen set and o the outcomes of a workload, regret@k = min over K of o - min over all of o: the loss if
+    only the k chosen are trained and the best of them is kept; precision@k = |K ∩ B| / k with B the k best outcomes.
+    Ties in the probe or the outcome are averaged over all ways to break them. A workload on which every treatment
+    diverged is left out, because there is no choice to make.
 
     Args:
-        probe: workloads × treatments, NaN where missing.
+        probe: workloads × treatments, NaN if missing.
         outcome: likewise, oriented outcomes, +∞ for a diverged cell.
-        k: how many are chosen.
-        lower_is_better: whether a low value of the probe is to be chosen, as for GQ. It is to be said beforehand: found
-            from the same outcomes it would flatter the probe. None for a probe of which that is not known: for each
-            workload it is the sign of Σ (n - 1) ρ over those of *other* architectures, n treatments and Spearman's ρ
-            of each, as in `permutation.permutation_test`. A workload for which that is 0, or that has no others with 3
-            treatments, is left out. The answer is for a further workload and the *same* treatments: what is
-            peculiar to a treatment is known from the others, so that even a probe that means nothing beats a random
-            choice where workloads agree on the treatments (docs/statistics.md).
-        architectures: workload → what is not to tell its direction, as for `gain.gain`.
+        k: number of treatments to choose.
+        lower_is_better: whether to choose low values of the probe, as for GQ. It must be stated beforehand: derived
+            from the same outcomes it would flatter the probe. None if unknown: for each workload it is the sign of Σ (n
+            - 1) ρ over workloads with *other* architectures, n treatments and Spearman's ρ of each, as in
+            `permutation.permutation_test`. A workload is left out if that is 0, or if no other has 3 treatments. The
+            result is for a further workload and the *same* treatments: their peculiarities are known from the other
+            workloads, so that even a meaningless probe beats a random choice if workloads agree on the treatments
+            (docs/statistics.md).
+        architectures: workload → the group whose workloads do not determine its direction, as for `gain.gain`.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -114,11 +114,11 @@ def selection(
 def _learned_directions(
     x: NDArray[np.float64], y: NDArray[np.float64], architecture: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return for each workload 1 if a low value goes with a low error on the others, -1 if a high one does, else 0."""
+    """Return for each workload 1 if low values go with low errors on the others, -1 if high values do, otherwise 0."""
     ranks_x, ranks_y, weights = scores(x, y)
     each = weights * np.einsum("ai,ai->a", ranks_x, ranks_y)
     others = each.sum() - np.bincount(architecture, weights=each)[architecture]
-    # What is 0 differs from it by rounding.
+    # A sum of 0 may differ from it by rounding.
     return np.where(np.abs(others) < 1e-9, 0.0, np.sign(others))
 
 
@@ -130,7 +130,7 @@ def _over_workloads(regrets: pd.Series[float]) -> Estimate:
 
 
 def _best_sets(values: NDArray[np.float64], k: int) -> Iterable[tuple[int, ...]]:
-    """Return all sets of k indices that hold the k least values, more than one where the k-th is tied."""
+    """Return all sets of k indices that contain the k least values, several if the k-th is tied."""
     limit = np.sort(values)[k - 1]
     sure = tuple(np.flatnonzero(values < limit).tolist())
     tied = np.flatnonzero(values == limit).tolist()

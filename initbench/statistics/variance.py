@@ -1,4 +1,4 @@
-"""How much of the variation of the outcomes is due to the treatment, the workload, their pairing, and the seed."""
+"""Shares of the variation of the outcomes due to the treatment, the workload, their interaction, and the seed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class VarianceSplit(NamedTuple):
         workload: easy or hard for all treatments alike.
         interaction: which treatment is good depends on the workload.
         seed: replicates of one cell.
-        of_ranks: whether it is of the trials' ranks among all, as it is where one diverged, and not of the outcome.
+        of_ranks: whether it splits the trials' ranks among all, as if one diverged, and not the outcome.
         shape: numbers of workloads, treatments and seeds that were used.
-        reason: why there is no split, else empty.
+        reason: why there is no split, otherwise empty.
     """
 
     treatment: float
@@ -41,26 +41,25 @@ class VarianceSplit(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a split."""
         return not self.reason
 
     @property
     def is_too_small(self) -> bool:
-        """Whether there is none because there are fewer than 2 workloads, treatments or seeds."""
+        """Whether there is no split because there are fewer than 2 workloads, treatments or seeds."""
         return min(self.shape) < SMALLEST
 
     @property
     def largest(self) -> tuple[str, float]:
-        """The largest share, with its attribute's name: ``interaction``; of equal ones the first."""
+        """The largest share, with its attribute's name: ``interaction``; the first of equal ones."""
         shares = {name: float(getattr(self, name)) for name in ("treatment", "workload", "interaction", "seed")}
         name = max(shares, key=shares.__getitem__)
         return name, shares[name]
 
 
 def split_variance(trials: pd.DataFrame) -> VarianceSplit:
-    """Return the split over the workloads, treatments and seeds of which every combination has a result.
+    """Return the split over the workloads, treatments and seeds for which every combination has a result.
 
-    Where a trial diverged its error has no variance; then every trial's rank among all is split instead.
+    If a trial diverged its error has no variance; then every trial's rank among all is split instead.
     """
     results = trial_outcomes(trials)
     counts = results.groupby(["workload", "treatment"], sort=False).size().rename("n").reset_index()
@@ -87,14 +86,14 @@ def split_variance(trials: pd.DataFrame) -> VarianceSplit:
 def variance_components(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the variances of treatment, workload, their interaction, and seed, in the squared unit of the values.
 
-    The method of moments of the balanced two-way layout, all effects random: with A workloads, I treatments, S seeds
+    The method of moments for the balanced two-way layout, all effects random: with A workloads, I treatments, S seeds
     and the mean squares of the analysis of variance, σ²ₛ = MSₛ, σ²ₐᵢ = (MSₐᵢ - MSₛ) / S, σ²ᵢ = (MSᵢ - MSₐᵢ) / (A S),
-    σ²ₐ = (MSₐ - MSₐᵢ) / (I S), each 0 where it comes out negative (Searle, Casella and McCulloch, Variance Components
+    σ²ₐ = (MSₐ - MSₐᵢ) / (I S), each 0 if it would be negative (Searle, Casella and McCulloch, Variance Components
     (1992), section 4.3).
 
-    It takes seeds as replicates of one cell. Noise that all treatments of a workload have in common at a seed, from
-    the order of the data, cancels in MSₐᵢ and MSᵢ: with a variance of σ²꜀ of it the interaction comes out lower by
-    σ²꜀ / S, and the workload higher by as much.
+    It takes seeds as replicates of one cell. Noise that all treatments of a workload share at a seed, from the order of
+    the data, cancels in MSₐᵢ and MSᵢ: if its variance is σ²꜀, the interaction is too low by σ²꜀ / S, and the workload
+    too high by as much.
 
     Args:
         values: shape (workloads, treatments, seeds), finite, each at least 2.

@@ -15,22 +15,23 @@ from initbench.statistics.paired import by_seed, compare_columns
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-_SMALLEST = 2  # workloads, below which there is nothing to compare over
+_SMALLEST = 2  # least number of workloads to compare over
 
 
 class WorkloadOrder(NamedTuple):
     """The treatments of one workload.
 
     Attributes:
-        outcomes: by treatment, the oriented medians over seeds of those that did train, the best first.
-        untrained: likewise, of those that did not.
-        diverged: by treatment, at how many seeds it diverged and how many it has; without those that never did.
+        outcomes: by treatment, the oriented medians over seeds of the trained ones, the best first.
+        untrained: likewise, for the untrained ones.
+        diverged: by treatment, the number of seeds at which it diverged and the number of its seeds; without treatments
+            that never did.
         saturated: treatments whose gradient quotient is saturated.
-        differences: of the best less each other that trained, over seeds (`paired.paired_estimate`).
-        comparisons: for how many pairs their intervals hold at once: which treatment is best was seen in the same
-            trials, so that any pair might have come up.
-        compared: treatments with an outcome, also those that diverged.
-        seeds: trials that finished or diverged, also those that were measured alone.
+        differences: the best minus each other trained treatment, over seeds (`paired.paired_estimate`).
+        comparisons: number of pairs for which their intervals hold at once: the best treatment was found in the same
+            trials, so any pair might have been chosen.
+        compared: treatments with an outcome, including diverged ones.
+        seeds: trials that finished or diverged, including those without training.
     """
 
     outcomes: pd.Series[float]
@@ -44,22 +45,21 @@ class WorkloadOrder(NamedTuple):
 
     @property
     def best(self) -> str:
-        """The treatment with the best median of those that trained; the first by name where they share it."""
+        """The treatment with the best median among the trained ones; the first by name if several share it."""
         return str(self.outcomes.index[0])
 
     @property
     def behind(self) -> list[str]:
-        """The treatments that trained and are told to be worse than the best, the nearest first."""
+        """The trained treatments that are significantly worse than the best, the nearest first."""
         return [name for name, difference in self.differences.items() if difference.side() < 0]
 
     @property
     def leading(self) -> list[str]:
-        """The best, and those that are not told apart from it."""
+        """The best, and the treatments that are not significantly worse."""
         return [self.best, *(name for name in self.differences if name not in self.behind)]
 
 
 def workload_order(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collection[str] = ()) -> WorkloadOrder:
-    """Return who is where on one workload."""
     ordered = cells.sort_values("ranked", kind="stable").set_index("treatment")
     outcomes = ordered.loc[ordered["state"] == "trained", "outcome"]
     untrained = ordered.loc[ordered["state"] == "untrained", "outcome"]
@@ -81,14 +81,14 @@ def workload_order(cells: pd.DataFrame, trials: pd.DataFrame, saturated: Collect
 
 
 class Verdict(NamedTuple):
-    """What is told of two treatments.
+    """The result of comparing two treatments.
 
     Attributes:
-        workload: label; empty where it is over all workloads.
+        workload: label; empty if over all workloads.
         first: label.
         second: label.
-        side: -1 where the first is told to be better, 1 where the second is, 0 where neither is told.
-        difference: first - second of oriented outcomes, with the interval that decides; none where a trial diverged.
+        side: -1 if the first is significantly better, 1 if the second is, 0 if neither.
+        difference: first - second of oriented outcomes, with the interval that decides; missing if a trial diverged.
         is_of_training: whether one of the two trains and the other does not, which decides before any difference.
     """
 
@@ -103,9 +103,9 @@ class Verdict(NamedTuple):
 def workload_verdicts(cells: pd.DataFrame, trials: pd.DataFrame) -> Iterator[Verdict]:
     """Yield the verdict on each pair of treatments on each workload.
 
-    Where both train, it is that of `workload_order`: whether the interval of the mean of the paired
-    differences, simultaneous over all pairs of treatments on that workload, excludes 0. Where one of them trains and
-    the other does not, or diverges, that is the verdict.
+    If both train, it is the verdict of `workload_order`: whether the interval of the mean of the paired differences,
+    simultaneous over all pairs of treatments on that workload, excludes 0. If one of them trains and the other does
+    not, or diverges, that is the verdict.
     """
     judged = cells[cells["outcome"].notna()]
     on = {str(name): own for name, own in trials.groupby("workload", sort=False)}
@@ -139,9 +139,9 @@ def verdicts_side_by_side(verdicts: Mapping[str, Iterable[Verdict]]) -> pd.DataF
         verdicts: by protocol.
 
     Returns:
-        ``workload``, ``all`` if over all workloads; ``first``, ``second``; and of each protocol ``<protocol>_better``:
-        the label of the one that is told to be better, empty if neither is; ``_difference, _low, _high``: first -
-        second; ``_of_training``. Missing where a protocol has no verdict on the pair.
+        ``workload``, ``all`` if over all workloads; ``first``, ``second``; and for each protocol ``<protocol>_better``:
+            the label of the significantly better one, empty if neither is; ``_difference, _low, _high``:
+            first - second; ``_of_training``. Missing if a protocol has no verdict on the pair.
     """
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     names = ["workload", "first", "second"]

@@ -1,1 +1,1 @@
-"""The structure of a network: what is known of it from one run (`initbench.find_structure`)."""
+"""The structure of a network, found by running it once (`initbench.find_structure`)."""

@@ -1,7 +1,7 @@
-"""Attention: which layers give its queries, keys, values and output.
+"""Attention: the layers of its queries, keys, values and output.
 
-Looked for are torch's `scaled_dot_product_attention` and `multi_head_attention_forward`, and a softmax of a product of
-two tensors that multiplies a third one (Vaswani et al., Attention Is All You Need, 2017, equation 1).
+It recognizes torch's `scaled_dot_product_attention` and `multi_head_attention_forward`, and a softmax of a product of
+two tensors that multiplies a third tensor (Vaswani et al., Attention Is All You Need, 2017, equation 1).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from initbench.structure.run_graph import Node, RunGraph
 
 @dataclass(frozen=True)
 class Attention:
-    """An attention, by the names of its layers; one whose weight is no layer's own has the parameter's name.
+    """An attention, described by the names of its layers; a weight without a layer appears under the parameter's name.
 
     Attributes:
         module: the module in which it runs.
-        query: the layers that the queries come from; none where no layer is between them and the block's input.
-        key: those of the keys.
-        value: those of the values.
-        output: the layers that its result goes to, but for those behind a residual sum.
+        query: the layers that the queries come from; empty if no layer is between them and the block's input.
+        key: the layers that the keys come from.
+        value: the layers that the values come from.
+        output: the layers that receive its result, except those after a residual sum.
     """
 
     module: str
@@ -35,16 +35,15 @@ class Attention:
 
     @property
     def fused(self) -> bool:
-        """Whether one layer gives queries, keys and values."""
+        """Whether a single layer computes queries, keys and values."""
         return len(self.query) == 1 and self.query == self.key == self.value
 
 
 def find_attention(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[list[Attention], str | None]:
-    """Return the attentions in the order in which they run, and what is not known of them.
+    """Return the attentions in the order in which they run, and the reason if some may be missing.
 
-    Products of two results that are no attention of the kinds above may be one of another kind, such as linear
-    attention; and projections may not be found. `shortcuts` are the sums of residual blocks, at which the search for
-    layers ends.
+    A product of two results that is not such an attention may be another kind, such as linear attention, and some
+    projections may not be found. `shortcuts` are the sums of residual blocks, where the search for layers ends.
     """
     return _Finder(graph, shortcuts).result()
 
@@ -80,9 +79,9 @@ class _Finder:
         return None
 
     def _add_whole(self, node: Node) -> None:
-        """Add a call of torch's function for all of an attention, which has its projections within."""
+        """Add a call of torch's function for a complete attention, which includes the projections."""
         inputs = [use for use in node.layers if use.step == 0]
-        # One weight for all three, or one for each, in this order.
+        # One weight for all three, or one each, in this order.
         roles = [(use.name,) for use in (inputs * 3 if len(inputs) == 1 else inputs)]
         if len(roles) == 3:
             query, key, value = roles
@@ -90,7 +89,7 @@ class _Finder:
             self._found[node] = Attention(node.module, query, key, value, output)
 
     def _look_around(self, softmax: Node) -> None:
-        """Add an attention whose softmax is this: the product before it, and that of its result with the values."""
+        """Add the attention around a softmax: the product before it, and the product of its result with the values."""
 
         def is_score(node: Node) -> bool:
             return node in self._products and node.index < softmax.index and _same_place(node, softmax)
@@ -112,7 +111,7 @@ class _Finder:
         self._add(mixed, [query], [key], values)
 
     def _upwards(self, start: Node, end: Node) -> set[Node]:
-        """Return what depends on a node, up to another one."""
+        """Return the nodes that depend on a node, up to another node."""
         found = {start}
         for node in self._graph.nodes[start.index + 1 : end.index + 1]:
             if found & set(node.sources):
@@ -148,10 +147,9 @@ class _Finder:
         start_counts: bool = False,
         through_layers: bool = False,
     ) -> list[Node]:
-        """Return the first wanted nodes on each way from some nodes, which ends at a residual sum.
+        """Return the first wanted nodes on each path from some nodes; a path ends at a residual sum.
 
-        A node of `start` may itself be one of them if `start_counts`; ways go on behind a weight layer if
-        `through_layers`.
+        Nodes of `start` count if `start_counts`; paths continue after a weight layer if `through_layers`.
         """
         found: dict[Node, None] = {}
         seen: set[Node] = set()
@@ -169,7 +167,7 @@ class _Finder:
 
 
 def _same_place(node: Node, softmax: Node) -> bool:
-    """Return whether a node ran in the module of a softmax, or around it: the softmax may be a module."""
+    """Return whether a node ran in the module of a softmax, or around it, since the softmax may be a module."""
     inner, outer = (f".{module}".rstrip(".") + "." for module in (softmax.module, node.module))
     return inner.startswith(outer) or outer.startswith(inner)
 

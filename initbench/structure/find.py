@@ -1,4 +1,4 @@
-"""The structure of a model: what is known of it from one run."""
+"""The structure of a model, found by running it once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _TOKENS = 2
 
 
 def record_run_on_any_input(model: nn.Module) -> RunGraph:
-    """Run a model on zeros of a shape that its first layer takes; see `record_run`.
+    """Run a model on zeros of a shape that its first layer accepts; see `record_run`.
 
-    That is tokens if there are embeddings, a vector for a linear layer, and for a convolution an image, a signal or a
-    volume with sides of 32, then of 224. What is found is what ran; a model that takes something else, or has no such
-    layer, is an InitializationError.
+    The zeros are tokens if there are embeddings, a vector for a linear layer, and for a convolution an image, signal or
+    volume with sides of 32, then of 224. Only layers that run are found; a model that needs other inputs, or has no
+    such layer, raises an InitializationError.
     """
     tried = []
     for inputs in _candidates(model):
@@ -39,8 +39,8 @@ def record_run_on_any_input(model: nn.Module) -> RunGraph:
             return record_run(model, inputs)
         except InitializationError:
             tried.append("×".join(map(str, inputs.shape[1:])))
-    failed = f"it does not run on inputs of {' or '.join(tried)}" if tried else "it has no layer that tells its inputs"
-    raise InitializationError(f"give inputs or input_shape, for the model has to run once: {failed}")
+    failed = f"it does not run on inputs of {' or '.join(tried)}" if tried else "it has no layer that shows its inputs"
+    raise InitializationError(f"give inputs or input_shape, because the model has to run once: {failed}")
 
 
 def _candidates(model: nn.Module) -> Iterator[Tensor]:
@@ -58,9 +58,9 @@ def _candidates(model: nn.Module) -> Iterator[Tensor]:
 
 
 def find_heads(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[tuple[str, ...], str | None]:
-    """Return the weight layers whose results reach the output without another weight layer, behind the last branch.
+    """Return the weight layers after the last branch whose results reach the output without another weight layer.
 
-    They are in the order in which they run; if there are none, the reason comes beside them.
+    They are in the order in which they run; if there are none, the second value is the reason.
     """
     found: set[Node] = set()
     seen: set[Node] = set()
@@ -87,10 +87,11 @@ def find_heads(graph: RunGraph, shortcuts: Mapping[Node, Node]) -> tuple[tuple[s
 
 
 def find_norms(graph: RunGraph, model: nn.Module) -> list[str]:
-    """Return the normalizations of what depends on the input, in the order in which they run.
+    """Return the normalizations of values that depend on the input, in the order in which they run.
 
-    One is a module that runs one of torch's functions for it, or one without weight layers and with parameters of its
-    own that divides by a deviation or a root mean square. One that no module of its own runs is named by its weight.
+    A normalization is a module that runs torch's function for it, or a module with its own parameters and without
+    weight layers that divides by a deviation or root mean square. If it has no module of its own, it is named after its
+    weight.
     """
     modules = dict(model.named_modules())
     found: dict[str, None] = {}
@@ -112,11 +113,11 @@ def _holds_layers(module: nn.Module) -> bool:
 
 
 def find_scalar_biases(graph: RunGraph) -> list[str]:
-    """Return the parameters of one number that are added to what depends on the input, in the order of their use.
+    """Return the parameters with one number that are added to values that depend on the input, in the order of use.
 
-    They may be a module's of its own or stand beside weight layers. The shift of an activation that is written out,
-    such as that of StarReLU (Yu et al., MetaFormer Baselines for Vision, 2023), is none: its module holds no weight
-    layer and does more than add.
+    They may have a module of their own or be beside weight layers. The shift in a custom activation, such as StarReLU
+    (Yu et al., MetaFormer Baselines for Vision, 2023), does not count: its module contains no weight layer and does
+    more than add.
     """
     steps = Counter(node.module for node in graph.nodes if node.from_input)
     holders = {around for node in graph.nodes if node.layers for around in _around(node.module)}
@@ -133,7 +134,7 @@ def find_scalar_biases(graph: RunGraph) -> list[str]:
 
 
 def _around(module: str) -> Iterator[str]:
-    """Yield a module's name and those of the modules around it, of which the outermost is the model."""
+    """Yield the names of a module and of all modules around it, up to the model."""
     while module:
         yield module
         module = module.rpartition(".")[0]
@@ -176,21 +177,21 @@ def _line(what: str, found: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Structure:
-    """What is known of a model. Modules and parameters are given by their names; ``print`` shows a summary.
+    """The structure of a model. Modules and parameters are given by name; ``print`` shows a summary.
 
     Attributes:
-        layers: those that ran, in the order in which they ran first.
+        layers: the layers that ran, in the order of their first run.
         branches: the residual branches in the order in which they are added.
-        heads: the weight layers that give the output: a classifier, the head of a language model, or several.
+        heads: the weight layers that produce the output: a classifier, the head of a language model, or several.
         attention: the attentions in the order in which they run.
         norms: the normalizations in the order in which they run.
-        scalar_biases: the parameters of one number that are added to a signal, as in Fixup's networks.
-        positions: the parameters with embeddings of positions, which are added to what residual branches start from;
-            those that are looked up are among `embeddings`.
+        scalar_biases: the parameters with a single number that are added to a signal, as in Fixup's networks.
+        positions: the parameters with position embeddings, which are added before the residual branches; positions that
+            are looked up are in `embeddings`.
         tied: the names of each parameter that has several.
         unused: the parameters that the run did not read.
-        unknown: what cannot be told, with the reason: ``layers``, ``branches``, ``heads`` or ``attention``. What is
-            found is so all the same, but it may not be all.
+        unknown: ``layers``, ``branches``, ``heads`` or ``attention`` → the reason, if they cannot be determined. The
+            layers and branches found are correct even then, but some may be missing.
     """
 
     layers: tuple[Layer, ...]
@@ -206,7 +207,7 @@ class Structure:
 
     @property
     def depth(self) -> int:
-        """The number of weight layers on the longest way from an input, embeddings aside."""
+        """The number of weight layers on the longest path from an input, not counting embeddings."""
         return max((layer.depth for layer in self.layers), default=0)
 
     @property
@@ -221,18 +222,19 @@ class Structure:
 def find_structure(model: nn.Module, inputs: Any = None) -> Structure:
     """Run a model once, in eval mode and without gradients, and return its structure.
 
-    The structure is that of this run: layers that other inputs, or training, would use are not in it. On the meta
-    device, model and inputs there, nothing is computed. A model whose author knows better has a method
-    ``initbench_structure``, which is given what was found and returns what is so (`dataclasses.replace` changes parts).
+    The structure describes this run; it lacks layers that only other inputs, or training, would use. If model and
+    inputs are on the meta device, nothing is computed. A model can correct the result with a method
+    ``initbench_structure``, which receives the structure that was found and returns the right one
+    (`dataclasses.replace` changes parts).
 
     Args:
-        model: any module. It is left as it was: values, modes, buffers, attributes and random states.
-        inputs: an example batch, of which one sample is enough: a tensor, a tuple of positional arguments, or a
-            dictionary of arguments by name. None for zeros of a shape that the first layer takes, see
+        model: any module. Values, modes, buffers, attributes and random states are left unchanged.
+        inputs: an example batch, for which one sample is enough: a tensor, a tuple of positional arguments, or a
+            dictionary of keyword arguments. None for zeros of a shape that the first layer accepts, see
             `record_run_on_any_input`.
 
     Raises:
-        InitializationError: the model fails on the inputs, or states what it has not.
+        InitializationError: the model fails on the inputs, or its method names parts that do not exist.
     """
     graph = record_run_on_any_input(model) if inputs is None else record_run(model, inputs)
     found = structure_of(graph, model)
@@ -274,7 +276,7 @@ def _checked(stated: Any, model: nn.Module) -> Structure:
     names = {layer.weight for layer in stated.layers} | {name for part in parts for few in part for name in few}
     absent = sorted((names | set(stated.heads)) - there)
     if absent:
-        raise InitializationError(f"{kind}.initbench_structure names {absent[0]}, which {kind} has not")
+        raise InitializationError(f"{kind}.initbench_structure names {absent[0]}, which {kind} does not have")
     return stated
 
 

@@ -1,29 +1,29 @@
-"""Torch's functions by what they do, under one name each: ``x + y``, ``x.add_(y)`` and ``torch.add`` are ``add``."""
+"""Torch's functions under one name each: ``x + y``, ``x.add_(y)`` and ``torch.add`` are ``add``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Place = int | str | tuple[int | str, ...]
-"""Where an argument of a function stands: its position or name, and its place in a list or dictionary there."""
+"""An argument of a function: its position or name, followed by its place in a list or dictionary."""
 
 ADDITIONS = {"add"}
-# Where the functions that multiply have their factors; a scalar or a tensor may stand there.
+# Functions that multiply, and their factors, which may be scalars or tensors.
 FACTORS: dict[str, tuple[Place, ...]] = {"mul": (0, 1, "other"), "addcmul": (1, 2, "tensor1", "tensor2")}
 
-# What only moves entries: the multiple of an input gives the multiple of the output.
+# Functions that only move entries: scaling the input scales the output.
 MOVES = {
     *["transpose", "permute", "reshape", "view", "flatten", "unflatten", "contiguous", "roll", "squeeze", "unsqueeze"],
     *["swapaxes", "movedim", "t", "to", "type_as", "float", "clone", "expand", "get"],
 }
 
-# What chooses entries, or puts them together again.
+# Functions that choose entries or put them together again.
 SELECTIONS = {
     *["item", "getitem", "select", "gather", "index_select", "topk", "sort", "chunk", "split", "unbind", "repeat"],
     *["max", "amax", "expand_as", "view_as", "reshape_as", "repeat_interleave", "interpolate"],
 }
 
-# Where these have the values that they choose from, group or replace; the other arguments say which.
+# Functions and the values that they choose from, group or replace; the other arguments say which.
 CHOSEN: dict[str, tuple[Place, ...]] = {
     **dict.fromkeys(["getitem", "gather", "index_select", "masked_fill"], (0, "input")),
     "setitem": (0, 2),
@@ -32,13 +32,13 @@ CHOSEN: dict[str, tuple[Place, ...]] = {
     "grouped_mm": (0, 1, "mat2"),
 }
 
-# Their values lie between bounds, as those of a gate do.
+# Functions with bounded values, as gates have.
 BOUNDED = {"sigmoid", "hardsigmoid", "softmax", "tanh", "hardtanh", "relu6", "clamp"}
 
 # Softmax of the scaled product of queries and keys, times the values.
 FUSED_ATTENTION = "scaled_dot_product_attention"
 
-# Where the functions of layers have their weight, and what kind of layer they are.
+# Functions of layers, the kind of layer, and the position of the weight.
 _CONVOLUTIONS = [f"{kind}{dims}d" for kind in ("conv", "conv_transpose") for dims in (1, 2, 3)]
 WEIGHTS: dict[str, tuple[str, tuple[Place, ...]]] = {
     "linear": ("linear", (1, "weight")),
@@ -49,7 +49,7 @@ WEIGHTS: dict[str, tuple[str, tuple[Place, ...]]] = {
 }
 RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 
-# Products of two matrices, by where these stand. One that is made from parameters alone is a weight.
+# Products of two matrices, and the matrices' positions. A matrix made only from parameters is a weight.
 MATRIX_PRODUCTS: dict[str, tuple[Place, ...]] = {
     **dict.fromkeys(["matmul", "mm", "bmm", "mv"], (0, 1, "other", "mat2")),
     **dict.fromkeys(["addmm", "baddbmm", "addbmm", "addmv"], (1, 2, "mat1", "mat2", "batch1", "batch2")),
@@ -62,10 +62,10 @@ NORMS = {
     *["layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm", "native_layer_norm", "native_batch_norm"],
     *["fused_rms_norm", "local_response_norm"],
 }
-# What a norm that is written out divides by, or multiplies with.
+# Functions by whose result a custom norm divides or multiplies.
 DEVIATIONS = {"rsqrt", "sqrt", "std", "var", "var_mean", "std_mean", "norm", "vector_norm"}
 
-# Without an activation among them, weight layers and these are one linear map (a norm's statistics set aside).
+# Weight layers and these functions are one linear map (ignoring the statistics of norms).
 LINEAR = {
     *MOVES,
     *NORMS,
@@ -90,7 +90,7 @@ LINEAR = {
     *["adaptive_avg_pool1d", "adaptive_avg_pool2d", "dropout", "interpolate", "pixel_unshuffle", "pixel_shuffle"],
 }
 
-# Their result has the shape or type of a tensor, and none of its values.
+# Functions whose result has the shape or type of a tensor, but none of its values.
 FACTORIES = {
     *["zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones"],
     *["new_empty", "new_full", "new_tensor"],
@@ -100,7 +100,7 @@ _OTHER_NAMES = {"multiply": "mul", "iadd": "add", "radd": "add", "imul": "mul", 
 
 
 def name_of(function: Any) -> str:
-    """Return the name of one of torch's functions or methods: without underscores, in-place or not."""
+    """Return the name of a torch function or method, without underscores and the same for in-place versions."""
     name = str(getattr(function, "__name__", type(function).__name__)).strip("_")
     return _OTHER_NAMES.get(name, name)
 

@@ -1,6 +1,6 @@
 """Kinds of layers: those with weights, and normalizations.
 
-What cannot be told by a class of torch stands here too: the special cases of timm, torchvision and transformers.
+Includes the special cases of timm, torchvision and transformers that torch's classes do not reveal.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ WEIGHT_LAYERS = (nn.Linear, _ConvNd, nn.MultiheadAttention)
 NORM_LAYERS = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 """BatchNorm and InstanceNorm are a `_NormBase`."""
 
-# Classes of linear layers that are no `nn.Linear`, by library, which need not be installed, and name: their weight is
-# (inputs, outputs). Hugging Face's GPT and GPT-2 are made of `Conv1D`, whose weight is as in OpenAI's code.
+# Linear layers that are not `nn.Linear`, by library (which need not be installed) and class: their weight is
+# (inputs, outputs). Hugging Face's GPT and GPT-2 use `Conv1D`, whose weight is as in OpenAI's code.
 _LINEAR_INPUTS_FIRST = {("transformers", "Conv1D")}
-# timm's blocks of CaiT and XCiT that attend from the class token alone.
+# timm's class-attention blocks, in CaiT and XCiT.
 _CLASS_ATTENTION = {("timm", "LayerScaleBlockClassAttn"), ("timm", "ClassAttentionBlock")}
 
 
 def is_weight_layer(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer, a convolution, or an attention with weights of its own."""
     return isinstance(module, WEIGHT_LAYERS) or is_linear_inputs_first(module)
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer, in whatever order its weight has inputs and outputs."""
+    """Return whether a module is a linear layer, whatever the order of inputs and outputs in its weight."""
     return isinstance(module, nn.Linear) or is_linear_inputs_first(module)
 
 
@@ -35,20 +34,19 @@ def is_linear_inputs_first(module: nn.Module) -> bool:
 
 
 def stores_inputs_first(kind: type) -> bool:
-    """Return whether a class is one of those of linear layers whose weight is (inputs, outputs)."""
+    """Return whether a class is a linear layer whose weight is (inputs, outputs)."""
     return (kind.__module__.partition(".")[0], kind.__name__) in _LINEAR_INPUTS_FIRST
 
 
 def is_class_attention(module: nn.Module) -> bool:
-    """Return whether a module is a block that attends from the class token alone."""
     kind = type(module)
     return (kind.__module__.partition(".")[0], kind.__name__) in _CLASS_ATTENTION
 
 
 def is_written_out_rms_norm(module: nn.Module) -> bool:
-    """Return whether a module is an RMSNorm over the last dimension with a gain, in a class of its own.
+    """Return whether a module is a custom RMSNorm over the last dimension, with a gain.
 
-    Such classes are told by their names: transformers has one for each Llama, Gemma and the like, timm has RmsNorm.
+    Such classes are recognized by their names: transformers has one for each Llama, Gemma and so on, timm has RmsNorm.
     """
     gains = [tuple(parameter.shape) for parameter in module.parameters()]
     named = type(module).__name__.lower().endswith("rmsnorm") and not isinstance(module, NORM_LAYERS)
@@ -58,7 +56,6 @@ def is_written_out_rms_norm(module: nn.Module) -> bool:
 def is_norm_over_channels_of_images(norm: nn.Module) -> bool:
     """Return whether a normalization over features takes images (N, C, H, W), whose features are their channels.
 
-    So do the LayerNorm2d of timm and torchvision, told by their names, and that of ConvNeXt in transformers, which says
-    so in an attribute.
+    So do LayerNorm2d in timm and torchvision, recognized by name, and ConvNeXt's norm in transformers, by an attribute.
     """
     return "2d" in type(norm).__name__ or getattr(norm, "data_format", None) == "channels_first"

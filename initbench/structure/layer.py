@@ -1,4 +1,4 @@
-"""The layers of a model in the order in which they run, and which weights a function uses."""
+"""The layers of a model in the order in which they run, and the weights that a function uses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from initbench.structure.run_graph import LayerUse, Node, RunGraph, depths_from_
 ATTENTION = "multi_head_attention_forward"
 _IN_PROJECTIONS: tuple[Place, ...] = (5, "in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
 _OUT_PROJECTION: tuple[Place, ...] = (11, "out_proj_weight")
-# The weight's name, or of what legacy weight and spectral normalization make of it; all of an attention's inputs.
+# Names of a layer's only weight, also under legacy weight and spectral normalization; or of an attention's inputs.
 _ONLY_WEIGHT = {"weight", "weight_g", "weight_v", "weight_orig", "in_proj_weight"}
 
 
 class Weights:
     """The parameters of a model, and the layers that they belong to.
 
-    `names` has by a parameter's id all its names, of which the first one stands for it.
+    `names` maps a parameter's id to all its names; the first one represents it.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -35,9 +35,9 @@ class Weights:
         return self._sizes[name][0] >= 2
 
     def used(self, function: str, arguments: Mapping[Place, Node], stack: Sequence[str]) -> tuple[LayerUse, ...]:
-        """Return the weights that a function uses; `stack` has the modules that are running, outer ones first.
+        """Return the weights that a function uses; `stack` lists the running modules, outermost first.
 
-        Of a weight that several layers share, that of the innermost running one is meant.
+        If several layers share a weight, the innermost running layer counts.
         """
         if function == ATTENTION:
             inputs = [n for place in _IN_PROJECTIONS for n in [arguments.get(place)] if n is not None]
@@ -64,14 +64,14 @@ class Weights:
         return ()
 
     def _layers(self, node: Node, kind: str, stack: Sequence[str], step: int) -> list[LayerUse]:
-        """Return the layers whose weights a tensor is made from: one, but where it stacks the weights of several."""
+        """Return the layers whose weights a tensor is made from: usually one, several if it stacks their weights."""
         matrices = [self._name_in(name, stack) for name in node.parameters if self.is_matrix(name)]
         owners: dict[str, list[str]] = {}
         for name in matrices:
             owners.setdefault(layer_of(name), []).append(name)
         running = [owner for owner in owners if owner in stack]
         chosen = [max(running, key=len)] if running else list(owners)
-        # A parametrized weight, such as g·v/‖v‖, is made from several parameters, of which v is the largest.
+        # A parametrized weight, such as g·v/‖v‖, is made from several parameters; v is the largest.
         uses = []
         for owner in chosen:
             weight = max(owners[owner], key=lambda name: self._sizes[name][1])
@@ -81,13 +81,13 @@ class Weights:
         return uses
 
     def _name_in(self, name: str, stack: Sequence[str]) -> str:
-        """Return the name of a parameter in the innermost of the running modules."""
+        """Return the parameter's name within the innermost running module that has it."""
         names = [alias for alias in self._aliases[name] if layer_of(alias) in stack]
         return max(names, key=len) if names else name
 
 
 def layer_of(parameter: str) -> str:
-    """Return the name of the layer that a weight is called by: its module, if this has no other weight."""
+    """Return the name of the layer that a weight belongs to: its module, if the module has no other weight."""
     owner, _, tensor = parameter.rpartition(".")
     before, found, behind = f".{parameter}".rpartition(".parametrizations.")
     if found:
@@ -102,15 +102,15 @@ class Layer:
     """A layer with a weight.
 
     Attributes:
-        name: its module's; the weight's own name where the module has others beside it.
-        kind: linear, bilinear, convolution, embedding, attention (the projections to queries, keys and values of
-            `nn.MultiheadAttention`, in one weight) or recurrent.
-        weight: the parameter's name; of a parametrized weight that of the largest parameter that it is made from.
+        name: the module's name, or the weight's own name if the module has other weights.
+        kind: linear, bilinear, convolution, embedding, attention (the query, key and value projections of
+            `nn.MultiheadAttention` in one weight) or recurrent.
+        weight: the parameter's name; for a parametrized weight, the largest parameter that it is made from.
         runs: how often it ran.
-        depth: the number of weight layers on the longest way from an input, up to and with this one; embeddings, which
-            look up, and layers that only compute a gate of what comes before are none of them.
-        gains: the other parameters of the module that the weight is made from, as those of standardized weights.
-        called: whether its module ran, and not only a function that was given the weight, as in some attentions.
+        depth: the number of weight layers on the longest path from an input up to and including this one. Embeddings,
+            which only look up, and layers that only compute a gate do not count.
+        gains: the module's other parameters that the weight is made from, as in standardized weights.
+        called: whether its module ran; false if only a function received the weight, as in some attentions.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""Positions: their embeddings, as vision transformers have them, and vectors of relative positions.
+"""Positions: position embeddings, as in vision transformers, and vectors of relative positions.
 
-Queries are multiplied by vectors of relative positions as they are by keys: these vectors are no layer's weight (Shaw,
-Uszkoreit & Vaswani, Self-Attention with Relative Position Representations, NAACL 2018, equation (5); Srinivas et al.,
-Bottleneck Transformers for Visual Recognition, CVPR 2021, section 3).
+Queries are multiplied by vectors of relative positions just as by keys, so these vectors are not a layer's weight
+(Shaw, Uszkoreit & Vaswani, Self-Attention with Relative Position Representations, NAACL 2018, equation (5); Srinivas et
+al., Bottleneck Transformers for Visual Recognition, CVPR 2021, section 3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PASSED = {*MOVES, *FACTORS, *ADDITIONS, *_SELECTING, "div"}
 
 
 def set_aside_relative_positions(graph: RunGraph) -> None:
-    """Take the layers from each product with a parameter that is added to a product of two results, to scores."""
+    """Remove the layers from each product with a parameter that is added to scores, a product of two results."""
     consumers = graph.consumers()
     for node in graph.nodes:
         if node.layers and is_matrix_product(node) and _is_added_to_scores(node, consumers):
@@ -42,16 +42,16 @@ def is_matrix_product(node: Node) -> bool:
 
 
 def factors(node: Node) -> list[Node]:
-    """Return the results that a product of two results has for its factors; none of another node."""
+    """Return the two factors of a product of two results; empty for any other node."""
     places = () if node.layers else MATRIX_PRODUCTS.get(node.function.lstrip("_"), ())
     found = [factor for factor in node.at(places) if factor.from_input]
     return found if len(found) == 2 else []
 
 
 def _is_added_to_scores(product: Node, consumers: Mapping[Node, list[Node]]) -> bool:
-    """Return whether a product is added to one of two results and goes to a softmax, with nothing else computed.
+    """Return whether a product is added to a product of two results that then goes straight to a softmax.
 
-    The mask that torch's function for attention is given is added to the scores within.
+    torch's function for attention adds its mask to the scores internally.
     """
     reached = {product}
     pending = list(consumers.get(product, []))
@@ -87,11 +87,11 @@ def is_score(node: Node) -> bool:
 
 
 def find_positions(graph: RunGraph, model: nn.Module, shortcuts: Mapping[Node, Node]) -> tuple[str, ...]:
-    """Return the parameters that are added to the stream that residual branches start from and are added to.
+    """Return the parameters that are added to the stream on which the residual branches operate.
 
-    One has entries that differ over more than its features: a vector, whatever its shape, is a bias. What is added
-    within a branch, or to the scores of an attention, is none; nor is a class token, which is stacked with the stream,
-    or is the start of one.
+    Their entries differ over more than the features: a vector, whatever its shape, is a bias. Parameters added within a
+    branch or to the scores of an attention do not count; nor does a class token, which is stacked with the stream or
+    starts one.
     """
     found: set[str] = set()
     seen: set[Node] = set()

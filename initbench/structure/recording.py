@@ -1,8 +1,8 @@
-"""Running a model once to see what it computes from what, and leaving it as it was.
+"""Run a model once to record which tensor is computed from which, and leave it as it was.
 
-A `TorchFunctionMode` sees every call of a function of torch, and calls of modules say which of them is running. So
-models can be read that `torch.fx` cannot trace, because they depend on values or return objects. What neither sees is
-taken to be computed from all inputs of the innermost module that runs: code in TorchScript, or other libraries.
+A `TorchFunctionMode` sees every call of a torch function, and module calls show which module is running. So models can
+be read that `torch.fx` cannot trace because they depend on values or return objects. Results that neither sees (from
+TorchScript or other libraries) are taken to depend on all inputs of the innermost running module.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from initbench.structure.layer import Weights
 from initbench.structure.run_graph import Node, Return, RunGraph, placed_tensors, tensors_in
 
 HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
-"""Attributes of every module that a forward pass has no part in, such as its hooks."""
+"""Attributes of every module that a forward pass does not change, such as its hooks."""
 
 
 @contextmanager
 def kept(model: nn.Module) -> Iterator[None]:
-    """Undo at the end, also after an exception, whatever a run of a model may change but its parameters' values.
+    """Undo at the end, even after an exception, everything that a run may change except the parameters' values.
 
-    That is what `preserved` restores, what the modules keep as attributes, in lists and dictionaries too, and the
-    random states of PyTorch, Python and NumPy. PyTorch's is seeded inside, so that what is found is the same each time.
+    This is what `preserved` restores, the modules' attributes (including the contents of lists and dictionaries), and
+    the random states of PyTorch, Python and NumPy. PyTorch's is seeded inside, so that the results are reproducible.
     """
     states = random.getstate(), np.random.get_state()  # noqa: NPY002  # the state that models share
     with ExitStack() as stack:
@@ -52,7 +52,7 @@ def kept(model: nn.Module) -> Iterator[None]:
 
 
 class _Attributes:
-    """What the modules of a model hold, and the contents of it where these can change in place."""
+    """The attributes of a model's modules, and their contents if these can change in place."""
 
     def __init__(self, model: nn.Module) -> None:
         self._contents: list[tuple[Any, Any]] = []
@@ -104,17 +104,17 @@ class _Attributes:
 
 
 def record_run(model: nn.Module, inputs: Any) -> RunGraph:
-    """Run a model once, in eval mode and without gradients, and return what it computed from what.
+    """Run a model once, in eval mode and without gradients, and return the graph of its computations.
 
-    A batch of one sample is enough: a tensor, a tuple of positional arguments, or a dictionary of arguments by name. On
-    the meta device, model and inputs there, nothing is computed. Model and inputs are left as they were. A model that
-    fails on the inputs is an InitializationError.
+    A batch of one sample is enough: a tensor, a tuple of positional arguments, or a dictionary of keyword arguments. If
+    model and inputs are on the meta device, nothing is computed. Model and inputs are left as they were. A model that
+    fails on the inputs raises an InitializationError.
     """
     arguments = inputs if isinstance(inputs, tuple) else () if isinstance(inputs, dict) else (inputs,)
     named = inputs if isinstance(inputs, dict) else {}
     arguments, named = (_copied(arguments), _copied(named))
     recorder = _Recorder(model)
-    # In inference mode tensors do not count how often they were written into.
+    # In inference mode tensors do not count writes.
     with torch.inference_mode(False), kept(model), recorder.parameters_kept(), recorder.calls_seen(), torch.no_grad():
         model.eval()
         recorder.start((arguments, named))
@@ -128,7 +128,7 @@ def is_recording() -> bool:
 
 
 def _copied(value: Any) -> Any:
-    """Return an argument whose tensors are copies: a model may write into them."""
+    """Return an argument with copies of its tensors, because a model may write into them."""
     if torch.is_tensor(value):
         return value.detach().clone()
     if isinstance(value, list | tuple):
@@ -144,9 +144,9 @@ class _Recorder(TorchFunctionMode):
         self._model, self._weights = model, Weights(model)
         self._graph = RunGraph()
         self._stack: list[tuple[str, list[Tensor]]] = []
-        # The nodes that gave the tensors that are alive: what the model lets go of, a recording must not keep.
+        # The nodes of all living tensors; a recording must not keep tensors that the model releases.
         self._given: MutableMapping[Tensor, Node] = WeakIdKeyDictionary()
-        self._sharing: dict[int, list[weakref.ref[Tensor]]] = {}  # by memory, the tensors that are in it
+        self._sharing: dict[int, list[weakref.ref[Tensor]]] = {}  # the tensors in each storage
         self._inputs: list[Tensor] = []
         self._there = _tensors_of(model)
         self._memory = {key: p for p in model.parameters() if (key := _memory(p)) is not None}
@@ -164,7 +164,7 @@ class _Recorder(TorchFunctionMode):
         self._stack.append(("", self._inputs))
         graph.outputs = [self._giver(tensor) for tensor in tensors_in(tensor_of(output))]
         graph.unused = tuple(names[0] for names in self._weights.names.values() if names[0] not in self._read)
-        # A parameter may be read, and its values then go where nothing shows itself.
+        # A parameter may be read by code that the recorder does not see.
         users = [node for node in graph.nodes if node.from_input or node.layers]
         seen = {name for node in users for source in node.sources for name in source.parameters}
         for module in self._unseen_in:
@@ -251,9 +251,9 @@ class _Recorder(TorchFunctionMode):
 
     @contextmanager
     def calls_seen(self) -> Iterator[None]:
-        """Note which modules run, and what they return.
+        """Note which modules run, and their results.
 
-        The class's method is replaced, as `torch.fx` does it: hooks on 100,000 modules would take gigabytes.
+        The class's method is replaced, as in `torch.fx`: hooks on 100,000 modules would take gigabytes.
         """
         names = {id(module): name for name, module in self._model.named_modules()}
         call = nn.Module.__call__
@@ -262,7 +262,7 @@ class _Recorder(TorchFunctionMode):
             name = names.get(id(module))
             if name is None:
                 return call(module, *args, **kwargs)
-            with torch._C.DisableTorchFunction():  # noqa: SLF001  # what the recorder does is none of the run
+            with torch._C.DisableTorchFunction():  # noqa: SLF001  # the recorder's own work is not part of the run
                 self._stack.append((name, tensors_in((args, kwargs))))
             self._graph.calls[name] = self._graph.calls.get(name, 0) + 1
             try:
@@ -284,7 +284,7 @@ class _Recorder(TorchFunctionMode):
 
     @contextmanager
     def parameters_kept(self) -> Iterator[None]:
-        """Undo what the run writes into parameters."""
+        """Undo the run's writes into parameters."""
         try:
             yield
         finally:

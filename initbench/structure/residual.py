@@ -1,10 +1,10 @@
 """Residual branches in the graph of a run.
 
-Where two tensors are added that come from one, the side with more weight layers one after another is the branch, the
-other one its shortcut: the identity, one weight layer, or several that are one linear map, a projection, and at most
-half as many as the branch has (GhostNet's shortcut is a depthwise and a pointwise convolution). Two sides alike, as in
-parallel convolutions, are no residual branch; nor are two networks of which one is deeper, whose activations make both
-of them more than a shortcut, or two attentions.
+If two tensors with a common origin are added, the side with more consecutive weight layers is the branch. The other is
+its shortcut: the identity, one weight layer, or several that form one linear map, a projection, with at most half as
+many layers as the branch (GhostNet's shortcut is a depthwise and a pointwise convolution). Two equal sides, as in
+parallel convolutions, are not a residual branch. Nor are two networks of different depth with activations, because
+neither is just a shortcut, or two attentions.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from initbench.structure.run_graph import Node, RunGraph, signals
 
 @dataclass
 class Side:
-    """One of the two tensors of an addition, and the nodes between it and where both come from.
+    """One of the two summands of an addition, and the nodes between it and the common origin of both.
 
-    `depths` has the number of weight layers one after another, up to and with each node.
+    `depths` is the number of consecutive weight layers up to and including each node.
     """
 
     operand: Node
@@ -40,14 +40,14 @@ class Side:
 
     @property
     def depth(self) -> int:
-        """Weight layers one after another, from where both come from to the operand."""
+        """Consecutive weight layers from the common origin to the operand."""
         return self.depths.get(self.operand, 0)
 
     def signals(self, node: Node) -> list[Node]:
         return signals(node, self.depths, self.shortcuts)
 
     def behind(self, start: Node) -> set[Node]:
-        """Return the nodes of the side that depend on a node."""
+        """Return the side's nodes that depend on a node."""
         found = {start}
         for node in self.nodes:
             if found & set(node.sources):
@@ -55,7 +55,7 @@ class Side:
         return found - {start}
 
     def stream(self) -> set[Node]:
-        """Return the nodes of the side without those of the branches that are added to it."""
+        """Return the side's nodes except those in branches that are added to it."""
         found: set[Node] = set()
         pending = [self.operand]
         while pending:
@@ -66,7 +66,7 @@ class Side:
         return found
 
     def ends(self, start: Iterable[Node]) -> tuple[list[Node], list[Node]]:
-        """Return the first nodes with weight layers back from some nodes, and what lies before them."""
+        """Return the nearest nodes with weight layers before some nodes, and the nodes passed on the way."""
         found: list[Node] = []
         passed: list[Node] = []
         pending = [node for node in start if node in self.depths]
@@ -82,7 +82,7 @@ class Side:
         return found, passed
 
     def layers(self) -> tuple[str, ...]:
-        """Return the weight layers, those that only compute a gate aside, in the order in which they run."""
+        """Return the weight layers, except those that only compute a gate, in the order in which they run."""
         pending = self.ends([self.operand])[0]
         layers = list(pending)
         while pending:
@@ -93,9 +93,9 @@ class Side:
 
 
 def find_sides(graph: RunGraph, first: Node, second: Node, shortcuts: Mapping[Node, Node]) -> tuple[Side, Side] | None:
-    """Return both sides of an addition, None where its operands come from no common tensor.
+    """Return both sides of an addition, or None if its operands have no common origin.
 
-    Nodes are visited from the last to the first, so that what leads to a node is known when it is visited.
+    Nodes are visited from the last to the first, so that all consumers of a node are known when it is visited.
     """
     leads = {first: 1, second: 2}
     heap = sorted((-node.index, node.index) for node in leads)
@@ -122,17 +122,17 @@ class ResidualBranch:
 
     Attributes:
         block: the module whose forward pass adds the branch to its shortcut.
-        inner: the branch's weight layers but for its last, in the order in which they run. Layers that only compute a
-            gate, as in squeeze and excitation, are none of the branch's.
-        ends: the last ones; one, but where a branch adds or stacks the outputs of several.
-        depth: the number m of weight layers on the longest way through the branch.
-        gates: parameters by which the branch is multiplied behind its last weight layer, such as a LayerScale's; a
-            norm's are none.
-        output: the outermost module that gives the branch's result and is called once; None where there is none.
-        shortcut: the weight layers of the shortcut, none of the identity.
-        follows: what the branch is added to: the ends of the branch that was added before, or the weight layers whose
-            result it is where none was. Convolutions over several positions, as between stages, and embeddings are
-            passed.
+        inner: the branch's weight layers except the last, in the order in which they run. Layers that only compute a
+            gate, as in squeeze and excitation, do not count.
+        ends: the last weight layers: one, or several if the branch adds or stacks their outputs.
+        depth: the number m of weight layers on the longest path through the branch.
+        gates: parameters that multiply the branch after its last weight layer, such as LayerScale's; a norm's do not
+            count.
+        output: the outermost module that returns the branch's result and is called once; None if there is none.
+        shortcut: the weight layers of the shortcut; empty for the identity.
+        follows: the origin of the tensor that the branch is added to: the ends of the previous branch, or for the first
+            branch the weight layers that produce it. Convolutions over several positions, as between stages, and
+            embeddings are skipped.
     """
 
     block: str
@@ -146,13 +146,13 @@ class ResidualBranch:
 
     @property
     def stage(self) -> str:
-        """The module that holds the block."""
+        """The module that contains the block."""
         return self.block.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
 class Branches:
-    """The residual branches, in the order in which they are added, and each addition with what it adds to."""
+    """The residual branches, in the order in which they are added, and each addition with its shortcut."""
 
     branches: list[ResidualBranch]
     shortcuts: dict[Node, Node]
@@ -161,7 +161,7 @@ class Branches:
 def residual_branches(graph: RunGraph, norms: frozenset[str] = frozenset()) -> Branches:
     """Return the residual branches.
 
-    A global skip over several blocks is one more branch if there are weight layers beside the blocks' own.
+    A global skip over several blocks is another branch if it spans weight layers outside the blocks.
     """
     finder = _Finder(graph, norms)
     return Branches(finder.branches, finder.shortcuts)
@@ -172,7 +172,7 @@ class _Finder:
         self._graph, self._norms = graph, norms
         self._consumers = graph.consumers()
         self.shortcuts: dict[Node, Node] = {}
-        self._ends: dict[Node, tuple[str, ...]] = {}  # of the branch that each sum adds
+        self._ends: dict[Node, tuple[str, ...]] = {}  # ends of the branch that each sum adds
         self.branches: list[ResidualBranch] = []
         for node in graph.nodes:
             if node.function in ADDITIONS:
@@ -189,7 +189,7 @@ class _Finder:
             return
         shortcut, branch = sorted(sides, key=lambda side: side.depth)
         deeper = branch.depth > shortcut.depth and branch.operand.from_input
-        # Where the layers come from elsewhere, as keys do that queries are multiplied by, nothing goes through them.
+        # If the layers are on another path, as for keys that multiply queries, the signal does not pass through them.
         through = any(node.steps for node in branch.behind(branch.start))
         if deeper and through and self._is_shortcut(shortcut, branch):
             self.shortcuts[addition] = shortcut.operand
@@ -197,23 +197,23 @@ class _Finder:
             self._ends[addition] = self.branches[-1].ends
 
     def _may_be_shortcut(self, operand: Node) -> bool:
-        """Return whether a tensor depends on the input, or starts a stream as a token of class attention does.
+        """Return whether a tensor depends on the input, or starts a stream as a class-attention token does.
 
-        Such a token is added to once. Positions that are added again and again are none.
+        Such a token is added to once; positions are added again and again.
         """
         additions = [node for node in self._consumers.get(operand, []) if node.function in ADDITIONS]
         return operand.from_input or len(additions) == 1
 
     def _is_shortcut(self, shortcut: Side, branch: Side) -> bool:
-        """Return whether a side is the identity or a projection: no attention, and no second network.
+        """Return whether a side is the identity or a projection, not an attention or a second network.
 
-        Residual blocks make a side a second network too, as where streams of several resolutions are added (Wang et
-        al., Deep High-Resolution Representation Learning, 2020), but for branches beside this one from where it starts.
+        A side with residual blocks is a second network, as where streams of several resolutions are added (Wang et al.,
+        Deep High-Resolution Representation Learning, 2020), unless these are parallel branches with the same start.
         """
         if any(_mixes(node) for node in shortcut.stream()):
             return False
         within = shortcut.behind(shortcut.start)
-        # Those beside it may add to what came before a norm that both start from.
+        # Parallel branches may add to the tensor before a norm that both start from.
         if any(self._origin(node) in within for node in within if node in self.shortcuts):
             return False
         if shortcut.depth <= 1:
@@ -223,7 +223,7 @@ class _Finder:
         return is_linear and 2 * shortcut.depth <= branch.depth
 
     def _origin(self, node: Node) -> Node:
-        """Return what a sum of residual branches adds all of them to, before what is linear and has no weights."""
+        """Return the tensor that a sum's residual branches are added to, before any linear nodes without weights."""
         while True:
             if node in self.shortcuts:
                 node = self.shortcuts[node]
@@ -233,7 +233,7 @@ class _Finder:
                 return node
 
     def _follows(self, shortcut: Side) -> tuple[str, ...]:
-        """Return what the shortcut was given by, see `ResidualBranch.follows`."""
+        """Return the origin of the shortcut, see `ResidualBranch.follows`."""
         found: list[str] = []
         seen: set[Node] = set()
         pending = [shortcut.operand]
@@ -265,42 +265,42 @@ class _Finder:
         )
 
     def _gates(self, behind: list[Node]) -> Iterator[str]:
-        """Yield the parameters by which nodes multiply, but for those of norms."""
+        """Yield the parameters that nodes multiply by, leaving out norms."""
         for node in behind:
             if node.module not in self._norms:
                 yield from (name for factor in node.at(FACTORS.get(node.function, ())) for name in factor.parameters)
 
     def _output(self, addition: Node, operand: Node) -> str | None:
-        """Return the outermost module within the block that gave the branch's result and is called once."""
+        """Return the outermost module within the block that returned the branch's result and is called once."""
         within = f"{addition.module}." if addition.module else ""
         for found in reversed(self._graph.returned.get(operand, [])):
             once = self._graph.calls[found.module] == 1
             if found.module.startswith(within) and found.module and found.nodes <= addition.index and once:
                 return found.module
-            if found.passed:  # such as a dropping of paths that two branches share: what is before it is not its result
+            if found.passed:  # such as a drop path shared by two branches: the modules before it gave another result
                 return None
         return None
 
     def _end(self, ends: list[str], behind: list[Node]) -> str | None:
-        """Return the last weight layer, if it is one, called once, and what is behind it scales with its output."""
+        """Return the last weight layer if it is the only one, runs once, and the branch scales with its output."""
         scales = all(node.function in MOVES or node.function in FACTORS for node in behind)
         return ends[0] if scales and len(ends) == 1 and self._graph.calls.get(ends[0]) == 1 else None
 
 
 def _mixes(node: Node) -> bool:
-    """Return whether a node is a product of two results, as attention is, or a focal modulation."""
+    """Return whether a node is a product of two results, as in attention or focal modulation."""
     gated = node.function in FACTORS and len(node.signals) > 1
     return gated or bool(factors(node)) or node.function == FUSED_ATTENTION
 
 
 def _is_convolution_over_positions(node: Node) -> bool:
-    """Return whether a node is a call of a convolution of more than one tap."""
+    """Return whether a node is a convolution with more than one tap."""
     kernels = [weight.dims[2:] for use in node.layers if use.kind == "convolution" for weight in node.at((1, "weight"))]
     return any(size > 1 for kernel in kernels for size in kernel)
 
 
 def _is_chosen(node: Node) -> bool:
-    """Return whether a tensor is a choice of parameters' values, such as the biases of experts."""
+    """Return whether a tensor is a selection of parameter values, such as the biases of experts."""
     while node.function in MOVES and len(node.signals) == 1:
         node = node.signals[0]
     return node.function in CHOSEN and node.from_input and not signals(node, {}, {})
@@ -311,9 +311,9 @@ def _index(node: Node) -> int:
 
 
 def scalar_gate(model: nn.Module, branch: ResidualBranch) -> str | None:
-    """Return the first of a branch's gates that is one number, by its name.
+    """Return the name of the first of a branch's gates that is a single number.
 
-    Gates are parameters by which a branch is multiplied behind its last weight layer, such as the multipliers of Fixup
-    (Zhang, Dauphin & Ma, 2019) and SkipInit (De & Smith, 2020), also those that timm's NF-ResNets have on their own.
+    Such gates are the multipliers of Fixup (Zhang, Dauphin & Ma, 2019) and SkipInit (De & Smith, 2020), also those that
+    timm's NF-ResNets have by themselves.
     """
     return next((gate for gate in branch.gates if model.get_parameter(gate).numel() == 1), None)

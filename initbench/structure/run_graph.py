@@ -17,12 +17,11 @@ class LayerUse:
     """A weight that a function used.
 
     Attributes:
-        name: the layer: the module that owns the weight where the weight is all that it has of its kind, else the
-            weight's own name.
+        name: the layer: the module that owns the weight if it has no other weight, otherwise the weight's own name.
         kind: linear, bilinear, convolution, embedding, attention or recurrent.
-        weight: the parameter's name; of a parametrized weight that of the largest parameter that it is made from.
-        step: 0, and 1 for the output projection of `multi_head_attention_forward`, which runs behind the others.
-        gains: the other parameters of its module that the weight is made from, such as those of a standardized weight.
+        weight: the parameter's name; for a parametrized weight, the largest parameter that it is made from.
+        step: 0, or 1 for the output projection of `multi_head_attention_forward`, which runs after the others.
+        gains: the module's other parameters that the weight is made from, as in standardized weights.
     """
 
     name: str
@@ -34,19 +33,21 @@ class LayerUse:
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A call of a function of torch, or a tensor that none gave.
+    """A call of a torch function, or a tensor that existed before the run.
 
     Attributes:
         index: nodes are numbered in the order in which they run.
-        function: what ran (see `functions.name_of`); ``input``, ``parameter`` or ``constant`` for a tensor that was
-            there before; ``item`` for one of several results, or for a tensor into whose memory was written; ``unseen``
-            for what is computed from a module's inputs by code that does not show itself, such as scripted functions.
-        module: the innermost module that ran.
+        function: the function (see `functions.name_of`); ``input``, ``parameter`` or ``constant`` for a tensor that
+            existed before; ``item`` for one of several results, or a tensor whose memory was written into; ``unseen``
+            for results of code that the recorder does not see, such as scripted functions, taken to depend on all of
+            the module's inputs.
+        module: the innermost running module.
         arguments: the tensors among the arguments, by place.
         from_input: whether it depends on the values of the model's inputs.
-        parameters: the parameters that a node is computed from, where these and constants are all; else none.
-        layers: the weights that the function used, without those of position and token embeddings' sums.
-        results: how many tensors it gave.
+        parameters: the parameters that the node is computed from, if it depends only on these and constants; otherwise
+            empty.
+        layers: the weights that the function used, without those of sums of position and token embeddings.
+        results: the number of tensors returned.
         dims: sizes of its result.
     """
 
@@ -66,17 +67,17 @@ class Node:
 
     @property
     def signals(self) -> list[Node]:
-        """Those of its sources that depend on the values of the model's inputs."""
+        """Its sources that depend on the values of the model's inputs."""
         return [source for source in self.sources if source.from_input]
 
     @property
     def steps(self) -> int:
-        """The number of weight layers of the node, one after another; embeddings, which look up, are none."""
+        """The number of consecutive weight layers in the node; embeddings, which only look up, do not count."""
         return max((use.step + 1 for use in self.layers if use.kind != "embedding"), default=0)
 
     @property
     def last_layers(self) -> list[str]:
-        """The names of the layers whose results are the node's, embeddings aside."""
+        """The names of the layers whose results are the node's, except embeddings."""
         return [use.name for use in self.layers if use.kind != "embedding" and use.step + 1 == self.steps]
 
     def at(self, places: Iterable[Place]) -> list[Node]:
@@ -89,8 +90,8 @@ class Return:
 
     Attributes:
         module: its name.
-        nodes: the number of nodes that there were then.
-        passed: whether the module holds no other and was given the tensor, as the identity is.
+        nodes: the number of nodes at that time.
+        passed: whether the module has no children and returned its input, like the identity.
     """
 
     module: str
@@ -100,17 +101,17 @@ class Return:
 
 @dataclass
 class RunGraph:
-    """What a run of a model has shown.
+    """The graph recorded in a run of a model.
 
     Attributes:
         nodes: in the order in which they ran.
         outputs: the nodes of the tensors that the model returned.
-        calls: how often each module was called, in the order of their first calls.
-        returned: the modules whose whole result was a node's tensor, inner ones first.
-        unseen: module → its parameters with two or more dimensions that no visible function has used, of modules in
-            which something ran that does not show itself.
-        unused: parameters that no function has read.
-        passes: forward passes that it took.
+        calls: how often each module was called, in the order of the first calls.
+        returned: the modules whose whole result was a node's tensor, innermost first.
+        unseen: for modules with code that the recorder does not see: module → its parameters with two or more
+            dimensions that no visible function used.
+        unused: parameters that no function read.
+        passes: number of forward passes.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -130,7 +131,7 @@ class RunGraph:
 
 
 def placed_tensors(value: Any, place: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Tensor]]:
-    """Yield the tensors in an argument or result, with where they stand: in lists, dictionaries and dataclasses."""
+    """Yield the tensors in an argument or result with their places in lists, dictionaries and dataclasses."""
     if torch.is_tensor(value):
         yield place, value
     elif isinstance(value, list | tuple):
@@ -153,13 +154,12 @@ _PLACED = {*MOVES, *SELECTIONS, "div"}
 
 
 def signals(node: Node, depths: Mapping[Node, int], shortcuts: Mapping[Node, Node]) -> list[Node]:
-    """Return what a node's signal is computed from, given the weight layers one after another up to and with each node.
+    """Return the sources of a node's signal; `depths` are the consecutive weight layers up to and including each node.
 
-    Of a product that is not a gate, of a residual block's sum its shortcut alone, of a choice not what chooses.
-
-    A gate is a factor that a sigmoid, a softmax or the like gave and that has more or fewer layers behind it than the
-    others: that of squeeze and excitation has more (Hu et al., 2018), the weights of experts have fewer (Shazeer et
-    al., 2017). Both factors of a gated linear unit (Shazeer, 2020), or of a focal modulation, are signals.
+    A gated product has only the ungated factor, a residual sum only its shortcut, a choice only the values chosen from.
+    A gate is a factor that comes from a sigmoid, a softmax or the like and has a different number of layers before it
+    than the other factors: more in squeeze and excitation (Hu et al., 2018), fewer for the weights of experts (Shazeer
+    et al., 2017). Both factors of a gated linear unit (Shazeer, 2020) or a focal modulation are signals.
     """
     if node in shortcuts:
         return [shortcuts[node]]
@@ -176,7 +176,7 @@ def signals(node: Node, depths: Mapping[Node, int], shortcuts: Mapping[Node, Nod
 
 
 def depths_from_input(graph: RunGraph) -> dict[Node, int]:
-    """Return for each node the number of weight layers on the longest way from an input, up to and with the node."""
+    """Return for each node the number of weight layers on the longest path from an input up to and including it."""
     depths: dict[Node, int] = {}
     for node in graph.nodes:
         sources = signals(node, depths, {}) or node.sources
@@ -185,10 +185,10 @@ def depths_from_input(graph: RunGraph) -> dict[Node, int]:
 
 
 def _is_bounded(node: Node) -> bool:
-    """Return whether a function with bounded values gave a tensor, up to its scale and the places of entries."""
+    """Return whether a tensor comes from a function with bounded values, up to scaling and moving entries."""
     current = node
     while current.function not in BOUNDED:
-        # Their first argument is what a move or a choice is of, and what a division, as by a sum, gives in parts.
+        # The first argument is the tensor that is moved, chosen from, or divided, for example by a sum.
         scaled = current.function in _SCALED and len(current.signals) == 1
         placed = current.function in _PLACED and current.signals
         if not (scaled or placed):

@@ -1,4 +1,4 @@
-"""Tasks: what is learned. One file each: the loss, the metrics, evaluation, random batches, the chance level."""
+"""Tasks, one file each: the loss, the metrics, evaluation, random batches and the chance level."""
 
 from __future__ import annotations
 

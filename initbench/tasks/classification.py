@@ -68,9 +68,9 @@ class Classification(Task):
         return (torch.bincount(targets, minlength=outputs).double() / len(targets)).log()
 
     def check_outputs(self, outputs: Tensor, expected: int) -> None:
-        """Raise an InitializationError where there are fewer logits than classes."""
+        """Raise an InitializationError if there are fewer logits than classes."""
         if torch.is_tensor(outputs) and outputs.dim() > 1 and outputs.shape[1] < expected:
-            raise InitializationError(f"num_classes is {expected}, and the model has {outputs.shape[1]} outputs")
+            raise InitializationError(f"num_classes is {expected}, but the model has {outputs.shape[1]} outputs")
 
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:
         """Return uniform classes, int64, (samples,)."""
@@ -79,7 +79,7 @@ class Classification(Task):
     def summary(
         self, evaluations: Sequence[Mapping[str, float]], first: Mapping[str, float] | None, split: str
     ) -> dict[str, float | None]:
-        """Return the accuracy after the first epoch and the best one over all evaluations, as papers print them."""
+        """Return the accuracy after the first epoch and the best one over all evaluations, as reported in papers."""
         lowest = min((values["error"] for values in evaluations), default=math.nan)
         return {
             "first_epoch_accuracy": None if first is None else 1 - first["error"],
@@ -87,7 +87,7 @@ class Classification(Task):
         }
 
     def summary_metrics(self, split: str, primary: Metric) -> tuple[Metric, ...]:
-        """Return how these accuracies read; by chance they are 1 less the error."""
+        """Return the metrics of these accuracies; their chance level is 1 minus that for the error."""
         accuracy = replace(
             _ACCURACY,
             chance=None if primary.chance is None else 1 - primary.chance,

@@ -1,6 +1,6 @@
-"""How the metrics of a trial read, and their chance levels: what a model that ignores its inputs reaches.
+"""The metrics of a trial as plain data, with the chance levels that a model without regard to its inputs reaches.
 
-A record explains itself, since reports load neither torch nor plug-ins.
+A record contains all of this because reports load neither torch nor plug-ins.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 def chance_levels(
     task: Task, training_targets: Tensor, targets: Tensor, outputs: int
 ) -> dict[str, tuple[float, float]]:
-    """Return each metric of the best constant predictor, with its standard error over the samples evaluated.
+    """Return each metric of the best constant predictor, with its standard error over the evaluated samples.
 
     The predictor is fitted on the training split. The standard error is the jackknife's: with θ₋ᵢ the metric of all
-    samples but the i-th, √((n - 1) / n · Σ (θ₋ᵢ - θ̄)²), which for a mean is s / √n (Efron & Tibshirani, An Introduction
-    to the Bootstrap, 1993, equation 11.5). Totals are sums over samples, so that each θ₋ᵢ is exact; samples with equal
-    targets share theirs.
+    samples but the i-th, √((n - 1) / n · Σ (θ₋ᵢ - θ̄)²), which for a mean is s / √n (Efron & Tibshirani, An
+    Introduction to the Bootstrap, 1993, equation 11.5). Totals are sums over samples, so each θ₋ᵢ is exact; samples
+    with equal targets share theirs.
 
     Args:
-        task: whose metrics.
-        training_targets: of the training split, (N, ...).
-        targets: of the split that is evaluated, (n, ...); a sample may be a block of tokens.
-        outputs: how many a model has.
+        task: the task that defines the metrics.
+        training_targets: targets of the training split, (N, ...).
+        targets: targets of the evaluated split, (n, ...); a sample may be a block of tokens.
+        outputs: number of outputs of a model.
 
     Returns:
-        Metric name → (value, standard error); the latter is NaN below 2 samples.
+        Metric name → (value, standard error); the latter is NaN for fewer than 2 samples.
     """
     predicted = task.constant_predictor(training_targets.cpu(), outputs)
     distinct, counts = torch.unique(targets.cpu(), dim=0, return_counts=True)
@@ -67,15 +67,15 @@ def _jackknife(values: list[float], counts: list[int]) -> float:
 
 Levels = dict[str, tuple[float, float]]
 
-# The chance levels on each split, for as long as a dataset is loaded: all trials on it share them.
+# The chance levels on each split while a dataset is loaded; all its trials share them.
 _known: WeakKeyDictionary[Dataset, dict[str, Levels]] = WeakKeyDictionary()
 
-# What is minimized, of a task that does not judge a model by it.
+# The minimized loss, for a task whose metrics do not include it.
 _TRAINING_LOSS = Metric("loss", "lower").on("train")
 
 
 def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a record says of its metrics: the task, the primary metric, and each as plain data."""
+    """Return a record's description of its metrics: the task, the primary metric, and each metric as plain data."""
     described: dict[str, Metric] = {_TRAINING_LOSS.name: _TRAINING_LOSS}
     with_chance: dict[str, Metric] = {}
     for split in ("test", "validation", "train"):
@@ -97,7 +97,7 @@ def describe_task(task: Task, dataset: Dataset, evaluated: str, metrics: Mapping
 
 
 def _chance(task: Task, dataset: Dataset, split: str) -> Levels:
-    """Return the chance levels on a split; none where it is empty, as it may be where nothing is trained."""
+    """Return the chance levels on a split; empty if the split is, which may happen if nothing is trained."""
     evaluated = getattr(dataset, split).targets
     if not len(evaluated) or not len(dataset.train):
         return {}

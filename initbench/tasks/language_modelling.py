@@ -1,4 +1,4 @@
-"""Language modelling: the next token after each token of a block."""
+"""Language modelling: predict the token that follows each token of a block."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _PSEUDO_COUNT = 0.5
     "language_modelling", reference="Gao et al., 2020, The Pile (arXiv 2101.00027), section 3.1: bits per byte"
 )
 class LanguageModelling(Task):
-    """Cross-entropy in nats per token, judged by bits per byte of text, which compare over tokenizers.
+    """Cross-entropy in nats per token, judged by bits per byte of text, which are comparable across tokenizers.
 
     Inputs are blocks of tokens, int64, (N, T); targets are the tokens that follow each, int64, (N, T); outputs are
-    logits, (N, T, vocabulary). Bits per byte are the nats of all targets over ln 2 times the bytes that these stand
-    for, as the dataset says (`Splits.token_bytes`).
+    logits, (N, T, vocabulary). Bits per byte are the nats of all targets divided by ln 2 times the bytes of text in
+    these targets, which the dataset gives (`Splits.token_bytes`).
 
     Attributes:
-        token_bytes: of each token, int64 (vocabulary,), see `on`; None where each is one byte.
-        training_bytes: of the mean target of the training split.
+        token_bytes: bytes in each token, int64 (vocabulary,), see `on`; None if each token is one byte.
+        training_bytes: mean number of bytes per target of the training split.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -56,7 +56,7 @@ class LanguageModelling(Task):
     training_bytes: float = 1.0
 
     def on(self, dataset: Dataset) -> LanguageModelling:
-        """Return the task with the bytes that the dataset's tokens stand for."""
+        """Return the task with the number of bytes in each of the dataset's tokens."""
         lengths = dataset.splits.token_bytes
         if lengths is None:
             return self
@@ -82,9 +82,9 @@ class LanguageModelling(Task):
         return {"log_vocabulary": math.log(outputs)}
 
     def training_values(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Return ``bits_per_byte``, 0-dim: without the smoothing of labels, which the loss has.
+        """Return ``bits_per_byte``, 0-dim, without the loss's label smoothing.
 
-        A token counts as many bytes as the mean one of the training split, so that the mean over an epoch is exactly
+        Each token counts as the mean number of bytes in the training split, so that the mean over an epoch is exactly
         all bits over all bytes, although batches differ in bytes.
         """
         return self.training_values_of(self.loss(outputs, targets))
@@ -100,9 +100,9 @@ class LanguageModelling(Task):
         return {"nats": nats.double().sum(), "tokens": tokens, "bytes": self._bytes(targets).sum()}
 
     def values(self, totals: Mapping[str, float], samples: int) -> dict[str, float]:
-        """Return ``bits_per_byte``, ``perplexity`` of a token, and ``loss``, in nats per token.
+        """Return ``bits_per_byte``, ``perplexity`` per token, and ``loss`` in nats per token.
 
-        A perplexity that no float can hold is infinite, and bits per byte of tokens that stand for none are NaN.
+        A perplexity that overflows is infinite; bits per byte are NaN if the tokens contain no bytes.
         """
         loss = totals["nats"] / totals["tokens"]
         bits = totals["nats"] / _NATS_PER_BIT
@@ -113,10 +113,10 @@ class LanguageModelling(Task):
         }
 
     def constant_predictor(self, targets: Tensor, outputs: int) -> Tensor:
-        """Return the log of the unigram distribution of the training split, (T, vocabulary), alike at all positions.
+        """Return the log of the training split's unigram distribution, (T, vocabulary), the same at all positions.
 
-        Of N tokens of which n are token v, p(v) = (n + ½) / (N + ½ · vocabulary), so that one which does not occur has
-        a probability too, and the chance level is finite.
+        If n of N tokens are token v, p(v) = (n + ½) / (N + ½ · vocabulary), so a token that does not occur still has a
+        positive probability, and the chance level is finite.
 
         Source: Krichevsky & Trofimov, The performance of universal encoding, 1981.
         """
@@ -124,10 +124,10 @@ class LanguageModelling(Task):
         return (counts / counts.sum()).log().expand(targets.shape[1], -1)
 
     def constant_totals(self, predicted: Tensor, targets: Tensor) -> list[dict[str, float]]:
-        """Return the totals of each block; all blocks at once, as no two of them are alike.
+        """Return the totals of each block, computed for all blocks at once because they all differ.
 
         Args:
-            predicted: what `constant_predictor` returned.
+            predicted: result of `constant_predictor`.
             targets: int64, (n, T), on the CPU.
         """
         nats = -predicted[0].log_softmax(0)[targets].sum(1)
@@ -142,28 +142,28 @@ class LanguageModelling(Task):
         return (*inputs.shape, outputs)
 
     def inputs_for(self, shape: tuple[int, ...], outputs: int | None, example: Tensor | None = None) -> Inputs:
-        """Return what one block is: of as many different tokens as there are outputs, where that is known."""
+        """Return the description of one block; its vocabulary is the number of outputs, if known."""
         return super().inputs_for(shape, outputs, example) if outputs is None else Inputs(tuple(shape), outputs)
 
     def check_outputs(self, outputs: Tensor, expected: int) -> None:
-        """Raise an InitializationError where outputs are not (N, T, vocabulary), or their vocabulary is too small."""
+        """Raise an InitializationError if outputs are not (N, T, vocabulary), or their vocabulary is too small."""
         if not torch.is_tensor(outputs) or outputs.dim() != 3:
             shape = tuple(outputs.shape) if torch.is_tensor(outputs) else type(outputs).__name__
-            raise InitializationError(f"the model must give logits (batch, tokens, {expected}), it gives {shape}")
+            raise InitializationError(f"the model must give logits (batch, tokens, {expected}), but gives {shape}")
         if outputs.shape[2] < expected:
-            raise InitializationError(f"the vocabulary is {expected}, and the model has {outputs.shape[2]} outputs")
+            raise InitializationError(f"the vocabulary is {expected}, but the model has {outputs.shape[2]} outputs")
 
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:
         """Return uniform tokens, int64, (samples, 1): blocks of one token, see `random_batch`."""
         return torch.randint(outputs, (samples, 1), generator=generator)
 
     def random_batch(self, inputs: Inputs, outputs: int, samples: int, generator: torch.Generator) -> Batch:
-        """Return uniform tokens, then uniform targets that have nothing to do with them, each (samples, T)."""
+        """Return uniform tokens, then unrelated uniform targets, each (samples, T)."""
         tokens = self.random_inputs(inputs, samples, generator)
         return tokens, torch.randint(outputs, tuple(tokens.shape), generator=generator)
 
     def _bytes(self, targets: Tensor) -> Tensor:
-        """Return the bytes that each target stands for, in its shape."""
+        """Return the number of bytes in each target, in its shape."""
         if self.token_bytes is None:
             return torch.ones_like(targets)
         return self.token_bytes.to(targets.device)[targets]

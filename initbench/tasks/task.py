@@ -1,4 +1,4 @@
-"""What a task is: everything that training, tuners, probes and reports need to know of what is learned."""
+"""The interface of a task: everything that training, tuners, probes and reports need to know about it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 class Task(ABC):
-    """What is learned from a dataset.
+    """A task to be learned from a dataset.
 
-    A batch is inputs and targets, whose first dimension is that of the samples. A subclass is registered with
-    `register_task`; the core never asks which one it is.
+    A batch consists of inputs and targets, whose first dimension counts the samples. A subclass is registered with
+    `register_task`; the core never asks which task it is.
 
     Attributes:
         name: the registered name.
-        metrics: by which a model is judged on a split; one of them is primary and is the outcome of a trial.
-        recipe_fields: the fields of a recipe that only some tasks can honour and this one does: ``mixup``,
+        metrics: metrics that judge a model on a split; the primary one is the outcome of a trial.
+        recipe_fields: fields of a recipe that this task supports but not every task does: ``mixup``,
             ``label_smoothing``.
     """
 
@@ -59,10 +59,10 @@ class Task(ABC):
         return next(metric for metric in self.metrics if metric.primary)
 
     def on(self, dataset: Dataset) -> Task:
-        """Return the task as it is on a dataset: training, evaluation and chance levels take that.
+        """Return the task adapted to a dataset, for training, evaluation and chance levels.
 
         Args:
-            dataset: what it says beside its samples, such as the bytes of its tokens, is for the task to read.
+            dataset: may carry information besides its samples, such as the bytes of its tokens.
         """
         return self
 
@@ -71,33 +71,33 @@ class Task(ABC):
         """Return the mean loss over the samples, 0-dim and differentiable.
 
         Args:
-            outputs: of the model.
-            targets: of the batch.
+            outputs: outputs of the model.
+            targets: targets of the batch.
         """
 
     def smoothed_loss(self, outputs: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
-        """Return the loss against smoothed targets, for a task whose `recipe_fields` have ``label_smoothing``."""
+        """Return the loss for smoothed targets; needed if `recipe_fields` contains ``label_smoothing``."""
         raise NotImplementedError
 
     def reference_losses(self, outputs: int) -> dict[str, float]:
-        """Return what the loss of an untrained model is compared with, by name.
+        """Return reference values for the loss of an untrained model, by name.
 
         Args:
-            outputs: how many a model has.
+            outputs: number of outputs of a model.
         """
         return {}
 
     def training_values(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Return what is followed over an epoch beside the loss: means over a training batch by name, each 0-dim."""
+        """Return values to follow over an epoch besides the loss: means over a training batch by name, each 0-dim."""
         return {}
 
     def training_values_of(self, loss: Tensor) -> dict[str, Tensor] | None:
-        """Return the training values from the mean loss of a batch alone, None where they take more than that.
+        """Return the training values from only the mean loss of a batch, or None if they need more.
 
-        Over a large vocabulary it saves a part of each step, as the loss is already known.
+        This saves part of each step for a large vocabulary, because the loss is already known.
 
         Args:
-            loss: as `loss` returns it, 0-dim and detached.
+            loss: result of `loss`, 0-dim and detached.
         """
         return None
 
@@ -105,7 +105,7 @@ class Task(ABC):
     def totals(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return sums over a batch by name, each 0-dim and on the device.
 
-        They are added over the batches of a split in float64; `values` makes the metrics of them.
+        They are added in float64 over the batches of a split; `values` computes the metrics from them.
         """
 
     @abstractmethod
@@ -113,30 +113,30 @@ class Task(ABC):
         """Return the metrics by name.
 
         Args:
-            totals: of a whole split.
-            samples: in the split.
+            totals: totals of a whole split.
+            samples: number of samples in the split.
         """
 
     @abstractmethod
     def constant_predictor(self, targets: Tensor, outputs: int) -> Tensor:
-        """Return what the best model that ignores its inputs would put out for one sample.
+        """Return the output for one sample of the best model that ignores its inputs.
 
         Args:
-            targets: of the training split, (N, ...).
-            outputs: how many a model has.
+            targets: targets of the training split, (N, ...).
+            outputs: number of outputs of a model.
 
         Returns:
-            The outputs of one sample, without a batch dimension.
+            The outputs for one sample, without a batch dimension.
         """
 
     def constant_totals(self, predicted: Tensor, targets: Tensor) -> list[dict[str, float]]:
-        """Return the totals of each sample by itself under the constant predictor, whose chance level they make.
+        """Return the totals of each sample separately under the constant predictor; they give the chance level.
 
-        A task of which there are many different samples may compute them all at once.
+        A task with many different samples may compute them all at once.
 
         Args:
-            predicted: what `constant_predictor` returned.
-            targets: of different samples, (n, ...), on the CPU.
+            predicted: result of `constant_predictor`.
+            targets: targets of different samples, (n, ...), on the CPU.
         """
         return [
             {name: float(total.double()) for name, total in self.totals(predicted[None], target[None]).items()}
@@ -148,23 +148,23 @@ class Task(ABC):
         return (outputs,)
 
     def inputs_for(self, shape: tuple[int, ...], outputs: int | None, example: Tensor | None = None) -> Inputs:
-        """Return what one sample is, of a model that is not built by this library.
+        """Return the description of one sample if the library did not build the model.
 
         Args:
-            shape: of one sample.
-            outputs: how many outputs the model has, where that is known.
-            example: a batch of inputs; integers are tokens, of a vocabulary that ends with the largest of them.
+            shape: shape of one sample.
+            outputs: number of outputs of the model, if known.
+            example: a batch of inputs; integers are tokens, and the largest is the last of the vocabulary.
         """
         tokens = example is not None and not example.is_floating_point()
         return Inputs(tuple(shape), int(example.max()) + 1 if tokens and example is not None else None)
 
     def check_outputs(self, outputs: Tensor, expected: int) -> None:  # noqa: B027 - most tasks have nothing to check
-        """Raise an InitializationError where a model has too few outputs, of which a GPU's kernel would die."""
+        """Raise an InitializationError if a model has too few outputs, which would crash a GPU kernel."""
 
     def random_inputs(self, inputs: Inputs, samples: int, generator: torch.Generator) -> Tensor:
-        """Return noise in the place of inputs: standard normal numbers, or uniform tokens, (samples, ...).
+        """Return noise as inputs: standard normal numbers, or uniform tokens, (samples, ...).
 
-        It is drawn on the CPU in float32, so that every device and precision sees the same.
+        It is drawn on the CPU in float32, so that it is the same for every device and precision.
         """
         shape = (samples, *inputs.shape)
         if inputs.vocabulary is None:
@@ -173,26 +173,26 @@ class Task(ABC):
 
     @abstractmethod
     def random_targets(self, outputs: int, samples: int, generator: torch.Generator) -> Tensor:
-        """Return targets that have nothing to do with the inputs, (samples, ...), drawn on the CPU."""
+        """Return targets that are unrelated to the inputs, (samples, ...), drawn on the CPU."""
 
     def random_batch(self, inputs: Inputs, outputs: int, samples: int, generator: torch.Generator) -> Batch:
         """Return a batch for tuners and probes on random data: `random_inputs`, then `random_targets`."""
         return self.random_inputs(inputs, samples, generator), self.random_targets(outputs, samples, generator)
 
     def random_batches(self, inputs: Inputs, outputs: int, samples: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Yield batches of noise without end, see `random_batch`; MetaInit tunes with them (2019, Figure 2)."""
+        """Yield endless batches of noise, see `random_batch`; MetaInit tunes with them (2019, Figure 2)."""
         while True:
             yield self.random_batch(inputs, outputs, samples, generator)
 
     def summary(
         self, evaluations: Sequence[Mapping[str, float]], first: Mapping[str, float] | None, split: str
     ) -> dict[str, float | None]:
-        """Return further metrics of a whole training, by the name that they have in a record.
+        """Return further metrics of a whole training, by their names in a record.
 
         Args:
             evaluations: the metrics of each evaluation, in order.
-            first: those after the first epoch; None where there was no such evaluation.
-            split: the name of the split that was evaluated.
+            first: the metrics after the first epoch; None without such an evaluation.
+            split: the name of the evaluated split.
         """
         name = self.primary.name
         known = [values[name] for values in evaluations if not math.isnan(values[name])]
@@ -202,10 +202,10 @@ class Task(ABC):
         }
 
     def summary_metrics(self, split: str, primary: Metric) -> tuple[Metric, ...]:
-        """Return how the values of `summary` read.
+        """Return the metrics of the values of `summary`.
 
         Args:
-            split: the name of the split that was evaluated.
+            split: the name of the evaluated split.
             primary: the primary metric, with its chance level on that split.
         """
         plain = replace(primary, primary=False)

@@ -1,1 +1,1 @@
-"""How a model is trained."""
+"""Training of a model."""

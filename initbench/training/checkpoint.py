@@ -1,4 +1,4 @@
-"""What of a training run has to be kept for it to go on as if nothing had happened."""
+"""The state of a training run that must be kept so that it can continue as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from initbench.plugins import first_line
 from initbench.training.run import TrainingRun
 
-# Attributes of a run that are numbers, texts, and lists and mappings of them.
+# Attributes of a run that are numbers, texts, or lists and mappings of these.
 _PLAIN = ("steps", "samples", "seconds", "history", "evaluations", "first", "names", "sums", "epoch_samples")
-# The state of each optimizer for a parameter: `step` is a number, all else is of the parameter's shape.
+# The state of each optimizer for a parameter: `step` is a number, the rest has the parameter's shape.
 _MOMENTS = {
     "sgd": {"momentum_buffer"},
     "signsgd": {"exp_avg"},
@@ -25,15 +25,15 @@ _MOMENTS = {
 
 
 class CheckpointError(Exception):
-    """What was kept does not fit the run that is to go on from it."""
+    """A checkpoint does not fit the run that is to continue from it."""
 
 
 def training_state(run: TrainingRun) -> dict[str, Any]:
-    """Return what `restore` needs: tensors, numbers, texts, lists and mappings alone, so that it can be loaded safely.
+    """Return the state that `restore` needs: only tensors, numbers, texts, lists and mappings, so that it loads safely.
 
-    Tensors are those of the run itself and change with its next step. It has the model's parameters, buffers and extra
-    state (`nn.Module.get_extra_state`), the optimizer's moments, the scheduler's position, the streams of data order
-    and augmentation, the global streams, which dropout reads, and what was measured so far. The values of all steps
+    Tensors are the run's own and change with its next step. The state includes the model's parameters, buffers and
+    extra state (`nn.Module.get_extra_state`), the optimizer's moments, the scheduler's position, the streams of data
+    order and augmentation, the global streams, which dropout uses, and all measurements so far. The values of all steps
     must have been collected.
     """
     assert not run.pending
@@ -47,16 +47,16 @@ def training_state(run: TrainingRun) -> dict[str, Any]:
         "batches": run.batches.state(),
         "global_stream": torch.get_rng_state(),
         "device_stream": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
-        # As text, since a task of a plug-in may measure scalars of NumPy, which are no plain data.
+        # As text, because a plug-in's task may measure NumPy scalars, which are not plain data.
         "progress": json.dumps({name: getattr(run, name) for name in _PLAIN}, default=lambda scalar: scalar.item()),
     }
 
 
 def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
-    """Bring a run that has not begun, and the global random streams, to where another one of the same trial was.
+    """Set a run that has not begun, and the global random streams, to the state of another run of the same trial.
 
-    The numbers and texts of `state` have been checked, as far as that can be done without the run. After a
-    CheckpointError, which says that it does not fit, the run is of no use.
+    The numbers and texts of `state` have been checked as far as possible without the run. After a CheckpointError,
+    which says that the state does not fit, the run must not be used.
     """
     model, device = run.model, run.dataset.train.device
     try:
@@ -76,12 +76,12 @@ def restore(run: TrainingRun, state: Mapping[str, Any]) -> None:
             torch.cuda.set_rng_state(state["device_stream"], device)
         for name, value in progress.items():
             setattr(run, name, value)
-    except Exception as error:  # whatever it is, the trial can start again
+    except Exception as error:  # whatever the reason, the trial can start again
         raise CheckpointError(f"it does not fit the trial: {type(error).__name__}: {first_line(error)}") from error
 
 
 def kind_of(tensor: Tensor) -> tuple[torch.Size, torch.dtype, torch.layout, bool]:
-    """Return what must be equal for a tensor to be copied into another one."""
+    """Return the properties that must be equal to copy a tensor into another."""
     return tensor.shape, tensor.dtype, tensor.layout, tensor.is_meta
 
 
@@ -97,7 +97,7 @@ def _checked_progress(run: TrainingRun, text: str) -> dict[str, Any]:
 
 
 def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> None:
-    """Check the state of the optimizer and of the scheduler: they load any, and would fail in the next step."""
+    """Check the states of the optimizer and the scheduler, which load anything and would fail in the next step."""
     kept, current = state["optimizer"], run.optimizer.state_dict()
     rates = [group["lr"] for group in kept["param_groups"]]
     if not all(isinstance(rate, float | int) and math.isfinite(rate) for rate in rates):
@@ -106,7 +106,7 @@ def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> 
         raise ValueError("other parameter groups")
     position = {"last_epoch": steps, "_step_count": steps + 1, "_last_lr": rates}
     if state["scheduler"] != run.scheduler.state_dict() | position:
-        raise ValueError("the position of the scheduler is not that of its steps")
+        raise ValueError("the position of the scheduler does not match the steps")
     parameters = [parameter for group in run.optimizer.param_groups for parameter in group["params"]]
     for index, moments in kept["state"].items():
         if moments.keys() != _MOMENTS[run.recipe.optimizer]:
@@ -114,7 +114,7 @@ def _check_optimizer(run: TrainingRun, state: Mapping[str, Any], steps: int) -> 
         for name, tensor in moments.items():
             if name == "step":
                 if not tensor.is_floating_point() or tensor.shape != () or not 0 <= tensor.item() <= steps:
-                    raise ValueError("the optimizer's steps are not those of the run")
+                    raise ValueError("the optimizer's steps do not match the run")
             elif kind_of(tensor) != kind_of(parameters[index]):
                 raise ValueError(f"{name} is of another shape or type")
 

@@ -1,4 +1,4 @@
-"""Activation checkpointing: less memory for one more forward pass, on any model that is made of blocks."""
+"""Activation checkpointing: less memory for one more forward pass, for any model made of blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch.utils.checkpoint import checkpoint
 
 @contextmanager
 def checkpointed_blocks(model: nn.Module) -> Iterator[None]:
-    """Within this context a training step of the model stores the inputs of its blocks, not what is computed in them.
+    """Within this context a training step stores only the inputs of the model's blocks, not their activations.
 
-    The backward pass computes a block's activations again, with the random numbers, the autocast and the buffers of the
-    first time: losses, gradients and buffers are the same. The module tree, the names of the parameters and evaluation
-    without gradients are not touched.
+    The backward pass recomputes a block's activations with the same random numbers, autocast and buffers: losses,
+    gradients and buffers are the same. The module tree, the parameters' names and evaluation without gradients are
+    unchanged.
 
     Source: Chen, Xu, Zhang & Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016, section 3.
     """
@@ -29,9 +29,10 @@ def checkpointed_blocks(model: nn.Module) -> Iterator[None]:
 
 
 def find_blocks(model: nn.Module) -> list[nn.Module]:
-    """Return the model's blocks, in its order: the residual blocks of a ResNet, the layers of a Transformer.
+    """Return the model's blocks in order: the residual blocks of a ResNet, the layers of a Transformer.
 
-    A block is a child of an `nn.Sequential` or `nn.ModuleList` that is itself made of layers and holds no other block.
+    A block is a child of an `nn.Sequential` or `nn.ModuleList` that is itself made of layers and contains no other
+    block.
     """
     candidates = [
         child
@@ -46,7 +47,7 @@ def find_blocks(model: nn.Module) -> list[nn.Module]:
 
 
 def _is_layer(module: nn.Module) -> bool:
-    """Return whether no part of the module has parameters: a norm with an activation in it, or a reparametrization."""
+    """Return whether no part of the module has parameters: a norm with an activation, or a parametrized layer."""
     return not any(
         next(child.parameters(), None) is not None
         for name, child in module.named_children()
@@ -56,7 +57,7 @@ def _is_layer(module: nn.Module) -> bool:
 
 @contextmanager
 def _checkpointed(block: nn.Module) -> Iterator[None]:
-    """Put a checkpoint round the block's forward pass, on the instance alone."""
+    """Wrap the block's forward pass in a checkpoint, only on this instance."""
     forward: Callable[..., Any] = block.forward
     on_instance = "forward" in vars(block)
 
@@ -79,9 +80,9 @@ def _checkpointed(block: nn.Module) -> Iterator[None]:
 def _forward_and_recompute_contexts(
     block: nn.Module,
 ) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Return contexts of the first pass and of the second, which starts from the buffers that the first started from.
+    """Return the contexts of the first and second pass; the second starts from the same buffers as the first.
 
-    Buffers are running statistics, the vectors of spectral normalization, and whatever else a pass may change.
+    Buffers are running statistics, the vectors of spectral normalization, and anything else that a pass may change.
     """
     before = {name: buffer.clone() for name, buffer in block.named_buffers()}
     return nullcontext(), _with_buffers(block, before)

@@ -1,4 +1,4 @@
-"""Training a model by a recipe, on one device, without a host synchronization per step."""
+"""Train a model by a recipe, on one device, without a host synchronization per step."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ OnEpoch = Callable[[int, int, Entry], None]
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a training run gave.
+    """The result of a training run.
 
     Attributes:
-        history: one entry per epoch, one at the last step, and one per `history_every` steps where asked: ``step``
+        history: one entry per epoch, one at the last step, and one per `history_every` steps if requested: ``step``
             (steps taken), ``epoch`` (epochs done; a fraction within an epoch), ``lr`` (of the last step),
-            ``train_loss`` and what else the task follows as ``train_<name>`` (means over the epoch so far, of augmented
-            data, in training mode, each batch before its own update: the loss that is minimized, with the smoothed
-            targets of label smoothing; under mixup all are weighted by λ), and where there was an evaluation the task's
-            metrics as ``<split>_<metric>``.
-        metrics: the outcome: see `train`.
+            ``train_loss`` and the task's other training values as ``train_<name>``, and after an evaluation the task's
+            metrics as ``<split>_<metric>``. Training values are means over the epoch so far, of augmented data, in
+            training mode, each batch before its own update; the loss is the one that is minimized, with smoothed
+            targets under label smoothing; under mixup all values are weighted by λ.
+        metrics: the outcome, see `train`.
         diverged: whether a loss was not finite.
-        speed: ``samples_per_second`` of the training steps, evaluation left out, and of tokens ``tokens_per_second``;
-            empty where no epoch came to its end. Not reproducible, and not compared.
+        speed: ``samples_per_second`` of the training steps, without evaluation, and for tokens ``tokens_per_second``;
+            empty if no epoch was completed. Not reproducible, and not compared.
     """
 
     history: list[Entry]
@@ -57,32 +57,32 @@ def train(
     evaluate_on: EvaluatedSplit = "test",
     checkpoints: Checkpoints | None = None,
 ) -> TrainingResult:
-    """Train a model in place and return how it went.
+    """Train a model in place and return the result.
 
-    The metrics are those of the dataset's task on the test split as ``test_<metric>``, the training values of the last
-    epoch as ``train_<name>``, the task's summary of all evaluations, the primary metric on the validation split, where
-    there is one, as ``validation_<metric>``, ``diverged_at_step``, ``steps`` and ``parameters``. With
-    ``evaluate_on="validation"`` the test split is not opened: all that is said of it here is of the validation split,
-    in names too.
+    The metrics are the task's metrics on the test split as ``test_<metric>``, the training values of the last epoch as
+    ``train_<name>``, the task's summary of all evaluations, the primary metric on the validation split, if it has
+    samples, as ``validation_<metric>``, ``diverged_at_step``, ``steps`` and ``parameters``. With
+    ``evaluate_on="validation"`` the test split is not opened: the validation split replaces it everywhere above,
+    including the names.
 
-    A loss that is not finite ends the training. ``diverged_at_step`` is then the first step, from 0, whose loss is not
-    finite, and what was not measured is None with ``<name>_reason`` beside it. So it is after 0 epochs, when nothing is
-    evaluated.
+    A loss that is not finite ends the training. ``diverged_at_step`` is then the first step, counted from 0, with such
+    a loss, and missing values are None with ``<name>_reason`` beside them. The same holds after 0 epochs, when nothing
+    is evaluated.
 
     Args:
         model: on the dataset's device; left in training mode.
         dataset: its three splits, and its task.
         recipe: how to train.
-        seed: the trial's seed, of data order, augmentation and dropout.
-        learning_rate_multipliers: by parameter name, as the initializer declares them; None for none. What the recipe
-            says of a role comes before them, see `initbench.training.optimizer`.
-        on_epoch: called after each epoch, and at the end of one that is cut short, with the epochs begun so far, those
-            in all and the history entry.
+        seed: the trial's seed, for data order, augmentation and dropout.
+        learning_rate_multipliers: by parameter name, as declared by the initializer; None for none. The recipe's
+            multipliers for roles take precedence, see `initbench.training.optimizer`.
+        on_epoch: called after each epoch, even if it is cut short, with the epochs begun so far, the total number of
+            epochs and the history entry.
         evaluate_on: the split that is evaluated.
-        checkpoints: where the run is kept, and what it goes on from; None to keep nothing.
+        checkpoints: where the run is kept and what it continues from; None to keep nothing.
 
     Raises:
-        CheckpointError: what it is to go on from is not of such a run; model and streams are then of no use.
+        CheckpointError: the checkpoint does not fit the run; model and streams must not be used afterwards.
         DataError: the split to evaluate on is empty.
         InitbenchError: the recipe cannot train this model on this task (see `refusals`).
     """
@@ -115,7 +115,7 @@ def train(
 
 @contextmanager
 def _global_random_state(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the global generators of the CPU and of the device, and restore the caller's at the end."""
+    """Seed the global generators of the CPU and the device, and restore the caller's state at the end."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.default_generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Recipes by name: those of the papers, which are files of `initbench/recipes/`, and those of plug-ins."""
+"""Recipes by name: the papers' recipes, which are files in `initbench/recipes/`, and recipes of plug-ins."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class NamedRecipe:
     """A recipe that suites can start from.
 
     Attributes:
-        name: how suites name it.
-        fields: the fields of `Recipe` that it sets, as a suite would write them; all others are at their defaults.
-        origin: the file or module that it comes from.
-        description: what it is: one line, and behind an empty one what else there is to know.
+        name: the name used in suites.
+        fields: the fields of `Recipe` that it sets, as a suite would write them; all others keep their defaults.
+        origin: the file or module that defines it.
+        description: one line, optionally followed by an empty line and further text.
         reference: the paper or code that it follows.
-        sources: field → where its value comes from, as far as that is said.
+        sources: field → source of its value, if known.
     """
 
     name: str
@@ -44,8 +44,6 @@ class NamedRecipe:
 
 
 class NamedRecipes:
-    """All recipes by name."""
-
     kind = "recipe"
 
     def __init__(self, folder: Path) -> None:
@@ -56,7 +54,7 @@ class NamedRecipes:
         name, taken = recipe.name, self._registered.get(recipe.name)
         if not name or any(c.isspace() or c in "[](),=" for c in name):
             raise InitbenchError(f"recipe {name!r}: a name has no spaces, brackets, commas or '='")
-        # A module may be reloaded, and a notebook's cell be run again.
+        # A module may be reloaded, and a notebook cell run again.
         if name in self.builtins or (taken is not None and taken.origin != recipe.origin):
             owner = "initbench" if taken is None or name in self.builtins else plugins.origin(taken.origin)
             raise InitbenchError(f"recipe {name!r} is already registered by {owner}")
@@ -64,7 +62,7 @@ class NamedRecipes:
         self._registered[name] = recipe
 
     def names(self) -> list[str]:
-        """Return the names of all recipes, those of installed plug-ins included."""
+        """Return the names of all recipes, including plug-ins."""
         plugins.load_entry_points()
         return sorted({*self.builtins, *self._registered})
 
@@ -89,18 +87,18 @@ def register_recipe(
 ) -> None:
     """Register a recipe that suites can start from: ``recipe: {use: NAME, epochs: 2}``.
 
-    A trial's id has what the fields come to and not the name, so that a recipe that changes later changes no trial that
-    has run, and one that is written out gives the same trials.
+    A trial's id contains the resulting fields and not the recipe's name. So a later change of the recipe does not
+    affect trials that have run, and writing the recipe out gives the same trials.
 
     Args:
-        name: how suites name it.
+        name: the name used in suites.
         fields: the fields of a suite's ``recipe``, each with one value.
-        description: what it is: one line, and behind an empty one what else there is to know.
+        description: one line, optionally followed by an empty line and further text.
         reference: the paper or code that it follows.
-        sources: field → where its value comes from, such as ``appendix A.1``.
+        sources: field → source of its value, such as ``appendix A.1``.
 
     Raises:
-        InitbenchError: the name is taken, a field is unknown or its value refused, or `sources` names no field.
+        InitbenchError: the name is taken, a field is unknown or its value refused, or `sources` names an unset field.
     """
     origin = str(sys._getframe(1).f_globals.get("__name__", ""))  # noqa: SLF001 - as `collections.namedtuple` does
     RECIPES.register(NamedRecipe(name, dict(fields), origin, description, reference, dict(sources or {})))
@@ -120,7 +118,7 @@ def _check(recipe: NamedRecipe) -> None:
 
 
 def _read(file: Path) -> NamedRecipe:
-    """Return a recipe of the library; the comment behind each value says where that comes from."""
+    """Return a recipe of the library; the comment after each value is its source."""
     from ruamel.yaml import YAML
 
     data = YAML().load(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""How the parameters are stepped: their groups, the optimizers of a recipe, and the learning rate at each step."""
+"""Parameter groups, a recipe's optimizer, and the learning rate at each step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from initbench.training.recipe import ByRole, Recipe, Role
 
 
 def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the recipe's optimizer; a parameter group without ``lr`` or ``weight_decay`` has that of the recipe."""
+    """Return the recipe's optimizer; parameter groups without ``lr`` or ``weight_decay`` get the recipe's."""
     if recipe.optimizer in {"adam", "adamw"}:
         kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
         return kind(groups, lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=True)
@@ -32,10 +32,10 @@ def make_optimizer(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.
 
 
 def _signsgd(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimizer:
-    """Return Signum: m ← μm + (1 − μ)g from m = 0, then θ ← (1 − lr·λ)θ − lr·sign(m), where sign(0) is 0.
+    """Return Signum: m ← μm + (1 − μ)g from m = 0, then θ ← (1 − lr·λ)θ − lr·sign(m), with sign(0) = 0.
 
     It is Lion (Chen et al., Symbolic Discovery of Optimization Algorithms, 2023) with β₁ = β₂ = μ: Lion steps by the
-    sign of β₁m + (1 − β₁)g before it makes β₂m + (1 − β₂)g the new m, and so by the sign of the new m.
+    sign of β₁m + (1 − β₁)g and then sets m to β₂m + (1 − β₂)g, so with equal β it steps by the sign of the new m.
 
     Source: Bernstein et al., signSGD, ICML 2018, algorithms 1 (μ = 0) and 2.
     """
@@ -48,14 +48,14 @@ def _signsgd(groups: list[dict[str, Any]], recipe: Recipe) -> torch.optim.Optimi
 
 
 def roles(model: nn.Module) -> dict[str, Role]:
-    """Return the role of each parameter by its name; of a tied one by the first of its names.
+    """Return the role of each parameter by its name; for a tied parameter, by its first name.
 
-    - ``norm``: a parameter of a normalization: of torch's classes, or of a written-out RMSNorm;
-    - ``scalar``: a parameter of one number and at most one dimension that is no weight layer's: a multiplier or a bias
+    - ``norm``: a parameter of a normalization: one of torch's classes, or a custom RMSNorm class;
+    - ``scalar``: a parameter with one number and at most one dimension outside of weight layers: a multiplier or bias
       of Fixup or SkipInit, β of β-Swish, the slope of a PReLU;
-    - ``bias``: another one of at most one dimension whose name, in its module, has ``bias`` in it: of a linear layer, a
-      convolution, an attention, or the bias of each channel that stands in the place of a normalization;
-    - ``weight``: all others, so embeddings and gates of more than one number too.
+    - ``bias``: another parameter of at most one dimension whose own name contains ``bias``: in a linear layer,
+      convolution or attention, or the bias per channel that replaces a normalization;
+    - ``weight``: all others, including embeddings and gates with more than one number.
     """
     role_of: dict[str, Role] = {}
     modules = dict(model.named_modules())
@@ -78,12 +78,12 @@ def _role(module: nn.Module, name: str, parameter: nn.Parameter) -> Role:
 def make_parameter_groups(
     model: nn.Module, recipe: Recipe, declared: Mapping[str, float] | None = None
 ) -> list[dict[str, Any]]:
-    """Return parameter groups for the recipe's optimizer, frozen parameters left out.
+    """Return parameter groups for the recipe's optimizer, without frozen parameters.
 
-    A parameter's learning rate is `recipe.lr` times the recipe's multiplier for its role, else times the one that the
-    initializer declares for the parameter's name, else times 1: a recipe that names a role says so for every
-    initializer, and what it does not name stays each initializer's own. Its weight decay is the recipe's for its role,
-    else that of all.
+    A parameter's learning rate is `recipe.lr` times the recipe's multiplier for its role; without one, times the
+    initializer's multiplier for its name, or 1. So a role that the recipe names is treated alike for every initializer,
+    and other parameters follow each initializer. The weight decay is the recipe's for the role, or else the general
+    one.
     """
     declared = declared or {}
     multipliers, decays = _named(recipe.lr_multipliers), _named(recipe.weight_decays)
@@ -105,24 +105,23 @@ def _named(values: ByRole | None) -> dict[str, float]:
 
 
 class Schedule:
-    """What a recipe comes to in steps.
+    """A recipe's schedule in steps.
 
     Warm-up takes the first W steps, at (t + 1) / W: it starts above 0 and ends at 1 (Goyal et al., Accurate, Large
-    Minibatch SGD, 2017, section 2.2). W is `warmup_steps`, or ⌊`warmup_epochs` · `steps_per_epoch`⌋. Then, for
-    t = W ... T − 1:
+    Minibatch SGD, 2017, section 2.2). W is `warmup_steps`, or ⌊`warmup_epochs` · `steps_per_epoch`⌋. Then, for t = W
+    ... T − 1:
 
-    - ``cosine`` is (1 + cos(π(t − W) / (T − W))) / 2, one cycle over the steps that remain (Loshchilov & Hutter, SGDR,
+    - ``cosine`` is (1 + cos(π(t − W) / (T − W))) / 2, one cycle over the remaining steps (Loshchilov & Hutter, SGDR,
       2017, equation 5 with a minimum of 0);
     - ``linear`` is 1 − (t − W) / (T − W) (Devlin et al., BERT, 2019, appendix A.2);
     - ``inverse_square_root`` is √(W / (t + 1)), which with the warm-up is the schedule of Vaswani et al., Attention Is
-      All You Need, 2017, equation 3, with `lr` as its largest value (steps are counted from 1 there);
-    - ``step`` multiplies by `step_factor` at the start of each milestone's epoch, that is after so many epochs from the
-      beginning.
+      All You Need, 2017, equation 3, with `lr` as its largest value (the paper counts steps from 1);
+    - ``step`` multiplies by `step_factor` after each milestone's number of epochs, counted from the beginning.
 
     Attributes:
-        steps: T, of the whole training; 0 for none.
-        epochs: epochs that the steps take, the last of them perhaps in part.
-        warmup: W. One that is longer than the training ends with it.
+        steps: T, the steps of the whole training; 0 for none.
+        epochs: epochs that the steps take, the last one possibly in part.
+        warmup: W. A warm-up that is longer than the training ends with it.
     """
 
     def __init__(self, recipe: Recipe, steps_per_epoch: int) -> None:
@@ -130,11 +129,11 @@ class Schedule:
         self.steps_per_epoch = steps_per_epoch
         self.steps = recipe.epochs * steps_per_epoch if recipe.steps is None else recipe.steps
         self.epochs = -(-self.steps // steps_per_epoch)
-        # A product such as 0.29 * 100 lies below the whole number that is meant.
+        # A product such as 0.29 * 100 is slightly below the intended whole number.
         self.warmup = recipe.warmup_steps or math.floor(recipe.warmup_epochs * steps_per_epoch + 1e-9)
 
     def factor(self, step: int) -> float:
-        """Return the factor of the learning rate at a step, from 0; after the last step it says nothing."""
+        """Return the factor of the learning rate at a step, counted from 0; meaningless after the last step."""
         if step < self.warmup:
             return (step + 1) / self.warmup
         recipe, remaining = self.recipe, max(1, self.steps - self.warmup)

@@ -1,4 +1,4 @@
-"""The precision that a model runs in."""
+"""The precision in which a model runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from initbench.models.calls import tensor_of
 from initbench.training.recipe import Precision
 
-# Of x86 and of Arm, by the names of `torch.cpu.get_capabilities` and of /proc/cpuinfo.
+# For x86 and Arm, as named by `torch.cpu.get_capabilities` and /proc/cpuinfo.
 _BF16_INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "sve_bf16", "svebf16"})
 _CPUINFO = Path("/proc/cpuinfo")
 
@@ -19,8 +19,8 @@ _CPUINFO = Path("/proc/cpuinfo")
 def compute_outputs(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:
     """Return a model's outputs, (N, ...).
 
-    With ``bf16`` the model runs under `torch.autocast`, which takes matrix products and convolutions in bfloat16. The
-    outputs come back in float32, so that losses are computed and added in float32 on every device.
+    With ``bf16`` the model runs under `torch.autocast`, which computes matrix products and convolutions in bfloat16.
+    The outputs are converted to float32, so that losses are computed and added in float32 on every device.
     """
     if precision == "fp32":
         outputs: Tensor = tensor_of(model(inputs))
@@ -31,10 +31,10 @@ def compute_outputs(model: nn.Module, inputs: Tensor, precision: Precision) -> T
 
 
 def bf16_is_emulated(device: torch.device | str = "cpu", flags: Collection[str] | None = None) -> bool:
-    """Return whether a device computes in bfloat16 without instructions for it, which takes far longer than float32.
+    """Return whether a device computes in bfloat16 without hardware support, which is much slower than float32.
 
-    A training step of WRN-16-4 took 12.7 times as long as in float32 on a processor without them, .47 on one with them.
-    `flags` names what the processor can do, None to ask it. If nothing is known of it, nothing is said to be emulated.
+    A training step of WRN-16-4 took 12.7 times as long as in float32 on a processor without support, .47 times on one
+    with it. `flags` lists the processor's capabilities; None to detect them. If nothing is known, the result is False.
     """
     device = torch.device(device)
     if device.type == "cuda":
@@ -47,7 +47,7 @@ def bf16_is_emulated(device: torch.device | str = "cpu", flags: Collection[str] 
 
 
 def _processor_flags() -> set[str]:
-    capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # a later one than PyTorch 2.9
+    capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # added after PyTorch 2.9
     names = {name for name, there in capabilities.items() if there is True}
     try:
         lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
@@ -55,6 +55,6 @@ def _processor_flags() -> set[str]:
         return names
     for line in lines:
         key, _, words = line.partition(":")
-        if key.strip() in {"flags", "Features"}:  # of x86, of Arm; each processor's are the same
+        if key.strip() in {"flags", "Features"}:  # on x86 and on Arm; equal for all processors
             return names | set(words.split())
     return names

@@ -1,4 +1,4 @@
-"""The recipe: how a model is trained. Pure data, no torch, so that suites and reports can read it."""
+"""The recipe: how a model is trained. Pure data without torch, so that suites and reports can read it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Precision = Literal["fp32", "bf16"]
 Role = Literal["scalar", "norm", "bias", "weight"]
-"""What a parameter is to the optimizer; see `initbench.training.optimizer.roles`."""
+"""The role of a parameter for the optimizer; see `initbench.training.optimizer.roles`."""
 RECIPE_VERSION = 1
-"""Part of every trial's id: raised when a recipe comes to other numbers, by a default or by the training loop."""
+"""Part of every trial's id: raised when a new default or training loop changes a recipe's numbers."""
 
 
 class ByRole(BaseModel):
-    """A number for the parameters of each role that is named; null for a role that is not.
+    """A number for the parameters of each named role; null for other roles.
 
     Attributes:
-        scalar: for parameters of one number by themselves, such as the multipliers and biases of Fixup and SkipInit.
+        scalar: for parameters with a single number, such as the multipliers and biases of Fixup and SkipInit.
         norm: for the parameters of normalizations.
         bias: for the biases of layers and channels.
         weight: for all others.
@@ -43,7 +43,6 @@ class ByRole(BaseModel):
 
     @property
     def named(self) -> dict[str, float]:
-        """The roles that are named, with their numbers."""
         return {role: value for role, value in self if value is not None}
 
     @model_serializer
@@ -54,67 +53,68 @@ class ByRole(BaseModel):
 class Recipe(BaseModel):
     """How a model is trained; every field is part of a trial's id.
 
-    A field that would change nothing but the id is refused, with an `ArgumentError` that names it. Not so with
-    `epochs` 0: fields of the training are taken as they are, so that the recipe of a sweep can be measured alone; they
-    stay part of the id although nothing comes of them.
+    A field that would change nothing but the id is refused, with an `ArgumentError` that names it. With `epochs` 0 the
+    training fields are accepted, so that a sweep's recipe can be used to measure at initialization only; they remain
+    part of the id although they have no effect.
 
     Attributes:
-        epochs: passes over the training split. 0 trains nothing: the network is measured at initialization alone.
-        steps: steps of the optimizer, in the place of `epochs`; null for none. The schedule runs over them, and the
-            last epoch may end early.
-        batch_size: samples per step; the last batch of an epoch may be smaller, and a single sample left over joins it.
-        accumulate: micro-batches that a step's samples are taken in, one after the other, for less memory. The gradient
-            is the same mean over all samples of the batch, up to rounding.
-        batch_norm: ``whole_batch`` refuses `accumulate` for a model with BatchNorm; ``micro_batch`` lets it take its
-            statistics over each micro-batch, which changes the numbers (Ioffe & Szegedy, Batch Normalization, 2015, has
-            them over the whole batch).
+        epochs: passes over the training split. 0 trains nothing: the network is only measured at initialization.
+        steps: steps of the optimizer, instead of `epochs`; null for none. The schedule runs over them, and the last
+            epoch may end early.
+        batch_size: samples per step; the last batch of an epoch may be smaller, and a single leftover sample joins it.
+        accumulate: number of micro-batches per step, processed one after another to save memory. The gradient is the
+            same mean over all samples of the batch, up to rounding.
+        batch_norm: ``whole_batch`` refuses `accumulate` for a model with BatchNorm; ``micro_batch`` lets BatchNorm take
+            its statistics over each micro-batch, which changes the numbers (in Ioffe & Szegedy, Batch Normalization,
+            2015, they are over the whole batch).
         optimizer: ``sgd``, ``signsgd`` (Bernstein et al., signSGD, ICML 2018: algorithm 2, Signum, and with momentum 0
             algorithm 1, signSGD), ``adam`` (Kingma & Ba, Adam, 2015, algorithm 1) or ``adamw`` (Loshchilov & Hutter,
             Decoupled Weight Decay Regularization, 2019, algorithm 2).
-        lr: initial learning rate; where there is a warm-up, the one that it leads to.
-        momentum: of ``sgd`` and ``signsgd``. SGD's velocity is v ← μv + g, Signum's is the average m ← μm + (1 − μ)g.
-        nesterov: Nesterov's form of SGD's momentum.
-        weight_decay: λ, on every parameter (but see `weight_decays`): λθ is added to the gradient (L2). With ``adamw``,
-            and with ``signsgd``, whose step has no size that a gradient could change, it is decoupled: θ is multiplied
-            by 1 − lr·λ before the step.
-        lr_multipliers: role → by what the learning rate is multiplied for its parameters, in the place of what the
-            initializer declares for these; null for none. The roles are ``scalar`` (parameters of one number, such as
-            the multipliers and biases of Fixup and SkipInit), ``norm`` (of normalizations), ``bias`` (of layers and
-            channels) and ``weight`` (all others). ``{scalar: 0.1, bias: 0.1}`` is the rule of Fixup's and GradInit's
-            authors for networks without normalization.
-        weight_decays: role → λ for its parameters, in the place of `weight_decay`; null for none. ``{norm: 0}`` is the
-            rule of GradInit's authors for networks with BatchNorm.
-        betas: of ``adam`` and ``adamw``.
+        lr: initial learning rate, or the end of the warm-up if there is one.
+        momentum: momentum of ``sgd`` and ``signsgd``. SGD's velocity is v ← μv + g, Signum's average is
+            m ← μm + (1 − μ)g.
+        nesterov: whether SGD uses Nesterov's form of momentum.
+        weight_decay: λ, for every parameter (but see `weight_decays`): λθ is added to the gradient (L2). With
+            ``adamw``, and with ``signsgd``, whose step size does not depend on the gradient's, it is decoupled: θ is
+            multiplied by 1 − lr·λ before the step.
+        lr_multipliers: role → multiplier of the learning rate for its parameters, overriding the initializer's; null
+            for none. The roles are ``scalar`` (single numbers, such as the multipliers and biases of Fixup and
+            SkipInit), ``norm`` (in normalizations), ``bias`` (of layers and channels) and ``weight`` (all others).
+            ``{scalar: 0.1, bias: 0.1}`` is the rule of Fixup's and GradInit's authors for networks without
+            normalization.
+        weight_decays: role → λ for its parameters, overriding `weight_decay`; null for none. ``{norm: 0}`` is the rule
+            of GradInit's authors for networks with BatchNorm.
+        betas: betas of ``adam`` and ``adamw``.
         schedule: ``cosine`` (to 0, one cycle; Loshchilov & Hutter, SGDR, 2017), ``linear`` (to 0; Devlin et al., BERT,
             2019, appendix A.2), ``inverse_square_root`` (lr·√(W / t) after a warm-up of W steps; Vaswani et al.,
             Attention Is All You Need, 2017, section 5.3), all per step, ``step`` or ``constant``.
         milestones: for ``step``: the epochs at whose start the learning rate is multiplied by `step_factor`.
         step_factor: see `milestones`.
         warmup_epochs: epochs over which the learning rate rises linearly, in steps of equal size, to `lr` (Goyal et
-            al., Accurate, Large Minibatch SGD, 2017, section 2.2). Cosine and linear run over the steps that remain;
+            al., Accurate, Large Minibatch SGD, 2017, section 2.2). Cosine and linear run over the remaining steps;
             milestones are counted from the beginning.
-        warmup_steps: the same in steps, in the place of `warmup_epochs`; 0 for none.
+        warmup_steps: the same in steps, instead of `warmup_epochs`; 0 for none.
         clip_norm: largest global L2 norm of the gradient; null for no clipping.
-        random_resized_crop: ``[0.08, 1]``: of each image a random window of 8 % to all of its area, of a ratio of width
-            to height between 3/4 and 4/3, resized to the image's size (Szegedy et al., Going Deeper with Convolutions,
-            2015, section 6); null for none. It is for images, as are `crop`, `flip` and `cutout`.
+        random_resized_crop: for example ``[0.08, 1]``: from each image a random window of 8 % to 100 % of its area with
+            a ratio of width to height between 3/4 and 4/3, resized to the image's size (Szegedy et al., Going Deeper
+            with Convolutions, 2015, section 6); null for none. Only for images, like `crop`, `flip` and `cutout`.
         crop: pixels of zero padding on each side before a random crop to the original size; 0 for none.
         flip: horizontal flip with probability 1/2.
-        cutout: side in pixels of a square that is set to 0 (the training mean), its centre anywhere in the image; 0
-            for none (DeVries & Taylor, 2017, section 3.2).
+        cutout: side in pixels of a square that is set to 0 (the training mean), centred anywhere in the image; 0 for
+            none (DeVries & Taylor, 2017, section 3.2).
         mixup: α of mixup's Beta(α, α); 0 for none (Zhang et al., 2018).
         label_smoothing: ε: the training targets are (1 − ε) · one-hot + ε / classes; evaluation keeps the plain
             cross-entropy (Szegedy et al., Rethinking the Inception Architecture, 2016, section 7).
         precision: ``bf16`` runs the model under `torch.autocast` in bfloat16, in training and in evaluation; the
             parameters, the optimizer and the loss stay in float32.
-        activation_checkpointing: keep the inputs of the model's blocks alone and compute the rest again in the backward
-            pass, for less memory (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). The numbers are
-            the same up to what the device's kernels do not repeat, which is why it is part of the id all the same.
-        channels_last: memory format of model and inputs, which are images.
-        history_every: steps between entries of the step history; null for one entry per epoch alone.
-        evaluate_every: steps between evaluations; null for one at every entry of the history. With it, entries between
-            have the numbers of training alone. The last step is always evaluated.
-        threads: CPU threads of a trial. 1 and 2 threads are not bitwise equal.
+        activation_checkpointing: whether to keep only the inputs of the model's blocks and recompute the rest in the
+            backward pass, to save memory (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016). The
+            numbers are the same except where the device's kernels are not deterministic, so it is still part of the id.
+        channels_last: memory format of model and inputs, which must be images.
+        history_every: steps between entries of the step history; null for one entry per epoch.
+        evaluate_every: steps between evaluations; null for one at every entry of the history. If it is set, other
+            entries contain only training values. The last step is always evaluated.
+        threads: CPU threads of a trial. Results with 1 and 2 threads are not bitwise equal.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -152,21 +152,21 @@ class Recipe(BaseModel):
     threads: Count = 1
 
     def plain(self) -> dict[str, Any]:
-        """Return the fields with values as Python has them, but for those of `ByRole`, which are mappings."""
+        """Return the fields as Python values; `ByRole` values become mappings."""
         return {name: value.named if isinstance(value, ByRole) else value for name, value in self}
 
     @property
     def trains(self) -> bool:
-        """Whether there is any step."""
+        """Whether the recipe has any step."""
         return self.steps is not None or self.epochs > 0
 
     @model_validator(mode="after")
     def _length(self) -> Self:
         if self.steps is not None and self.epochs != self._default("epochs"):
-            raise ArgumentError(f"stands in the place of epochs, {self.epochs}; give one of them", "steps")
+            raise ArgumentError(f"cannot be combined with epochs, {self.epochs}; give one of them", "steps")
         if self.warmup_steps and self.warmup_epochs:
             raise ArgumentError(
-                f"stands in the place of warmup_epochs, {self.warmup_epochs:g}; give one of them", "warmup_steps"
+                f"cannot be combined with warmup_epochs, {self.warmup_epochs:g}; give one of them", "warmup_steps"
             )
         if self.steps is not None and self.warmup_steps >= self.steps:
             raise ArgumentError(f"must be less than steps, {self.steps}; got {self.warmup_steps}", "warmup_steps")

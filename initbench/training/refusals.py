@@ -19,11 +19,11 @@ _OF_IMAGES = ("random_resized_crop", "crop", "flip", "cutout", "channels_last")
 
 @dataclass(frozen=True)
 class ModelTraits:
-    """What a recipe may ask of a model, without the model.
+    """The properties of a model that a recipe depends on.
 
     Attributes:
         has_blocks: whether there are blocks for activation checkpointing.
-        has_batch_norm: whether statistics of the batch enter the outputs.
+        has_batch_norm: whether the outputs depend on batch statistics.
     """
 
     has_blocks: bool
@@ -35,7 +35,7 @@ class ModelTraits:
 
 
 def data_refusal(recipe: Recipe, task: Task, inputs: Inputs) -> str | None:
-    """Return why a recipe cannot train any model on these data, beginning with the field; None where it can."""
+    """Return why a recipe cannot train any model on these data, beginning with the field; None if it can."""
     if not recipe.trains:
         return None
     for field in _OF_SOME_TASKS:
@@ -50,7 +50,7 @@ def data_refusal(recipe: Recipe, task: Task, inputs: Inputs) -> str | None:
 
 
 def model_refusal(recipe: Recipe, model: ModelTraits) -> str | None:
-    """Return why a recipe cannot train a model on any data, beginning with the field; None where it can."""
+    """Return why a recipe cannot train a model on any data, beginning with the field; None if it can."""
     if not recipe.trains:
         return None
     if recipe.activation_checkpointing and not model.has_blocks:
@@ -64,5 +64,5 @@ def model_refusal(recipe: Recipe, model: ModelTraits) -> str | None:
 
 
 def refusals(recipe: Recipe, task: Task, inputs: Inputs, model: ModelTraits) -> str | None:
-    """Return why a recipe cannot train a model on a task, in one line that begins with the field; None where it can."""
+    """Return why a recipe cannot train a model on a task, in one line that begins with the field; None if it can."""
     return data_refusal(recipe, task, inputs) or model_refusal(recipe, model)

@@ -1,4 +1,4 @@
-"""One training run: its loss, its steps, its evaluations, and all that it has come to."""
+"""One training run: its loss, steps, evaluations and results."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from initbench.training.optimizer import Schedule, make_optimizer, make_paramete
 from initbench.training.precision import compute_outputs
 from initbench.training.recipe import Precision, Recipe
 
-# Steps between looks at the losses, each of which waits for the device. It does not change the result.
+# Steps between checks of the losses, each of which waits for the device. It does not change the result.
 CHECK_EVERY = 50
-# Pixels of the images in a forward pass, such as 1,024 images of 32×32, or tokens: as much work and memory for samples
-# of any size.
+# Pixels of the images in a forward pass, such as 1,024 images of 32×32, or tokens: equal work and memory for samples of
+# any size.
 POSITIONS_PER_BATCH = 2**20
-# Numbers that a forward pass puts out: each token may have those of a whole vocabulary.
+# Outputs of a forward pass: each token may have one per entry of the vocabulary.
 OUTPUTS_PER_BATCH = 2**26
 
 Entry = dict[str, Any]
@@ -34,7 +34,6 @@ EvaluatedSplit = Literal["test", "validation"]
 
 
 def evaluation_batch_size(task: Task, inputs: Inputs, outputs: int) -> int:
-    """Return the samples of a forward pass, at least 1."""
     numbers = math.prod(task.output_shape(inputs, outputs))
     return max(1, min(POSITIONS_PER_BATCH // inputs.positions, OUTPUTS_PER_BATCH // numbers))
 
@@ -51,7 +50,7 @@ def split_totals(
 ) -> dict[str, float]:
     """Return a task's totals over a split, in evaluation mode: exact for counts.
 
-    The mode of every module is restored. Of floating-point totals the batch size changes the last digits.
+    The mode of every module is restored. The batch size changes the last digits of floating-point totals.
     """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
@@ -68,15 +67,15 @@ def split_totals(
     finally:
         for module, training in modes:
             module.training = training
-    # The batches' totals leave the device together, and are added in float64.
+    # The batches' totals leave the device together and are added in float64.
     return dict(zip(names, torch.stack(sums).cpu().sum(0).tolist(), strict=True))
 
 
 def batch_loss(task: Task, outputs: Tensor, batch: TrainingBatch, label_smoothing: float = 0.0) -> Tensor:
     """Return the mean loss over the samples of a batch, 0-dim.
 
-    Under mixup it is λ times that of the targets plus 1 − λ times that of their partners (Zhang et al., mixup, 2018),
-    which of a cross-entropy is that of the mixed one-hot targets.
+    Under mixup it is λ times the loss for the targets plus 1 − λ times the loss for their partners (Zhang et al.,
+    mixup, 2018); for a cross-entropy that equals the loss for the mixed one-hot targets.
     """
 
     def loss(targets: Tensor) -> Tensor:
@@ -91,7 +90,7 @@ def batch_loss(task: Task, outputs: Tensor, batch: TrainingBatch, label_smoothin
 def batch_values(task: Task, outputs: Tensor, batch: TrainingBatch, loss: Tensor | None = None) -> dict[str, Tensor]:
     """Return the task's training values, means over a batch by name, each 0-dim; under mixup weighted like the loss.
 
-    `loss` is what `batch_loss` returned for the batch without label smoothing, detached, if that is known.
+    `loss` is the detached result of `batch_loss` for the batch without label smoothing, if known.
     """
     if loss is not None and (values := task.training_values_of(loss)) is not None:
         return values
@@ -111,33 +110,33 @@ class DivergedError(Exception):
 
 
 class Checkpoints(Protocol):
-    """Where a training run is kept; `state` is what it goes on from, None to start at the beginning."""
+    """Storage for a training run; `state` is the state to continue from, None to start at the beginning."""
 
     state: dict[str, Any] | None
 
     def due(self, epoch: int | None = None, *, last: bool = False) -> bool:
-        """Return whether the run is to be kept as it is now.
+        """Return whether to keep the run in its current state.
 
-        `epoch` is the one that has just ended, counted from 1; None within one, and before the first. `last` says that
-        no step is left.
+        `epoch` is the epoch that has just ended, counted from 1; None within an epoch and before the first. `last` is
+        true if no step is left.
         """
 
     def save(self, run: TrainingRun) -> None:
-        """Keep the run; that this cannot be done must not end it."""
+        """Keep the run; a failure to do so must not end it."""
 
 
 class TrainingRun:
     """The state of one training run: model, optimizer, scheduler, random streams and history in one place.
 
-    A checkpoint holds this and the global random stream, which dropout reads; see `initbench.training.checkpoint`.
+    A checkpoint contains this and the global random stream, which dropout uses; see `initbench.training.checkpoint`.
 
     Attributes:
         batches: the random streams of data order and augmentation.
         evaluations: the metrics of each evaluation so far.
-        first: those after the first epoch.
-        steps: taken so far.
-        samples: of these steps.
-        seconds: that they took, evaluation left out.
+        first: the metrics after the first epoch.
+        steps: steps taken so far.
+        samples: samples in these steps.
+        seconds: time of these steps, without evaluation.
     """
 
     def __init__(
@@ -169,18 +168,18 @@ class TrainingRun:
         self.validation: float | None = None
         self.steps = self.samples = 0
         self.seconds = 0.0
-        # Values of training steps that are still on the device, with the batch sizes, and the epoch's sums on the host.
+        # Values of training steps still on the device, with the batch sizes, and the epoch's sums on the host.
         self.names: list[str] = []
         self.pending: list[tuple[Tensor, int]] = []
         self.sums: dict[str, float] = {}
         self.epoch_samples = 0
 
     def train(self, on_epoch: Callable[[int, int, Entry], None] | None, checkpoints: Checkpoints | None = None) -> None:
-        """Train to the end, or until a loss is not finite; a run that was restored goes on from where it is."""
+        """Train to the end, or until a loss is not finite; a restored run continues where it was."""
         self.model.train()
         if not self.recipe.trains:
             return
-        if checkpoints is not None and checkpoints.due():  # what came before training may have taken long
+        if checkpoints is not None and checkpoints.due():  # the initialization may have taken long
             checkpoints.save(self)
         while self.steps < self.schedule.steps:
             epoch = self.steps // len(self.batches) + 1
@@ -191,7 +190,7 @@ class TrainingRun:
             self.validation = self.evaluate("validation")[self.task.primary.name]
 
     def train_epoch(self, epoch: int, checkpoints: Checkpoints | None = None) -> None:
-        """Train one epoch, counted from 1, or what of it there are steps for, or what of it is left."""
+        """Train one epoch, counted from 1, as far as steps and batches are left."""
         history_every, evaluate_every = self.recipe.history_every, self.recipe.evaluate_every
         before, samples = self.steps % len(self.batches), 0
         if not before:
@@ -236,7 +235,7 @@ class TrainingRun:
         self.steps += 1
 
     def micro_batches(self, batch: TrainingBatch) -> list[TrainingBatch]:
-        """Return what a step takes one after the other; of a smaller batch fewer, none of them of a single sample."""
+        """Return the micro-batches of a step; a smaller batch has fewer, so that none has a single sample."""
         parts, batch_size = self.recipe.accumulate, self.recipe.batch_size
         if parts == 1:
             return [batch]
@@ -245,7 +244,7 @@ class TrainingRun:
         return batch.split(max(1, min(parts, fewer, len(batch) // least)))
 
     def backward(self, batch: TrainingBatch, share: float) -> Tensor:
-        """Add a share of the gradient of the mean loss; return that share of the loss and the training values."""
+        """Add a share of the gradient of the mean loss; return that share of the loss and of the training values."""
         inputs = batch.inputs.contiguous(memory_format=self.memory_format)
         outputs = compute_outputs(self.model, inputs, self.recipe.precision)
         loss = batch_loss(self.task, outputs, batch, self.recipe.label_smoothing)
@@ -260,7 +259,7 @@ class TrainingRun:
             return torch.stack([loss, *(share * value if share < 1 else value for value in rest)])
 
     def collect(self) -> None:
-        """Bring the values of the latest steps to the host and look at their losses."""
+        """Bring the values of the latest steps to the host and check their losses."""
         first = self.steps - len(self.pending)
         sizes = [size for _, size in self.pending]
         rows = torch.stack([values for values, _ in self.pending]).tolist() if sizes else []
@@ -274,21 +273,21 @@ class TrainingRun:
             self.epoch_samples += size
 
     def record(self, epoch: float, *, evaluated: bool) -> None:
-        """Add an entry to the history, `epoch` being the epochs done."""
+        """Add an entry to the history; `epoch` is the number of epochs done."""
         values: dict[str, float] = {}
         if evaluated:
             values = self.evaluate(self.evaluate_on)
             self.evaluations.append(values)
             if epoch == 1:
                 self.first = values
-        # The rate of the step that was just taken: the scheduler is already at the next one.
+        # The rate of the step just taken; the scheduler is already at the next one.
         lr = self.recipe.lr * self.schedule.factor(self.steps - 1)
         entry = {"step": self.steps, "epoch": epoch, "lr": lr}
         entry |= {f"train_{name}": total / self.epoch_samples for name, total in self.sums.items()}
         self.history.append(json_values(entry | {f"{self.evaluate_on}_{name}": x for name, x in values.items()}))
 
     def evaluate(self, name: EvaluatedSplit) -> dict[str, float]:
-        """Return the metrics on a split; a total that is not finite is a divergence."""
+        """Return the metrics on a split; a total that is not finite counts as divergence."""
         task, recipe, split = self.task, self.recipe, getattr(self.dataset, name)
         batch_size = evaluation_batch_size(task, self.dataset.inputs, self.dataset.outputs)
         totals = split_totals(
@@ -299,9 +298,9 @@ class TrainingRun:
         return task.values(totals, len(split))
 
     def metrics(self, diverged_at: int | None) -> dict[str, Any]:
-        """Return the outcome; what was not measured is None with ``<name>_reason`` beside it. See `train`."""
+        """Return the outcome; missing values are None with ``<name>_reason`` beside them. See `train`."""
         split, task = self.evaluate_on, self.task
-        # Before the end of a training that did not come to one, nothing is final.
+        # If the training did not reach its end, nothing is final.
         final = self.history[-1] if self.history and diverged_at is None else {}
         names = [f"{split}_{metric.name}" for metric in task.metrics]
         names += [f"train_{name}" for name in self.names or ["loss"]]
@@ -321,7 +320,7 @@ class TrainingRun:
         }
 
     def speed(self) -> dict[str, float]:
-        """Return samples, and of tokens tokens too, per second of training steps; nothing where there were none."""
+        """Return samples, and for tokens also tokens, per second of training steps; empty if there were none."""
         if not self.seconds:
             return {}
         samples, inputs = self.samples / self.seconds, self.dataset.inputs

@@ -81,7 +81,7 @@ def test_a_model_that_looks_ahead_is_refused(monkeypatch):
     """BERT is bidirectional unless it is told otherwise: this is what would happen then."""
     monkeypatch.setattr(hf, "_of_text", lambda *_: {"vocab_size": VOCABULARY})
     with pytest.raises(
-        ArgumentError, match=r"^hf/bert is no causal language model: its logits depend on later tokens$"
+        ArgumentError, match=r"^hf/bert is not a causal language model: its logits depend on later tokens$"
     ):
         language_model("bert", **SMALL)
 

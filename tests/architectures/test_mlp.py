@@ -107,8 +107,8 @@ def test_weight_norm_on_widths_keeps_the_energy_of_alternating_layers():
     ("arguments", "message"),
     [
         ({"widths": [8, 0]}, "widths must each be at least 1, got 8, 0"),
-        ({"widths": [8], "depth": 2}, "depth must be left out beside widths, which say it, got 2"),
-        ({"widths": [8], "width": 8}, "width must be left out beside widths, which say it, got 8"),
+        ({"widths": [8], "depth": 2}, "depth must be left out if widths is given, got 2"),
+        ({"widths": [8], "width": 8}, "width must be left out if widths is given, got 8"),
         ({"widths": [16, 24], "norm": "group"}, "widths must be a multiple of 16 for norm group, got 24"),
     ],
 )

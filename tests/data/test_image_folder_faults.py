@@ -79,7 +79,7 @@ class TestFolders:
         shutil.rmtree(root / "train")
         (root / "train").mkdir()
         (root / "train" / "loose.png").write_bytes(picture(0))
-        planned_refusal(root, root / "train", "no folder of a class")
+        planned_refusal(root, root / "train", "no class folders")
 
     @pytest.mark.parametrize(("here", "there"), [("train", "test"), ("test", "train")])
     def test_classes_that_a_split_lacks_are_named(self, root, here, there):
@@ -229,7 +229,7 @@ class TestChanges:
             path.write_bytes(picture(77) if change == "another" else b"")
         with pytest.raises(DataError) as refusal:
             list(split.batches([torch.arange(4), torch.arange(4, 8)]))
-        assert str(refusal.value).startswith(f"{path} cannot be read any more: ")
+        assert str(refusal.value).startswith(f"{path} can no longer be read: ")
         assert "\n" not in str(refusal.value)
 
 

@@ -159,8 +159,8 @@ def test_means_over_samples_are_taken(loss_fn, shape, dtype):
 def test_targets_must_be_those_of_the_samples():
     inputs, targets = batch((4, 2, 5, 5), 3)
     message = refused(randomize(conv_net()), (inputs, targets[:3]))
-    assert "takes 4 samples apart, and needs targets for each, got shape (3,)" in message
+    assert "splits 4 samples and needs targets for each, got shape (3,)" in message
     flat = nn.Sequential(gpt(depth=1), nn.Flatten(0, 1))
     message = refused(flat, tokens(4), lambda outputs, targets: cross_entropy(outputs, targets.flatten()))
-    assert f"needs a model with outputs for each of 2 samples, got shape (12, {VOCABULARY})" in message
+    assert f"needs a model with one output for each of 2 samples, got shape (12, {VOCABULARY})" in message
     assert refused(randomize(conv_net()), (inputs, targets), size=0) == "micro_batch_size must be at least 1, got 0"

@@ -158,8 +158,8 @@ CASES = [
         "a weight of zeros",
         {
             LSUV: "lsuv: conv2.weight: the outputs do not depend on it (a weight of zeros, or an input of zeros)",
-            METAINIT: "metainit: conv2.weight has norm 0: it has no direction to be scaled along; zeros: keep leaves "
-            "it as it is",
+            METAINIT: "metainit: conv2.weight has norm 0, so there is no direction to scale it along; zeros: keep "
+            "leaves it as it is",
             WEIGHT_NORM: "data_dependent_weight_norm: conv2: the outputs of a channel are the same for all inputs, or "
             "not finite",
         },
@@ -178,7 +178,7 @@ CASES = [
         "an infinite weight",
         {
             LSUV: "lsuv: conv2.weight: the outputs are not finite",
-            METAINIT: "metainit: conv2.weight has norm inf: it has no direction to be scaled along",
+            METAINIT: "metainit: conv2.weight has norm inf: no direction to scale it along",
             GRADINIT: "gradinit: conv2.weight is not finite",
             WEIGHT_NORM: "data_dependent_weight_norm: conv2: the outputs of a channel are the same for all inputs, or "
             "not finite",
@@ -189,7 +189,7 @@ CASES = [
     Case(
         "all frozen",
         {
-            LSUV: "lsuv: no convolution or linear layer with a weight to scale has run",
+            LSUV: "lsuv: no convolution or linear layer with a scalable weight has run",
             METAINIT: "metainit: no parameter requires a gradient",
             GRADINIT: "gradinit: no parameter requires a gradient",
             WEIGHT_NORM: "data_dependent_weight_norm: no layer with a gain or bias to set has run",
@@ -217,7 +217,7 @@ CASES = [
     Case(
         "a model with first derivatives alone",
         of(
-            "the model or loss_fn cannot be differentiated as often as is needed: NotImplementedError: this is not "
+            "the model or loss_fn cannot be differentiated as often as needed: NotImplementedError: this is not "
             "implemented",
             METAINIT,
             GRADINIT,
@@ -268,7 +268,7 @@ CASES = [
     Case("no batches", of("batches ended early: step 1 needs one, 0 were given"), batches=list),
     Case(
         "no pair",
-        of("batches must give (inputs, targets), two tensors; batch 1 is not that"),
+        of("batches must give (inputs, targets), two tensors; batch 1 is neither"),
         batches=batches(lambda inputs, _: inputs),
     ),
     Case(
@@ -319,7 +319,7 @@ CASES = [
     ),
     Case(
         "more classes than outputs",
-        of("num_classes is 11, and the model has 10 outputs", METAINIT, GRADINIT),
+        of("num_classes is 11, but the model has 10 outputs", METAINIT, GRADINIT),
         options={"num_classes": 11},
     ),
     Case(
@@ -334,13 +334,13 @@ CASES = [
     ),
     Case(
         "bfloat16",
-        of("{tuner}: conv1.weight is bfloat16, and must be float32 or float64: see model.float()", METAINIT, GRADINIT),
+        of("{tuner}: conv1.weight is bfloat16, but must be float32 or float64: see model.float()", METAINIT, GRADINIT),
         lambda model: model.bfloat16(),
     ),
     Case(
         "float16 in part",
         of(
-            "{tuner}: classifier.weight is float16, and must be float32 or float64: see model.float()",
+            "{tuner}: classifier.weight is float16, but must be float32 or float64: see model.float()",
             METAINIT,
             GRADINIT,
         ),

@@ -250,7 +250,7 @@ def test_fixup_refuses_a_head_that_is_an_embeddings():
     model = rewrite(gpt2(), "fixup", inputs=X)
     before = model.transformer.wte.weight.clone()
     with pytest.raises(
-        InitializationError, match=r"^fixup: lm_head.*, which would be 0, has the weight of an embedding"
+        InitializationError, match=r"^fixup: lm_head.*, which would be 0, shares its weight with an embedding"
     ):
         run(model, "fixup")
     assert torch.equal(before, model.transformer.wte.weight)

@@ -244,7 +244,7 @@ VECTORS = {"inputs": torch.zeros(1, 5, 16)}
 def test_models_without_transformer_blocks_are_refused(make, inputs):
     model = make()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    with pytest.raises(InitializationError, match=r"^gpt2: no transformer block found, which is an attention and a fe"):
+    with pytest.raises(InitializationError, match=r"^gpt2: found no transformer block, that is, an attention foll"):
         initialize(model, "gpt2", **inputs)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), before, strict=True))
 
@@ -263,7 +263,7 @@ def test_a_feed_forward_part_without_attention_is_refused(block, name):
     model = nn.Sequential(encoder(1, width=16), Stream(**block))
     with pytest.raises(
         InitializationError,
-        match=rf"^gpt2: 1\.{name}\.weight ends a feed-forward part that no attention was found for$",
+        match=rf"^gpt2: 1\.{name}\.weight ends a feed-forward part without an attention$",
     ):
         of_sequence(model)
 
@@ -287,7 +287,7 @@ def test_an_attention_that_cannot_be_told_is_refused(attention, reason):
     model = nn.Sequential(encoder(1, width=16), Stream(a=attention(), f=FeedForward()))
     with pytest.raises(InitializationError) as refused:
         of_sequence(model)
-    assert str(refused.value) == f"gpt2: the attentions cannot be told: {reason}"
+    assert str(refused.value) == f"gpt2: the attentions cannot be determined: {reason}"
 
 
 def test_what_it_refuses():

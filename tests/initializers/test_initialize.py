@@ -305,7 +305,7 @@ def test_an_initializer_that_reads_the_optimizer_says_so_or_is_refused(register)
         keep(model, context)
 
     register("secretly", apply)
-    with pytest.raises(InitializationError, match="secretly reads the optimizer and has not declared it: register it"):
+    with pytest.raises(InitializationError, match="secretly reads the optimizer without declaring it: register it"):
         initialize(small("plain"), "secretly")
     with pytest.raises(InitializationError, match="secretly reads the optimizer"):
         initialize(small("plain"), "metainit", base="secretly", steps=1, **RANDOM)

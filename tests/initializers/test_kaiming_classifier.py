@@ -89,8 +89,8 @@ class Tied(nn.Module):
 @pytest.mark.parametrize(
     ("model", "inputs", "error"),
     [
-        (nn.BatchNorm1d(3), torch.zeros(2, 3), "the classifier cannot be told: no weight layer gives"),
-        (Tied(), torch.zeros(2, 3, dtype=torch.long), "does not reach the weight of head, which is that of an embed"),
+        (nn.BatchNorm1d(3), torch.zeros(2, 3), "the classifier cannot be determined: no weight layer gives"),
+        (Tied(), torch.zeros(2, 3, dtype=torch.long), "does not reach the weight of head, which is tied to an embed"),
         (nn.Sequential(nn.Linear(3, 3), spectral_norm(nn.Linear(3, 3))), torch.zeros(2, 3), "the weight of 1, which"),
     ],
     ids=["none", "tied to an embedding", "parametrized"],

@@ -72,7 +72,7 @@ def test_odd_widths_are_named():
 
 
 def test_one_weight_has_nothing_to_mirror():
-    with pytest.raises(InitializationError, match="needs two weights at least"):
+    with pytest.raises(InitializationError, match="needs at least two weights"):
         initialize(nn.Linear(4, 4), "looks_linear")
 
 

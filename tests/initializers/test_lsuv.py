@@ -251,7 +251,7 @@ def zeroed(model):
         (
             lambda: biased(vgg_like(), 9.0),
             batch((4, 3, 8, 8))[0],
-            r"lsuv: 0\.weight: no scale gives outputs of standard deviation 1: that of the biases alone is",
+            r"lsuv: 0\.weight: no scale gives outputs of standard deviation 1: the biases alone have",
         ),
         (vgg_like, batch((4, 3, 8, 8))[0] * math.nan, "lsuv: the batch is empty or has values that are not finite"),
         (lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192)), batch((4, 3, 8, 8))[0], "lsuv: no convolution"),

@@ -58,8 +58,8 @@ def test_bad_arguments(arguments, problem):
 
 def test_it_is_for_random_images_alone():
     batches = [(torch.randn(4, 3, 24, 24), torch.zeros(4, dtype=torch.int64))] * 4
-    with pytest.raises(InitializationError, match="input_size is for random data, and batches are given"):
+    with pytest.raises(InitializationError, match="input_size is for random data, but batches are given"):
         tuned(network(), 24, input_size=8, batches=batches)
     vectors = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
-    with pytest.raises(InitializationError, match="input_size is for images, the inputs are 6"):
+    with pytest.raises(InitializationError, match="input_size is for images, but the inputs are 6"):
         initialize(vectors, "metainit", input_shape=(4, 6), num_classes=3, input_size=8, base=None, **STEPS)

@@ -58,7 +58,7 @@ def test_the_parts_of_a_block_may_be_added_in_turn_or_at_once(order):
 
 def test_parallel_parts_in_the_other_order_are_refused():
     """Each attention would be taken for that of the next block."""
-    with pytest.raises(InitializationError, match=r"^gpt2: 0\.f\.down\.weight ends a feed-forward part that no attent"):
+    with pytest.raises(InitializationError, match=r"^gpt2: 0\.f\.down\.weight ends a feed-forward part without an at"):
         blocks(nn.Sequential(Block("feed-forward first"), Block("feed-forward first")))
 
 
@@ -128,7 +128,7 @@ def test_a_feed_forward_part_of_convolutions_behind_a_block_is_refused():
     block = Stream(first=Pointwise(depthwise=False), a=Attention(), last=Pointwise(depthwise=False))
     other = deepcopy(block)
     with pytest.raises(
-        InitializationError, match=r"^gpt2: 1\.first\.down\.weight ends a feed-forward part that no att"
+        InitializationError, match=r"^gpt2: 1\.first\.down\.weight ends a feed-forward part without an att"
     ):
         blocks(nn.Sequential(block, other))
 
@@ -137,7 +137,7 @@ def test_a_bottleneck_behind_an_attention_is_no_feed_forward_part():
     """As in HaloNet, a ResNet with attentions: its convolutions mix positions and channels at once."""
     bottleneck = Pointwise(depthwise=True)
     bottleneck.between = nn.Conv1d(32, 32, 3, padding=1)
-    with pytest.raises(InitializationError, match=r"^gpt2: no transformer block found"):
+    with pytest.raises(InitializationError, match=r"^gpt2: found no transformer block"):
         blocks(Stream(a=Attention(), c=bottleneck))
 
 
@@ -155,7 +155,7 @@ class Experts(nn.Module):
 def test_experts_are_refused():
     """How many feed-forward parts they are is a question of how many are used at a position."""
     with pytest.raises(
-        InitializationError, match=r"^gpt2: f.parts.0.down.weight is one of 2 ends of a branch: how man"
+        InitializationError, match=r"^gpt2: f.parts.0.down.weight is one of 2 ends of a branch: it is u"
     ):
         blocks(Stream(a=Attention(), f=Experts()))
 
@@ -163,7 +163,7 @@ def test_experts_are_refused():
 def test_a_branch_of_one_layer_is_refused():
     model = nn.Sequential(Block(), Stream(a=Attention(), f=nn.Linear(16, 16)))
     with pytest.raises(
-        InitializationError, match=r"^gpt2: 1\.f\.weight is a residual branch of its own: how many feed-"
+        InitializationError, match=r"^gpt2: 1\.f\.weight is a residual branch by itself: it is unknown how many feed-"
     ):
         blocks(model)
 
@@ -193,7 +193,7 @@ class BareExpert(nn.Module):
 def test_a_projection_that_is_no_layer_is_refused():
     model = Stream(a=Attention(), f=BareExpert())
     with pytest.raises(
-        InitializationError, match=r"^gpt2: f.down ends a residual branch, and its weight is none of th"
+        InitializationError, match=r"^gpt2: f.down ends a residual branch, but gpt2 does not draw its w"
     ):
         blocks(model)
     assert model["f"].down.eq(1).all()

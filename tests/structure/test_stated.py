@@ -40,7 +40,7 @@ def test_a_model_that_knows_better_is_believed():
 def test_what_it_has_not_is_refused():
     with pytest.raises(InitializationError) as refused:
         initbench.find_structure(Stated(lambda _: ("one", "missing")), torch.zeros(1, 4))
-    assert str(refused.value) == "Stated.initbench_structure names missing, which Stated has not"
+    assert str(refused.value) == "Stated.initbench_structure names missing, which Stated does not have"
     model = Stated(lambda found: found.heads)
     model.initbench_structure = lambda found: found.heads
     with pytest.raises(InitializationError, match=r"^Stated.initbench_structure returned tuple, not a Structure$"):

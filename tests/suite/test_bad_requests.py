@@ -262,7 +262,7 @@ def test_data_root_below_a_file(refused, monkeypatch, tmp_path):
     monkeypatch.setenv("INITBENCH_DATA", str(tmp_path / "file" / "data"))
     message = run_within(20, refused, CIFAR)
     assert message.startswith(f"suite.yaml:2: dataset: cifar10: the data root {tmp_path}/file/data cannot be written (")
-    assert "set INITBENCH_DATA to a folder that can be" in message
+    assert "set INITBENCH_DATA to a writable folder" in message
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser writes everywhere")
