@@ -1,4 +1,4 @@
-"""What `run` and `plan` are asked for: plug-ins loaded, the suite read with its overrides, the plan made."""
+"""The request to `run` or `plan`: plug-ins are loaded, the suite is read with its overrides, the plan is made."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SMOKE = "a smoke run: a few trials of two steps each on random data; its result
 
 
 class Request(NamedTuple):
-    """A suite, its plan, the plug-in files that workers need, what was asked, and what the user should know before.
+    """A suite, its plan, the plug-in files for workers, the options of the command line, and notes for the user.
 
-    Of a suite that tunes, `replan` gives its plan from what its search trials came to; else it is None.
+    If the suite tunes, `replan` returns the plan that follows from the results of its search trials; else it is None.
     """
 
     suite: Suite
@@ -46,7 +46,7 @@ def read_request(
     smoke: bool,
 ) -> Request:
     if smoke and seeds is not None:
-        raise InitbenchError("--seeds is not for --smoke, which runs one seed")
+        raise InitbenchError("--seeds cannot be combined with --smoke, which runs one seed")
     from initbench.suite.load import describe_datasets, load_suite
 
     files = load_plugins(plugins)
@@ -71,9 +71,9 @@ def _plan(suite: Suite, only: list[str], descriptions: Sequence[Part], found: Ma
 
 
 def _left_out(plan: Plan) -> list[str]:
-    """Return what a smoke run cannot try: without its files it is not known which random data stand for a dataset."""
+    """Return a note for each dataset whose random replacement is unknown without its files."""
     return [
-        f"the smoke run leaves out {part.spec.name}, of which it is not known what it asks of a model: {part.absent}"
+        f"the smoke run leaves out {part.spec.name}, whose inputs and outputs are unknown: {part.absent}"
         for part in plan.waiting
         if part.described is None
     ]

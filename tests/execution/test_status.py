@@ -48,7 +48,7 @@ def test_a_run_that_has_ended(tmp_path):
     told = lines(found)
     assert told[1] == "4 of 8 trials done, 4 failed, 0 left"
     assert "  failed: 4 × WorkerLost: the worker process died (on node1: 4)" in told
-    assert told[-1] == f"to run what failed again: initbench retry {tmp_path}/runs/small --failed"
+    assert told[-1] == f"to run the failed trials again: initbench retry {tmp_path}/runs/small --failed"
     assert json.loads(json.dumps(found.to_json()))["done"] == 4
 
 
@@ -213,7 +213,7 @@ def test_a_plug_in_that_a_folder_names_is_not_run_because_it_does(tmp_path):
 def test_a_folder_that_does_not_say_how_it_was_run_is_one_line(tmp_path):
     run(tmp_path, executor(fails={1}))
     (tmp_path / "runs/small/plan.json").unlink()
-    with pytest.raises(InitbenchError, match="does not say how it was run; give the suite to initbench run"):
+    with pytest.raises(InitbenchError, match="has no note of how it was run; use initbench run SUITE"):
         _request(tmp_path / "runs/small", None, None, failed=True)
 
 

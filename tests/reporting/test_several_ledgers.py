@@ -146,7 +146,7 @@ def test_conditions_that_vary_are_ranges_and_flags_are_counted():
 
 def test_several_ledgers_need_a_place(tmp_path):
     write_ledger(tmp_path / "a", [record()])
-    with pytest.raises(InitbenchError, match="say where to write it"):
+    with pytest.raises(InitbenchError, match="give --out FOLDER"):
         write_report([tmp_path / "a", tmp_path / "a"])
     with pytest.raises(InitbenchError, match=r"^only one suite's folder has a place for its report: say where"):
         write_report(read_source(tmp_path / "a"))

@@ -434,5 +434,5 @@ def test_a_dataset_whose_files_are_absent_is_left_out(suite, tmp_path, capsys, m
 
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_number_of_seeds_is_refused(command, refused):
-    message = "--seeds is not for --smoke, which runs one seed"
+    message = "--seeds cannot be combined with --smoke, which runs one seed"
     assert refused(command, "suite.yaml", "--smoke", "--seeds", "5", suite_yaml=SUITE) == message
