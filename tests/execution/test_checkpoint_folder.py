@@ -277,7 +277,7 @@ def test_what_a_suite_says_is_what_is_meant():
         ),
         (
             'checkpoints: {folder: "a\\0b"}',
-            "7: checkpoints.folder: holds \\x00, which is no character of a text",
+            "7: checkpoints.folder: holds \\x00, which text cannot contain",
         ),
         ("keep_checkpoints: all", "7: keep_checkpoints: must be one of none, last; got 'all'"),
         (

@@ -40,7 +40,7 @@ def claim(*criteria, **fields):
 REFUSED = [
     ([claim()], "claims[0].criteria: must not be empty"),
     ([claim(ORDERING, id="A b")], "claims[0].id: String should match pattern"),
-    ([claim(ORDERING), claim(ORDERING)], "claims: the claim one stands twice"),
+    ([claim(ORDERING), claim(ORDERING)], "claims: the claim one is given twice"),
     ([claim(ORDERING | {"judge": "order"})], "judge must be one of ordering, lead, equality"),
     ([claim({"lower": KAIMING})], "claims[0].criteria[0]: judge is required"),
     ([claim(ORDERING | {"than": 3})], "claims[0].criteria[0].than: is an unknown key"),
