@@ -150,7 +150,7 @@ def _is_given(architecture: Part, argument: str | None) -> bool:
 
 
 def _run(architecture: Part, dataset: DatasetSpec, scheme: str, size: Size | None) -> tuple[nn.Module, Any]:
-    """Return a model and its outputs for two samples; for a deep network, the shallow one that it declares.
+    """Return a model and its outputs for two samples; a deep network is replaced by its shallow one.
 
     It runs on the CPU, because the first operation on the meta device imports PyTorch's compiler, which takes longer
     than a forward pass of most networks. Networks of 2 GB or more run on the meta device; if they fail there, they are

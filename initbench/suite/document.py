@@ -23,9 +23,8 @@ _MOST_NESTED = 20
 _LARGEST_INTEGER = 2**63 - 1
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {"null": "null", "bool": "true or false", "int": "an integer of at most 64 bits", "float": "a number"}
-_UNUSABLE = re.compile(
-    "[\0\ud800-\udfff]"
-)  # halves of characters, which no file can hold, and the null character, which ends a path for other libraries
+# Halves of characters, which no file can hold, and the null character, which ends a path for other libraries.
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _PLAIN = "a suite is plain data"
 _EMPTY = "is empty; a suite needs name, dataset, architectures and initializers"
 
@@ -35,10 +34,10 @@ class Document:
     """A suite file.
 
     Attributes:
-        path: as the user gave it; for a value of the command line, the option.
+        path: as the user gave it; the option if the value is from the command line.
         text: the file's text.
         data: its content: mappings, lists and scalars.
-        lines: the line (from 1) of each key and list item; empty for a value of the command line.
+        lines: the line (from 1) of each key and list item; empty if the value is from the command line.
         overrides: key → the option that set it on the command line (``--set recipe.lr=0.1``).
     """
 
@@ -53,8 +52,8 @@ class Document:
 
         Args:
             key: the wrong key; if it has no line, the nearest key above it gives one.
-            problem: what is wrong with it.
-            line: the line, for a key that the document does not have.
+            problem: the rest of the message.
+            line: of the key, if the document does not have it.
         """
         above = (key[:n] for n in range(len(key), -1, -1))
         known = next((part for part in above if part in self.lines or part in self.overrides), ())
@@ -73,7 +72,7 @@ class Document:
         return True
 
     def replace(self, key: Key, value: Any, option: str) -> None:
-        """Replace a value of the file by one of the command line.
+        """Replace a value of the file by a value of the command line.
 
         Args:
             key: its parent must exist.

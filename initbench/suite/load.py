@@ -49,7 +49,7 @@ class Suite:
         document: the file, for messages and to store beside the results.
         datasets: every combination of listed values, in the order of the file, as in all other sections.
         recipes: before rules, which are applied to these.
-        search: what is tuned; None if nothing is.
+        search: the tuning; None if there is none.
     """
 
     document: Document
@@ -94,7 +94,7 @@ def load_suite(path: str | Path, assignments: Iterable[str] = (), seeds: int | N
         seeds: the number of seeds, instead of the suite's.
 
     Raises:
-        SuiteError: what is wrong, with file, line and key.
+        SuiteError: an invalid suite, with file, line and key.
     """
     document = read(path)
     for assignment in assignments:
@@ -121,9 +121,7 @@ def suite_of(document: Document) -> Suite:
         _check_factors(document, file.compare, components, recipes[0].recipe)
     tuned = set() if search is None else {tuned.key for tuned in search.ranges}
     if factor := next((factor for factor in file.compare if factor in tuned), None):
-        raise document.error(
-            ("compare",), f"{factor} is tuned: each treatment chooses its own value, so it cannot be compared"
-        )
+        raise document.error(("compare",), f"{factor} is tuned, so each treatment has its own value")
     return Suite(
         document=document,
         name=file.name,
@@ -212,8 +210,8 @@ def _cross_recipes(document: Document, written: Mapping[str, Any]) -> tuple[Reci
     """Return every recipe of a suite.
 
     ``use`` names a registered recipe or a list of them; the other keys are set on top. If the suite sets a field that
-    replaces or redefines one of the named recipe, the recipe's value is dropped: ``steps`` replaces its ``epochs``, and
-    another ``schedule`` drops its ``milestones``.
+    replaces or redefines another one, the named recipe's value of the other is dropped: ``steps`` replaces its
+    ``epochs``, and another ``schedule`` drops its ``milestones``.
     """
     key: Key = ("recipe",)
     named = written.get(USE, [])

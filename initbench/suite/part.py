@@ -35,9 +35,9 @@ class Part:
         component: the registered component.
         values: all its arguments, as its factory takes them.
         spec: the same as plain data.
-        origin: where it is written.
-        scheme: for an architecture, the scheme in the suite; for an initializer, the scheme that it, or one that it
-            starts from, needs; None for any.
+        origin: its position in the suite.
+        scheme: for an architecture, the scheme in the suite; for an initializer, the scheme that it or its base needs;
+            None for any.
         described: for a dataset, its inputs and outputs; None if they are unknown without its files.
         absent: for a dataset whose files are absent, which file to put where.
         written: if a rule or a search has changed the part, the part as the suite writes it.
@@ -128,7 +128,7 @@ def part_of(
     Args:
         component: the registered component.
         arguments: as a suite writes them.
-        origin: where it is written.
+        origin: its position in the suite.
         scheme: for an architecture, the scheme in the suite.
         call: whether to call the factory too.
         written: see `Part`.
@@ -173,7 +173,7 @@ def cross(
     takes_a_list: Callable[[str], bool],
     initializers: Collection[str] = (),
 ) -> list[tuple[dict[str, Any], Origin]]:
-    """Return every combination of the listed values, including those of initializers among the arguments.
+    """Return every combination of the listed values, including the values of initializers among the arguments.
 
     Args:
         document: for messages.

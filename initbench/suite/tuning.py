@@ -110,7 +110,7 @@ class Search:
         initializers: the names of the suite's initializers.
 
     Raises:
-        SuiteError: what is wrong with a key or its values.
+        SuiteError: an invalid key or value.
     """
 
     def __init__(self, document: Document, block: Tune, initializers: Collection[str]) -> None:
