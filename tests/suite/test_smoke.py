@@ -350,7 +350,7 @@ def test_what_is_declared_must_be_an_argument(register, kind):
         def short(steps: int = 100):
             """Never called."""
 
-    assert str(refused.value) == f"{kind} 'short': smoke sets 'step', no argument (did you mean 'steps'?)"
+    assert str(refused.value) == f"{kind} 'short': smoke sets 'step', which is not an argument (did you mean 'steps'?)"
 
 
 # --- the command line
