@@ -182,11 +182,11 @@ def works_in_float64(subject: Subject) -> Iterator[str]:
         in_single = dict(single.model.named_parameters())
         for name, parameter in double.model.named_parameters():
             if name in in_single and _is_coarse(parameter.detach(), in_single[name].detach()):
-                yield f"{name} has no more digits in float64 than in float32, and is not near its float32 value {where}"
+                yield f"{name} has no more digits in float64 than in float32, and is not near that value {where}"
 
 
 def _is_coarse(double: Tensor, single: Tensor) -> bool:
-    """Return whether values have only the digits of float32 and more than two sizes, and are not near the float32 ones."""
+    """Return whether values have only the digits of float32 and more than two sizes, far from the float32 ones."""
     exact = torch.equal(double.float().double(), double.double())
     near = torch.allclose(double.double(), single.double(), rtol=1e-2, atol=1e-5)
     return exact and not near and len(set(double.abs().flatten().tolist())) > 2

@@ -102,7 +102,7 @@ def mixes_types(model, context):
 
 @broken_apply(
     "works_in_float64",
-    "conv1.weight has no more digits in float64 than in float32, and is not near its float32 value (model convolutions)",
+    "conv1.weight has no more digits in float64 than in float32, and is not near that value (model convolutions)",
 )
 def rounds_in_float64(model, context):
     for name, parameter in trainable(model):
