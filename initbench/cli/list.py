@@ -189,7 +189,7 @@ def list_components(
     for title, lines in sections.items():
         table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), title_style="bold")
         for column in ("name", "fields" if title == "recipes" else "arguments", "what it is"):
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold", no_wrap=column == "name")
         for name, arguments, summary in lines:
             table.add_row(Text(name, style="cyan"), Text(arguments), Text(summary))
         out.print(table)

@@ -86,6 +86,7 @@ TrackingUri = Annotated[
         "--tracking-uri",
         help="URI of MLflow; default: $MLFLOW_TRACKING_URI, else a SQLite file beside the ledger. All users of this "
         "machine can see options in the list of processes, so pass secrets in the variable.",
+        metavar="URI",
     ),
 ]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from initbench.cli.output import say
 from initbench.comparing.formatting import counted, listed
 from initbench.comparing.labels import Labels
 from initbench.comparing.treatments import standings
@@ -77,6 +78,7 @@ def _cost(
     tuners = tuple(dict.fromkeys(trial.initializer.name for trial in unknown if is_tuned(trial)))
     # An initializer that only draws represents the others best, because only tuners work before training.
     first = next((trial for trial in unknown if not is_tuned(trial)), unknown[0])
+    say(f"pilot: two short trials of {workload}", to_stderr=True)
     short, longer = (run(_with_steps(first, steps)) for steps in (SHORT, LONGER))
     for record in (short, longer):
         if record.status == "failed" or "training_seconds" not in record.timing:

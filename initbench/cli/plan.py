@@ -57,12 +57,15 @@ def plan(
             "--seed-deviation",
             help="With --power: assumed standard deviation of the outcome between seeds, instead of a folder "
             "(an error is a fraction: 0.01 is one point).",
+            metavar="NUMBER",
         ),
     ] = None,
     difference: Annotated[
         float | None,
         typer.Option(
-            "--difference", help="With --power: the difference to detect (an error is a fraction); default: 0.01."
+            "--difference",
+            help="With --power: the difference to detect (an error is a fraction); default: 0.01.",
+            metavar="NUMBER",
         ),
     ] = None,
     pilot: Annotated[
@@ -72,7 +75,7 @@ def plan(
         ),
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="With --pilot: trials at the same time; default: 1.")
+        int | None, typer.Option(min=1, help="With --pilot: trials at the same time; default: 1.", metavar="N")
     ] = None,
     price: Annotated[
         float | None,

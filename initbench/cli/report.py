@@ -30,9 +30,7 @@ class Format(StrEnum):
 def report(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Suites' folders; default: the only one in ./runs.", metavar="[DIR]...", show_default=False
-        ),
+        typer.Argument(help="Suites' folders; default: the only one in ./runs.", metavar="DIR", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,

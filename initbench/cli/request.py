@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from initbench.cli.options import load_plugins
-from initbench.errors import InitbenchError
+from initbench.errors import InitbenchError, SuiteError, UnknownNameError
 from initbench.execution.progress_file import Asked
 from initbench.plugins import PluginFile
 from initbench.suite.load import Suite
@@ -51,7 +51,12 @@ def read_request(
 
     files = load_plugins(plugins)
     asked = Asked(tuple(assignments or ()), seeds, tuple(only or ()), tuple(plugins or ()), smoke)
-    suite = load_suite(file, assignments or [], seeds)
+    try:
+        suite = load_suite(file, assignments or [], seeds)
+    except SuiteError as error:
+        if files or not isinstance(error.__cause__, UnknownNameError):
+            raise
+        raise SuiteError(f"{error.problem}; is a --plugin missing?", error.where, error.line, error.key) from error
     plan_from = partial(
         _plan, suite if not smoke else replace(suite, search=None), only or [], describe_datasets(suite)
     )

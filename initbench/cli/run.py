@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -42,8 +43,10 @@ class ExecutorName(StrEnum):
 ExecutorOption = Annotated[
     ExecutorName, typer.Option(help="ray: Ray Tune; in-process: one trial after another, for debugging.")
 ]
-Address = Annotated[str | None, typer.Option(help="Address of a running Ray cluster, such as auto.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Largest number of trials at the same time.")]
+Address = Annotated[
+    str | None, typer.Option(help="Address of a running Ray cluster: auto or HOST:PORT.", metavar="ADDRESS")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Largest number of trials at the same time.", metavar="N")]
 
 
 def run(
@@ -127,7 +130,7 @@ def execute(
     if json:
         print_json(outcome.to_json())
     else:
-        display.summary(outcome)
+        display.summary(replace(outcome, sentences=()) if request.asked.smoke else outcome)  # they mean nothing
     if outcome.statuses.get("failed", 0) or outcome.statuses.get("missing", 0):
         sys.exit(1)
 

@@ -11,8 +11,10 @@ from initbench.cli.options import Debug, SuiteFolder, TrackingUri, suite_folder
 
 def ui(
     folder: SuiteFolder = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server; 0 for any free port.")] = 5000,
-    host: Annotated[str, typer.Option(help="Address of the server.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the server; 0 for any free port.", metavar="PORT")
+    ] = 5000,
+    host: Annotated[str, typer.Option(help="Address of the server.", metavar="HOST")] = "127.0.0.1",
     tracking_uri: TrackingUri = None,
     debug: Debug = False,  # its callback has set it
 ) -> None:

@@ -246,7 +246,8 @@ class Component(Generic[TraitsT]):
         An infinity of YAML becomes the text ``inf``, which JSON can hold, if the argument allows that text.
         """
         types = self._types.get(name, set())
-        if value == math.inf and types and "inf" in choices_of(self._parameters[name].annotation):
+        is_inf = isinstance(value, float) and value == math.inf
+        if is_inf and types and "inf" in choices_of(self._parameters[name].annotation):
             return "inf"
         if isinstance(value, list) and tuple in types:
             return tuple(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -22,6 +22,9 @@ from initbench.claims.claim import Claim, Published, key_as_written, keys_at
 from initbench.comparing.treatments import DEFAULT_COMPARE
 from initbench.suite.document import Document
 from initbench.suite.tuning import Tune
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_SEEDS = 10_000
@@ -235,7 +238,16 @@ def validate(document: Document) -> SuiteFile:
         # A misspelled key is often the reason why another one is missing, so it is reported first.
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
         key: Key = _as_written(document, errors[0]["loc"])
-        raise document.error(key, explain(errors[0], _valid_keys(key))) from None
+        raise document.error(key, explain(errors[0], _valid_keys(key)) + _as_entry(errors[0])) from None
+
+
+def _as_entry(error: ErrorDetails) -> str:
+    """Return how to write an entry such as ``metainit: {steps: 10}``, which has no name; empty for other errors."""
+    if error["type"] == "missing" and error["loc"][-1] == "name" and len(error["input"]) == 1:
+        [(name, arguments)] = error["input"].items()
+        if len(error["loc"]) > 1 and isinstance(arguments, dict):
+            return f"; write {show({'name': name} | arguments)}"
+    return ""
 
 
 def entry_key(document: Document, section: str, index: int) -> Key:

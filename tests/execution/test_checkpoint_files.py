@@ -454,7 +454,7 @@ def test_a_trials_folder_that_is_a_link_is_not_followed(kept, whole, tmp_path):
     record, told = go_on(replace(kept, every_seconds=1e-9))
     assert numbers(record) == whole
     [message] = told
-    assert f"does not follow {kept.folder}/{SPEC.id}, which is a link; a trial that is killed there beg" in message
+    assert f"does not follow {kept.folder}/{SPEC.id}, which is a link; trials killed there start again" in message
     assert contents(somewhere) == content
 
 

@@ -146,7 +146,7 @@ def test_conditions_that_vary_are_ranges_and_flags_are_counted():
 
 def test_several_ledgers_need_a_place(tmp_path):
     write_ledger(tmp_path / "a", [record()])
-    with pytest.raises(InitbenchError, match="give --out FOLDER"):
+    with pytest.raises(InitbenchError, match="say where to write it"):
         write_report([tmp_path / "a", tmp_path / "a"])
     with pytest.raises(InitbenchError, match=r"^only one suite's folder has a place for its report: say where"):
         write_report(read_source(tmp_path / "a"))
@@ -182,7 +182,7 @@ def test_the_command_names_a_truncated_record_and_exits_with_1(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--from", "depth"], "--from depth: write mlflow:EXPERIMENT"), (["--from", "mlflow:x"], "with --out FOLDER")],
+    [(["--from", "depth"], "--from depth: write mlflow:EXPERIMENT"), (["--from", "mlflow:x"], "give --out FOLDER")],
 )
 def test_an_experiment_that_cannot_be_meant_is_one_line(monkeypatch, capsys, arguments, message):
     assert command(monkeypatch, *arguments) == 2

@@ -31,7 +31,10 @@ CLOSED = "http://127.0.0.1:1"
                 "(did you mean 'train_size'?)"
             ),
         ),
-        (["--set", "dataset=digit"], "--set dataset=digit: dataset: unknown dataset 'digit' (did you mean 'digits'?)"),
+        (
+            ["--set", "dataset=digit"],
+            "--set dataset=digit: dataset: unknown dataset 'digit' (did you mean 'digits'?); is a --plugin missing?",
+        ),
         (["--set", "seeds=[1, 1]"], "--set seeds=[1, 1]: seeds: the seed 1 is given twice"),
         (["--set", "resources.gpus=-1"], "--set resources.gpus=-1: resources.gpus: must be at least 0, got -1"),
         (

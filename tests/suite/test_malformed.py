@@ -124,6 +124,12 @@ def test_message(case, refused):
     assert refused("plan", "suite.yaml", suite_yaml=text) == message
 
 
+def test_with_a_plugin_none_is_missing(refused, tmp_path):
+    (tmp_path / "empty.py").write_text("", encoding="utf-8")
+    message = refused("plan", "suite.yaml", "--plugin", "empty.py", suite_yaml=VALID.replace("- kaiming", "- kaimng"))
+    assert message == "suite.yaml:7: initializers[0]: unknown initializer 'kaimng' (did you mean 'kaiming'?)"
+
+
 def test_there_are_many():
     assert len(CASES) >= 60
 
