@@ -1,8 +1,8 @@
 """Numbers and claims of a paper in a suite: ``published:`` and ``claims:``.
 
 A claim is a sentence with criteria that trials of the suite can meet. It held if all of its criteria did. It did not
-hold if one is refuted or, for a claim with ``refuted_by``, if that is met. Otherwise it is undecided. This is pure
-data, which `initbench.claims.judge` judges.
+hold if one is refuted or, in the case of a claim with ``refuted_by``, if that is met. Otherwise it is undecided. This
+is pure data, which `initbench.claims.judge` judges.
 """
 
 from __future__ import annotations

@@ -101,12 +101,12 @@ class Group:
         label: the values of the criterion's ``each`` properties; empty if it has none.
         seeds: at which every side has a value.
         lacking: whether a side has no value at all, or lacks a seed that another one has.
-        sides: for each side an array of its values, shape (seeds,), ±∞ for the outcome of a diverged trial; for a
-            criterion on layers a list with the values of the layers at each seed; for a ratio of rates one array, shape
-            (seeds, levels), NaN if no rate is stable.
+        sides: each side is an array of its values, shape (seeds,), with ±∞ if the outcome diverged. A side of a
+            criterion on layers is a list with the values of the layers at each seed. A ratio of rates has one array,
+            shape (seeds, levels), with NaN if no rate is stable.
         at_chance: for each side, shape (seeds,): 1 if the outcome is no better than chance, 0 if it is, NaN if unknown.
-        diverged: for each side the steps at which its trials diverged, for the seeds without a finite value for that
-            reason; None for an unknown step.
+        diverged: for each side the steps at which its trials diverged, if a seed has no finite value for that reason;
+            None for an unknown step.
         levels: the values of the ``rises_with`` property of a ratio of rates, ascending.
         problem: why nothing can be judged here; empty if it can.
         sign: 1 if lower values of the measure are better, -1 if higher ones are.
@@ -203,7 +203,7 @@ class Evidence:
         return groups
 
     def _value(self, trial: Trial, measure: str) -> float:
-        """Return a trial's value; ±∞, the worst, for a metric of a diverged trial."""
+        """Return a trial's value; if it diverged, a metric is ±∞, the worst."""
         value = trial.row[measure]
         if isinstance(value, str):
             raise InitbenchError(f"{measure} is no number")
@@ -224,8 +224,8 @@ class Evidence:
     def medians(self, criterion: Correlation) -> list[NDArray[np.float64]]:
         """Return for every group the medians over seeds of the measure and the outcome, shape (2, treatments).
 
-        Outcomes are turned so that lower is better. Treatments without one of the two are left out, and, if the
-        criterion says so, treatments whose median outcome is at chance.
+        Outcomes are turned so that lower is better. Treatments without both are left out, and, if the criterion says
+        so, treatments whose median outcome is at chance.
 
         Raises:
             InitbenchError: as for `groups`.
@@ -342,7 +342,7 @@ def _best(tries: Iterable[Trial]) -> Trial:
 
 
 def _tries_by_seed(trials: Iterable[Trial], over: str) -> dict[int, list[Trial]]:
-    """Return the trials of each seed in ascending order of a property, for the seeds with the most trials.
+    """Return the trials of each seed in ascending order of a property; only seeds with the most trials are included.
 
     A seed with a missing or failed try is left out, because its best would be the best of fewer.
     """

@@ -109,8 +109,8 @@ def of_claim(
     """Return the verdict for a claim.
 
     Without refutations it held if all criteria did, and did not hold if one did not. With refutations it did not hold
-    if one of them is met, and a criterion that did not hold leaves it undecided. It is also undecided if all criteria
-    are met and one of the refutations is met or has not been judged.
+    if any of these is met, and a criterion that did not hold leaves it undecided. It is also undecided if all criteria
+    are met and a refutation is met or has not been judged.
     """
     if not refutations:
         return ClaimVerdict(claim, _together([one.status for one in criteria]), criteria)

@@ -61,7 +61,7 @@ class Key(Mapping[str, Any]):
 
 
 def varying(keys: Iterable[Key]) -> set[str]:
-    """Return the factors that have several values among some keys; a missing factor counts as a value of its own."""
+    """Return the factors that have several values among some keys; a key without a factor does not count for it."""
     values = {(factor, repr(value)) for key in keys for factor, value in key.items()}
     return {factor for factor, count in Counter(factor for factor, _ in values).items() if count > 1}
 

@@ -43,7 +43,7 @@ def shown_components(
     """
     ignored = ignore if ignore is not None else [()] * len(components)
     nested = nested_components(components)
-    # If some have a component and others null, null is shown too.
+    # If some have a component and others null, null means that there is none, and is not shown.
     inner = {(c["name"], argument) for c, own in zip(components, nested, strict=True) for argument in own}
     arguments: dict[str, list[Key]] = defaultdict(list)
     for component, skip in zip(components, ignored, strict=True):

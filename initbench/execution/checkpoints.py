@@ -45,7 +45,7 @@ PART = re.compile(r"[0-9]+\.part")
 """The name of a checkpoint that is being written, with its writer's process id."""
 # Most characters of the reason why a file is not used, which may quote the file.
 _LONGEST_REASON = 500
-# Checkpoints by time take at most the inverse of this of the training time.
+# Writing checkpoints by time takes at most 1 part in this many of the training time.
 _WRITING_SHARE = 20
 
 

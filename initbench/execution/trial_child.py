@@ -39,7 +39,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 
 
 def go_below_keepers(connection: int, lifeline: int) -> None:
-    """Return in a process below two keepers. The calling process becomes the first, and exits with that process's code.
+    """Return in a process below two keepers. The calling process becomes the first, and ends as that process does.
 
     Args:
         connection: a file descriptor that the keepers close, so that it ends with the process.

@@ -273,7 +273,7 @@ class MlflowTracker:
         return (self._folder / _ARTIFACTS).as_uri()
 
     def _check_artifacts(self, run: Run) -> None:
-        """Refuse a run whose artifacts are outside this folder, if its store or other artifacts are in this folder."""
+        """Refuse a run with artifacts outside this folder, if its store is this folder's or their path begins in it."""
         location = run.info.artifact_uri
         if self._uri == default_tracking_uri(self._folder) or location.startswith(self._artifacts()):
             parts = urlsplit(location)

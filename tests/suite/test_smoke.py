@@ -372,6 +372,11 @@ def test_run(suite, tmp_path, capsys, monkeypatch):
     note, count, *_ = out.splitlines()
     assert note == "note: a smoke run: a few trials of two steps each on random data; its results mean nothing"
     assert count == "4 trials to run"
+    assert [line.partition(": ")[0] for line in out.splitlines()[-3:]] == [
+        "4 trials",
+        "report",
+        "MLflow",
+    ]  # no findings
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["colours-smoke"]
     assert not (tmp_path / "data").exists()
     folder = tmp_path / "runs/colours-smoke"
