@@ -269,7 +269,6 @@ class Correlation(Criterion):
 
     @property
     def varies(self) -> None:
-        """Any property: every selected trial counts."""
         return
 
 
@@ -336,7 +335,6 @@ class RateRatio(Criterion):
 
     @property
     def varies(self) -> tuple[str, ...]:
-        """The rate and the `rises_with` property."""
         return (self.rate,) if self.rises_with is None else (self.rate, self.rises_with)
 
 

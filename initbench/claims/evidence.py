@@ -388,7 +388,6 @@ def _at_chance(trial: Trial) -> float:
 
 
 def _trains(outcome: float, trial: Trial) -> bool:
-    """Return whether an oriented outcome is better than chance; if chance is unknown, whether it is finite."""
     at_chance = trial.at_chance(outcome)
     return math.isfinite(outcome) if math.isnan(at_chance) else at_chance == 0
 
@@ -410,7 +409,6 @@ def _layer_values(trial: Trial, measure: str) -> dict[str, float]:
 
 
 def _common(sides: Sequence[Mapping[str, float]], meant: Collection[str]) -> list[str]:
-    """Return the selected layers that all sides have."""
     first, *others = sides
     return [name for name in first if name in meant and all(name in other for other in others)]
 

@@ -135,7 +135,6 @@ def _together(statuses: Sequence[Status]) -> Status:
 
 @singledispatch
 def judge(criterion: Criterion, group: Group) -> GroupVerdict:
-    """Return the verdict for a criterion in one group that has seeds."""
     raise TypeError(f"{type(criterion).__name__} does not judge {group}")
 
 
@@ -299,7 +298,6 @@ def _judge_correlations(criterion: Correlation, evidence: Evidence) -> Criterion
 
 
 def judge_correlations(correlations: NDArray[np.float64], at_least: float) -> GroupVerdict:
-    """Return the verdict for a `Correlation`, from Spearman's correlation in each group."""
     return replace(_by_mean(correlations, at_least, "number"), sample="network")
 
 
@@ -357,6 +355,5 @@ def _differences(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDA
 
 
 def _half_width(estimate: Estimate, alpha: float) -> float:
-    """Return half the width of the interval of level 1 - alpha."""
     n = estimate.n
     return estimate.half_width / t_multiplier(n) * float(stats.t.isf(alpha / 2, n - 1)) / math.sqrt(n)

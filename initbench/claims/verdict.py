@@ -57,7 +57,6 @@ class CriterionVerdict:
 
     @property
     def n(self) -> int:
-        """The number of seeds in the group that has the fewest."""
         return min((group.estimate.n for group in self.groups), default=0)
 
 

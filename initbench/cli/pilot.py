@@ -93,7 +93,6 @@ def _cost(
 
 
 def is_tuned(trial: TrialSpec) -> bool:
-    """Return whether the initializer of a trial uses batches before training."""
     return bool(INITIALIZERS.get(trial.initializer.name).initializer_arguments)
 
 

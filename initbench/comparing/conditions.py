@@ -115,7 +115,6 @@ class Seen:
         return sorted(self._values)
 
     def of(self, key: str) -> list[Any]:
-        """Return the values of a key; empty if no trial has it."""
         return list(self._values.get(key, {}).values())
 
 

@@ -16,7 +16,6 @@ def percent(fraction: float) -> str:
 
 
 def capitalized(text: str) -> str:
-    """Return a text with its first letter capitalized and the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
@@ -28,7 +27,6 @@ def quotient(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Return a number rounded to an integer, with thousands separators."""
     return "–" if math.isnan(value) else f"{value:,.0f}"
 
 
@@ -54,17 +52,14 @@ def steps(value: float) -> str:
 
 
 def coefficient(value: float) -> str:
-    """Return a correlation with its sign and two digits."""
     return "–" if math.isnan(value) else f"{value:+.2f}"
 
 
 def share(value: float) -> str:
-    """Return a share of 1 with two digits."""
     return "–" if math.isnan(value) else f"{value:.2f}"
 
 
 def probability(value: float) -> str:
-    """Return a p-value with two significant digits."""
     return "–" if math.isnan(value) else f"{value:.2g}"
 
 

@@ -90,7 +90,6 @@ def component_labels(
     ignore: Sequence[Collection[str]] | None = None,
     always: Collection[str] = (),
 ) -> list[str]:
-    """Return one label for each component, with the arguments of `shown_components`."""
     return [component_label(component) for component in shown_components(components, ignore, always)]
 
 
@@ -266,7 +265,6 @@ class Names:
         return _told_apart(label, self.treatments)
 
     def workload(self, label: str) -> str:
-        """Return a workload's name in a sentence, likewise."""
         return _told_apart(label, self.workloads)
 
     def workloads_of(self, count: int) -> str:

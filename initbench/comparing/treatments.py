@@ -172,7 +172,6 @@ def _workloads(specs: Sequence[Spec], compare: Sequence[str], scheme_in_treatmen
 
 
 def _arguments(compare: Sequence[str], kind: str) -> set[str]:
-    """Return the arguments of one kind that `compare` names itself."""
     return {factor.partition(".")[2] for factor in compare if factor.startswith(f"{kind}.")}
 
 

@@ -26,8 +26,6 @@ _FLOAT_BYTES = 4
 
 
 class CheckpointFolder:
-    """A folder with one folder for each running trial."""
-
     def __init__(self, asked: Checkpoints, settings: CheckpointSettings) -> None:
         self.asked = asked
         self.settings = settings

@@ -197,7 +197,6 @@ class TrialCheckpoints:
                 return
 
     def discard(self, error: CheckpointError) -> None:
-        """Report that the loaded checkpoint does not fit; the trial starts again."""
         assert self._loaded is not None
         self._refuse(self._loaded, error)
         self.before, self.state, self._spent, self._loaded = {}, None, 0.0, None

@@ -60,7 +60,6 @@ def check_data(suite: Suite, trials: Iterable[TrialSpec]) -> list[str]:
 
 
 def _named(component: ComponentSpec) -> str:
-    """Return the dataset as the suite file writes it."""
     return component.model_dump_json(include={"name", "arguments"})
 
 

@@ -88,18 +88,15 @@ class StoredProgress(_File):
 
 
 def write_plan(ledger: Ledger, asked: Asked, trials: Iterable[TrialSpec], awaited: int = 0) -> None:
-    """Write the request and its trials; at most `awaited` more follow."""
     plan = StoredPlan(asked=asked, trials=tuple(trial.id for trial in trials), awaited=awaited)
     plan.write(ledger, PLAN_FILE, without=None if awaited else {"awaited"})
 
 
 def read_plan(folder: Path) -> StoredPlan | None:
-    """Return the plan in a suite's folder; None if there is none."""
     return _read(folder / PLAN_FILE, StoredPlan, "does not contain a request; initbench run SUITE writes it again")
 
 
 def read_progress(folder: Path) -> StoredProgress | None:
-    """Return the progress in a suite's folder; None if there is none."""
     return _read(folder / PROGRESS_FILE, StoredProgress, "does not contain progress; the next run writes it again")
 
 
@@ -137,7 +134,6 @@ class ProgressFile:
         self._ended: Counter[str] = Counter()
 
     def begin(self, missing: tuple[TrialSpec, ...]) -> None:
-        """These trials run now, in addition to earlier ones."""
         self._to_run += len(missing)
         self._time_left = TimeLeft(missing)
         self._write()

@@ -78,7 +78,6 @@ class Status:
 
     @property
     def done(self) -> int:
-        """The number of trials with a result; a diverged trial has one."""
         return self.finished + self.diverged
 
     def to_json(self) -> dict[str, Any]:

@@ -207,7 +207,6 @@ def _measure(spec: TrialSpec, model: nn.Module, dataset: Dataset, timing: dict[s
 
 
 def _charged(timing: dict[str, float]) -> dict[str, float]:
-    """Return a trial's seconds plus the initialization time of a network that was already there."""
     saved = timing.get("initialization_saved_seconds", 0.0)
     return timing | {"total_seconds": timing["total_seconds"] + saved}
 

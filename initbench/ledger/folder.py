@@ -56,7 +56,6 @@ class Ledger:
         self._last = self.path(record.id)
 
     def write_suite(self, text: str, resolved: Mapping[str, Any]) -> None:
-        """Write the suite file, and the other data of the suite that reports need, beside the trials."""
         self.write_file(self.folder / SUITE_FILE, text)
         self.write_file(self.folder / RESOLVED_FILE, json.dumps(resolved, indent=1, allow_nan=False) + "\n")
 

@@ -60,8 +60,6 @@ _STORED = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
 class StoredModel(BaseModel):
-    """A part of a file."""
-
     model_config = _STORED
 
 
@@ -458,7 +456,6 @@ def _check_identity(data: Mapping[str, Any]) -> None:
 
 
 def _within(part: Any, whole: Any) -> bool:
-    """Return whether the spec contains everything in a reduced part of an identity."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _within(value, whole[name]) for name, value in part.items())
     return bool(part == whole)

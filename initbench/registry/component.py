@@ -51,7 +51,6 @@ class Argument:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
         return self.default is inspect.Parameter.empty
 
 
@@ -127,7 +126,6 @@ class Component(Generic[TraitsT]):
 
     @property
     def module(self) -> str:
-        """The name of the module that defines the factory."""
         return str(self.definition.__module__)
 
     @property
@@ -136,7 +134,6 @@ class Component(Generic[TraitsT]):
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
         return self.documentation.partition("\n")[0]
 
     @cached_property
@@ -194,7 +191,6 @@ class Component(Generic[TraitsT]):
 
     @cached_property
     def path_arguments(self) -> tuple[str, ...]:
-        """The names of the arguments that are paths."""
         return tuple(name for name, types in self._types.items() if Path in types)
 
     def shallow(self, arguments: Mapping[str, Any]) -> Shallow | None:
@@ -229,7 +225,6 @@ class Component(Generic[TraitsT]):
         }
 
     def reading(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the resolved `reading_arguments` as plain data."""
         return self.plain({name: arguments[name] for name in self.reading_arguments})
 
     @cached_property
@@ -254,7 +249,6 @@ class Component(Generic[TraitsT]):
         return Path(value) if isinstance(value, str) and Path in types else value
 
     def takes_a_list(self, name: str) -> bool:
-        """Return whether a list is a single value of this argument (and so is not crossed)."""
         return not {tuple, list}.isdisjoint(self._types.get(name, ()))
 
     def build(self, arguments: Mapping[str, Any], **supplied: Any) -> Any:

@@ -128,7 +128,6 @@ def parse(text: str, path: str) -> Document:
 
 
 def parse_value(text: str, option: str) -> Any:
-    """Return YAML text as plain data, None if it is empty."""
     return _Reader(Document(option, text, {}), has_lines=False).read()
 
 

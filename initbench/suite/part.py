@@ -155,7 +155,6 @@ def recipe_of(document: Document, values: Mapping[str, Any], key: Key) -> Recipe
 
 
 def recipe_takes_a_list(field: str) -> bool:
-    """Return whether a list is a single value of this field (and so is not crossed)."""
     return field in Recipe.model_fields and tuple in types_of(Recipe.model_fields[field].annotation)
 
 

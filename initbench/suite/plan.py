@@ -50,7 +50,6 @@ class Plan:
 
     @cached_property
     def trials(self) -> tuple[TrialSpec, ...]:
-        """The trials that run, in order."""
         return tuple(row.spec for row in self.rows if row.status == "run")
 
     @cached_property
@@ -80,7 +79,6 @@ class Plan:
 
     @property
     def excluded(self) -> int:
-        """The number of trials that ``exclude`` left out."""
         return sum(row.status == "excluded" for row in self.rows)
 
     @property

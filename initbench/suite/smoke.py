@@ -43,7 +43,6 @@ def smoke_suite(suite: Suite) -> Suite:
 
 
 def is_smoke(spec: Mapping[str, Any]) -> bool:
-    """Return whether a trial's spec, as plain data, is from a smoke run."""
     return bool(spec["suite"].endswith(_SUFFIX) and spec["dataset"]["name"] == _RANDOM_DATA)
 
 

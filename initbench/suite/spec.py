@@ -73,7 +73,6 @@ class DatasetSpec(ComponentSpec):
 
     @property
     def all_arguments(self) -> dict[str, Any]:
-        """All arguments of the dataset's factory."""
         return self.arguments | self.reading
 
     @model_serializer(mode="wrap")
@@ -200,7 +199,6 @@ def cell_id(identity: Mapping[str, Any], tuned: Collection[str] = ()) -> str:
 
 
 def digest(canonical: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of plain data, independent of the order of keys."""
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -93,7 +93,6 @@ class Range(NamedTuple):
         return round(value) if self.whole else float(f"{value:.{_DIGITS}g}")
 
     def order(self, value: Any) -> float:
-        """Return the sort key of a value: numbers by size, others in the order of the list."""
         return value if _is_number(value) else self.values.index(value)
 
 
@@ -141,7 +140,6 @@ class Search:
         return tuple(name for name in PROTOCOLS if name in asked and (name != "shared" or self.has_rate))
 
     def keys(self, initializer: str) -> tuple[str, ...]:
-        """Return the tuned keys of an initializer: those of the recipe, and its own arguments."""
         return tuple(of.key for of in self._ranges_of(initializer))
 
     def points(self, trial: TrialSpec, seed: int) -> list[Point]:
@@ -349,7 +347,6 @@ class Tries:
         return tuple(self._try(row, point) for point in self.search.points(row.spec, seed))
 
     def search_seed(self, spec: TrialSpec) -> int:
-        """Return the seed of the search that determines a final trial."""
         return spec.seed if self.search.block.search == "each" else self.first_seed
 
     def _try(self, row: Row, point: Point) -> Row:

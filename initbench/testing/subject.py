@@ -182,7 +182,6 @@ class Run:
     passes: dict[str, int] = field(default_factory=lambda: {"forward": 0, "backward": 0})
 
     def changed(self, part: str) -> str | None:
-        """Return in words the first change of a part, with the model's name."""
         found = difference(self.before[part], self.after[part])
         return None if found is None else f"{found} (model {self.case.name})"
 

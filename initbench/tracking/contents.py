@@ -319,5 +319,4 @@ def _is_finite(value: Any) -> bool:
 
 
 def _is_step(value: Any) -> bool:
-    """Return whether MLflow can take a value as a step, an integer of 64 bits."""
     return _is_finite(value) and value == int(value) and abs(value) < 2**63
